@@ -8,12 +8,15 @@ import json
 import os
 import tempfile
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from fim_server import _core
+from fim_server.versions import Versions
 
 LanguageError = _core.LanguageError
 
@@ -23,19 +26,21 @@ _CACHE_FORMAT = 1
 
 @dataclass(frozen=True)
 class Definition:
-    """The two files of a language, read.
+    """The two files of a language, read, without the lines that other versions of the language have.
 
     Attributes:
         name: The language's name.
         suffixes: File suffixes with their dot.
         grammar: The Lark grammar's text.
         spec: The TOML file's fields.
+        version: The version that both are narrowed to; None is the newest, or that the language has no versions.
     """
 
     name: str
     suffixes: tuple[str, ...]
     grammar: str
     spec: dict[str, Any]
+    version: str | None = None
 
 
 def names() -> list[str]:
@@ -43,34 +48,51 @@ def names() -> list[str]:
     return sorted(path.name for path in _LANGUAGES.iterdir() if (path / f"{path.name}.toml").is_file())
 
 
-def read_builtin(name: str) -> Definition:
+def read_builtin(name: str, version: str | None = None) -> Definition:
     """Reads a language that comes with the package.
+
+    Raises:
+        LanguageError: There is no such language, or no such version of it.
+    """
+    return read(*_builtin_files(name), version)
+
+
+@cache
+def builtin_versions(name: str) -> Versions:
+    """The versions of a language that comes with the package.
 
     Raises:
         LanguageError: There is no such language.
     """
+    return Versions.from_spec(tomllib.loads(_builtin_files(name)[1].read_text(encoding="utf-8")))
+
+
+def _builtin_files(name: str) -> tuple[Path, Path]:
     if name not in names():
         known = ", ".join(names())
         raise LanguageError(f"unknown language {name!r}; known: {known}")
-    folder = _LANGUAGES / name
-    return read(folder / f"{name}.lark", folder / f"{name}.toml")
+    return _LANGUAGES / name / f"{name}.lark", _LANGUAGES / name / f"{name}.toml"
 
 
-def read(grammar_path: Path, spec_path: Path) -> Definition:
-    """Reads a language from its two files.
+def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Definition:
+    """Reads a language from its two files, narrowed to one version of it (None: the newest).
 
     Raises:
-        LanguageError: A file cannot be read, or the TOML file lacks a field.
+        LanguageError: A file cannot be read, the TOML file lacks a field, or there is no such version.
     """
     try:
         grammar = grammar_path.read_text(encoding="utf-8")
-        spec = tomllib.loads(spec_path.read_text(encoding="utf-8"))
+        text = spec_path.read_text(encoding="utf-8")
+        versions = Versions.from_spec(tomllib.loads(text))
+        version = versions.narrowed(version)
+        grammar = versions.select(grammar, version)
+        spec = tomllib.loads(versions.select(text, version))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise LanguageError(f"language definition: {_one_line(error)}") from error
     for field in ("name", "suffixes", "start"):
         if field not in spec:
             raise LanguageError(f"{spec_path.name}: the field {field!r} is missing")
-    return Definition(str(spec["name"]), tuple(spec["suffixes"]), grammar, spec)
+    return Definition(str(spec["name"]), tuple(spec["suffixes"]), grammar, spec, version)
 
 
 def compile_definition(definition: Definition) -> _core.Language:
@@ -115,9 +137,15 @@ def lower(definition: Definition) -> dict[str, Any]:
         terminals, rules, ignored = grammar.compile([spec["start"]], kept)
     except (LarkError, ValueError) as error:
         raise LanguageError(f"language {definition.name}: {_one_line(error)}") from error
+    # A mode whose lexemes no rule uses (any more, in an older version of the language) is none.
+    used = {str(symbol.name) for rule in rules for symbol in rule.expansion}
+    modes = [mode for mode in spec.get("modes", []) if used & set(mode["lexemes"])]
+    unused = {name for mode in spec.get("modes", []) if mode not in modes for name in mode["lexemes"]}
     lexemes = []
     by_text = {}
     for terminal in terminals:
+        if terminal.name in unused:
+            continue
         lexeme: dict[str, Any] = {"name": terminal.name, "priority": terminal.priority}
         if isinstance(terminal.pattern, PatternStr) and not terminal.pattern.flags:
             lexeme["literal"] = terminal.pattern.value
@@ -159,7 +187,12 @@ def lower(definition: Definition) -> dict[str, Any]:
         "layout": layout and {key: value for key, value in layout.items() if key != "rule"},
         "brackets": [[named(opening), named(closing)] for opening, closing in spec.get("brackets", [])],
         "soft_keywords": [named(text) for text in spec.get("soft_keywords", [])],
+        "modes": [_mode(mode, named) for mode in modes],
     }
+
+
+def _mode(mode: dict[str, Any], named: Callable[[str], str]) -> dict[str, Any]:
+    return {**mode, "without": [named(text) for text in mode.get("without", [])]}
 
 
 def _cache_path(definition: Definition) -> Path | None:

@@ -1,5 +1,6 @@
 """Languages, sessions and states: the questions that the engine answers (design, section 1)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from os import PathLike
@@ -60,25 +61,29 @@ class Language:
         """Compiles a definition; use `load` or `from_files`."""
         self._core = grammar.compile_definition(definition)
         self.name = definition.name
+        self.version = definition.version
+        """The version it is narrowed to; None is the newest, or that it has no versions."""
         self.suffixes = definition.suffixes
 
     @staticmethod
-    def load(name: str) -> "Language":
-        """Loads a language that comes with the package.
+    def load(name: str, version: str | None = None) -> "Language":
+        """Loads a language that comes with the package, narrowed to a version of it (None, `newest`: the newest).
 
         Raises:
-            LanguageError: There is no such language, in one line.
+            LanguageError: There is no such language or version, in one line.
         """
-        return _load(name)
+        return _load(name, version)
 
     @staticmethod
-    def from_files(grammar_path: str | PathLike[str], spec_path: str | PathLike[str]) -> "Language":
+    def from_files(
+        grammar_path: str | PathLike[str], spec_path: str | PathLike[str], version: str | None = None
+    ) -> "Language":
         """Compiles a language from a Lark grammar and a TOML file of your own.
 
         Raises:
             LanguageError: Whatever is wrong with them, in one line.
         """
-        return Language(grammar.read(Path(grammar_path), Path(spec_path)))
+        return Language(grammar.read(Path(grammar_path), Path(spec_path), version))
 
     @staticmethod
     def names() -> list[str]:
@@ -86,29 +91,60 @@ class Language:
         return grammar.names()
 
     @staticmethod
-    def for_path(path: str | PathLike[str]) -> "Language":
-        """The language of a file, by its suffix.
+    def versions(name: str) -> tuple[str, ...]:
+        """The versions that a language can be narrowed to, oldest first; the last is the newest, its default.
 
         Raises:
-            LanguageError: No language has the suffix.
+            LanguageError: There is no such language.
         """
-        suffix = Path(path).suffix
-        for name in grammar.names():
-            if suffix in grammar.read_builtin(name).suffixes:
-                return _load(name)
-        raise LanguageError(f"no language for files named *{suffix or '(no suffix)'}; name one with --language")
+        return grammar.builtin_versions(name).known
+
+    @staticmethod
+    def for_path(
+        path: str | PathLike[str], name: str | None = None, versions: Mapping[str, str | None] | None = None
+    ) -> "Language":
+        """The language of a file, as the file's project has it.
+
+        Args:
+            path: Names the language by its suffix, and the project by its folders. The file need not exist.
+            name: The language, where the suffix does not matter.
+            versions: By language, the version (or `newest`) to use whatever the project says.
+
+        Raises:
+            LanguageError: No language has the suffix or name, or the language has no such version.
+        """
+        name = name or _name_for(Path(path).suffix)
+        version = (versions or {}).get(name)
+        return _load(name, version or grammar.builtin_versions(name).of_project(Path(path)))
+
+    @property
+    def title(self) -> str:
+        """The name, with the version if it is narrowed to one."""
+        return self.name if self.version is None else f"{self.name} {self.version}"
 
     def open(self, left: str, right: str) -> "Session":
         """Opens a session on the text left and right of a cursor. Never raises on the user's code."""
         return Session(self._core.open(_encodable(left), _encodable(right)))
 
     def __repr__(self) -> str:
-        return f"<Language {self.name}>"
+        return f"<Language {self.title}>"
+
+
+def _load(name: str, version: str | None) -> Language:
+    # The newest goes by several names; it is compiled and kept once.
+    return _load_narrowed(name, version and grammar.builtin_versions(name).narrowed(version))
 
 
 @cache
-def _load(name: str) -> Language:
-    return Language(grammar.read_builtin(name))
+def _load_narrowed(name: str, version: str | None) -> Language:
+    return Language(grammar.read_builtin(name, version))
+
+
+def _name_for(suffix: str) -> str:
+    for name in grammar.names():
+        if suffix in grammar.read_builtin(name).suffixes:
+            return name
+    raise LanguageError(f"no language for files named *{suffix or '(no suffix)'}; name one with --language")
 
 
 def _encodable(text: str) -> str:

@@ -77,10 +77,30 @@ class Lexeme:
 
 
 @cache
-def lexemes() -> list[Lexeme]:
-    definition = grammar.lower(grammar.read_builtin("python"))
+def definition() -> dict[str, Any]:
+    return grammar.lower(grammar.read_builtin("python"))
+
+
+MODES = range(len(definition()["modes"]) + 1)
+
+
+def read_in(mode: int) -> set[str]:
+    """Names of the lexemes that are read in a mode."""
+    modes = definition()["modes"]
+    default = {lexeme["name"] for lexeme in definition()["lexemes"]}.difference(*(it["lexemes"] for it in modes))
+    if mode == 0:
+        return default
+    chosen = modes[mode - 1]
+    return set(chosen["lexemes"]) | (default - set(chosen["without"]) if chosen.get("code") else set())
+
+
+@cache
+def lexemes(mode: int = 0) -> list[Lexeme]:
+    names = read_in(mode)
     found = []
-    for index, lexeme in enumerate(definition["lexemes"]):
+    for index, lexeme in enumerate(definition()["lexemes"]):
+        if lexeme["name"] not in names:
+            continue
         literal, pattern = lexeme.get("literal"), lexeme.get("pattern")
         if literal is not None or pattern is not None:
             compiled = None if pattern is None else regex.compile(pattern, regex.VERSION1)
@@ -91,11 +111,11 @@ def lexemes() -> list[Lexeme]:
 
 @cache
 def soft_keywords() -> frozenset[str]:
-    return frozenset(grammar.lower(grammar.read_builtin("python"))["soft_keywords"])
+    return frozenset(definition()["soft_keywords"])
 
 
-def twin_longest_match(text: str) -> tuple[int, list[str]] | None:
-    lengths = [(lexeme.longest(text), lexeme) for lexeme in lexemes()]
+def twin_longest_match(text: str, mode: int = 0) -> tuple[int, list[str]] | None:
+    lengths = [(lexeme.longest(text), lexeme) for lexeme in lexemes(mode)]
     longest = max(length for length, _ in lengths)
     if longest == 0:
         return None
@@ -107,17 +127,22 @@ def twin_longest_match(text: str) -> tuple[int, list[str]] | None:
     return len(text[:longest].encode()), sorted(names)
 
 
-def engine_longest_match(text: str) -> tuple[int, list[str]] | None:
-    found = Language.load("python")._core.longest_match(text.encode())
+def engine_longest_match(text: str, mode: int = 0) -> tuple[int, list[str]] | None:
+    found = Language.load("python")._core.longest_match(text.encode(), mode)
     return None if found is None else (found[0], sorted(found[1]))
 
 
-def twin_matches_partially(text: str) -> bool:
-    return any(lexeme.matches_partially(text) for lexeme in lexemes())
+def twin_matches_partially(text: str, mode: int = 0) -> bool:
+    return any(lexeme.matches_partially(text) for lexeme in lexemes(mode))
 
 
-def engine_matches_partially(text: str) -> bool:
-    return Language.load("python")._core.matches_partially(text.encode())
+def engine_matches_partially(text: str, mode: int = 0) -> bool:
+    return Language.load("python")._core.matches_partially(text.encode(), mode)
+
+
+def mode_of(index: int) -> int:
+    """Half the snippets are read as code, the others in each of the other modes in turn."""
+    return index // 2 % len(MODES) if index % 2 else 0
 
 
 @cache
@@ -137,12 +162,13 @@ def snippets() -> list[str]:
 def test_longest_match_of_random_snippets() -> None:
     wrong = []
     matched = soft = 0
-    for text in snippets():
-        expected, found = twin_longest_match(text), engine_longest_match(text)
+    for index, text in enumerate(snippets()):
+        mode = mode_of(index)
+        expected, found = twin_longest_match(text, mode), engine_longest_match(text, mode)
         matched += expected is not None
         soft += expected is not None and len(expected[1]) > 1
         if found != expected:
-            wrong.append((text, expected, found))
+            wrong.append((text, mode, expected, found))
     print(f"{len(snippets())} snippets, {matched} matched, {soft} soft keywords")
     assert not wrong, wrong[:10]
     assert matched
@@ -153,16 +179,17 @@ def test_partial_matches_of_random_snippets() -> None:
     """Every prefix at a character's end, up to the first one that matches nothing any more, and one beyond."""
     wrong = []
     prefixes = 0
-    for text in snippets():
+    for index, text in enumerate(snippets()):
+        mode = mode_of(index)
         for end in range(1, len(text) + 1):
             prefix = text[:end]
-            expected = twin_matches_partially(prefix)
+            expected = twin_matches_partially(prefix, mode)
             prefixes += 1
-            if engine_matches_partially(prefix) != expected:
-                wrong.append((prefix, expected))
+            if engine_matches_partially(prefix, mode) != expected:
+                wrong.append((prefix, mode, expected))
             if not expected:
                 break
-    print(f"{prefixes} prefixes")
+    print(f"{prefixes} prefixes in {len(MODES)} modes")
     assert not wrong, wrong[:10]
 
 
@@ -175,6 +202,11 @@ def test_a_literal_is_itself(name: str) -> None:
     assert found[0] == len(literal.encode())
     assert name in found[1]
     assert all(engine_matches_partially(literal[:end]) for end in range(1, len(literal) + 1))
+
+
+def test_a_mode_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(ValueError, match=f"no mode {len(MODES)}"):
+        Language.load("python")._core.longest_match(b"x", len(MODES))
 
 
 def test_bytes_that_are_no_text_match_nothing() -> None:

@@ -159,7 +159,7 @@ impl Engine {
     pub fn first_branch(&self) -> Branch {
         Branch {
             set: FIRST_SET,
-            state: self.language.lexer.start(),
+            state: self.start_at(FIRST_SET),
             guards: NO_GUARDS,
             mode: if self.language.layout.is_some() {
                 Mode::Line { column: Column::ZERO, kept: None }
@@ -170,6 +170,12 @@ impl Engine {
             indentation: IndentationId::default(),
             joined: false,
         }
+    }
+
+    /// The lexer's state between two symbols, in the mode that the set before them is in.
+    #[inline]
+    fn start_at(&self, set: SetId) -> StateId {
+        self.language.lexer.start_of(self.left.set(set).mode)
     }
 
     /// The left chart's size, to go back to.
@@ -242,7 +248,7 @@ impl Engine {
     #[must_use]
     pub fn continued(&self, branch: &Branch, byte: u8) -> Option<Branch> {
         let lexer = &self.language.lexer;
-        if branch.guards != NO_GUARDS || branch.state == lexer.start() {
+        if branch.guards != NO_GUARDS || lexer.is_start(branch.state) {
             return None;
         }
         let state = lexer.step(branch.state, byte);
@@ -256,7 +262,7 @@ impl Engine {
         let Some(guards) = self.guards.step(&self.language.lexer, branch.guards, byte) else { return };
         let branch = Branch { guards, joined: false, ..*branch };
         match branch.mode {
-            Mode::Line { column, kept } if branch.state == self.language.lexer.start() => {
+            Mode::Line { column, kept } if self.language.lexer.is_start(branch.state) => {
                 self.step_line(&branch, byte, column, kept, out);
             }
             Mode::Line { .. } | Mode::Middle => self.step_symbol(&branch, byte, out),
@@ -321,7 +327,7 @@ impl Engine {
         let language = self.language.clone();
         let lexer = &language.lexer;
         let target = lexer.step(branch.state, byte);
-        if branch.state != lexer.start() && lexer.accepts(branch.state) && !lexer.accepts(target) {
+        if lexer.accepts(branch.state) && !lexer.accepts(target) {
             let accept = lexer.accept(branch.state);
             if let Some(ended) = self.end_symbol(branch, accept) {
                 let guards = self.guards.with(lexer, branch.guards, target);
@@ -331,7 +337,7 @@ impl Engine {
                         self.step_line(&Branch { joined: false, ..ended }, byte, column, kept, out);
                     }
                     Mode::Middle => {
-                        let state = lexer.step(lexer.start(), byte);
+                        let state = lexer.step(ended.state, byte);
                         if state != DEAD {
                             out.push(Branch { state, joined: false, ..ended });
                         }
@@ -346,7 +352,7 @@ impl Engine {
 
     /// The branch after the symbol in progress has been ended as `accept`, guards left as they were.
     fn end_symbol(&mut self, branch: &Branch, accept: AcceptId) -> Option<Branch> {
-        let mut ended = Branch { state: self.language.lexer.start(), ..*branch };
+        let mut ended = Branch { state: self.start_at(branch.set), ..*branch };
         match (self.language.accept_role(accept), branch.mode) {
             (Role::Blank | Role::Comment, _) => return Some(ended),
             (Role::Join, Mode::Line { column, kept }) => {
@@ -366,7 +372,11 @@ impl Engine {
             (Role::Symbol, _) => {}
         }
         ended.set = self.scan(branch.set, Read::Accepted(accept));
-        (ended.set != NO_SET).then_some(ended)
+        if ended.set == NO_SET {
+            return None;
+        }
+        ended.state = self.start_at(ended.set);
+        Some(ended)
     }
 
     /// Whether some further middle completes the branch.
@@ -374,7 +384,7 @@ impl Engine {
         if let Mode::Line { .. } = branch.mode {
             return self.outlook(branch.set).cost(LINE) != INFINITE;
         }
-        if branch.state == self.language.lexer.start() {
+        if self.language.lexer.is_start(branch.state) {
             return match self.language.free.at_boundary(self.guards.states(branch.guards)) {
                 Some(free) => self.outlook(branch.set).cost(free) != INFINITE,
                 None => false,
@@ -507,6 +517,8 @@ impl Engine {
             }
         };
         let role = language.accept_role(accept);
+        let read = matches!(role, Role::Symbol | Role::Open | Role::Close)
+            || role == Role::Newline && nesting == Nesting::Outside;
         if role == Role::Newline && nesting == Nesting::Outside {
             for &(_, symbol, node, _) in &self.right.symbol_crossings {
                 if language.lexer.lexemes(accept).iter().any(|&lexeme| Language::symbol(lexeme) == symbol)
@@ -519,10 +531,15 @@ impl Engine {
             if role == Role::Join && end as usize == self.right.text().len() {
                 return None;
             }
-            add(self.right.middle_node(language, end)?);
+            let mut found = false;
+            for node in self.right.nodes_after(language, end, read.then_some(accept)) {
+                add(node);
+                found = true;
+            }
+            if !found {
+                return None;
+            }
         }
-        let read = matches!(role, Role::Symbol | Role::Open | Role::Close)
-            || role == Role::Newline && nesting == Nesting::Outside;
         Some(Way { accept: read.then_some(accept), free: None, targets })
     }
 
@@ -578,7 +595,7 @@ impl Engine {
         if !self.guards_hold(branch.guards) {
             return false;
         }
-        if branch.state == self.language.lexer.start() {
+        if self.language.lexer.is_start(branch.state) {
             return self.complete_between(branch, 0, false);
         }
         let ended = match self.right.lookahead.end(branch.state) {
@@ -602,24 +619,30 @@ impl Engine {
         if branch.joined && position as usize == self.right.text().len() {
             return false;
         }
-        let (set, node) = match branch.mode {
-            Mode::Middle => (branch.set, self.right.middle_node(&language, position)),
+        let (set, nodes) = match branch.mode {
+            Mode::Middle => {
+                (branch.set, self.right.nodes_at(&language, position, self.left.set(branch.set).mode).collect())
+            }
             Mode::Line { column, kept } => {
                 let Some(start) = self.right.line_start(&language, position, begun) else { return false };
                 if let Some(line) = start.column {
                     let top = self.indentations.top(branch.indentation);
-                    (branch.set, self.right.line_node(start.position, line, top))
+                    (branch.set, Vec::from_iter(self.right.line_node(start.position, line, top)))
                 } else {
                     let Some((at, column)) = self.right.column_through(&language, position, column, kept) else {
                         return false;
                     };
                     let Some(begun) = self.begin_line(branch, column) else { return false };
-                    (begun.set, self.right.entry_node(&language, at, column))
+                    (begun.set, Vec::from_iter(self.right.entry_node(&language, at, column)))
                 }
             }
         };
-        let Some(target) = node.and_then(|node| self.colours.target(node)) else { return false };
-        self.outlook(set).reaches(target)
+        let targets: Vec<usize> = nodes.into_iter().filter_map(|node| self.colours.target(node)).collect();
+        if targets.is_empty() {
+            return false;
+        }
+        let outlook = self.outlook(set);
+        targets.into_iter().any(|target| outlook.reaches(target))
     }
 
     /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.
@@ -627,7 +650,7 @@ impl Engine {
         if let Mode::Line { .. } = branch.mode {
             return self.outlook(branch.set).cost(LINE);
         }
-        if branch.state == self.language.lexer.start() {
+        if self.language.lexer.is_start(branch.state) {
             return match self.language.free.at_boundary(self.guards.states(branch.guards)) {
                 Some(free) => self.outlook(branch.set).cost(free),
                 None => INFINITE,
@@ -708,7 +731,7 @@ impl Engine {
         if let Mode::Line { .. } = branch.mode {
             return vec![between(branch.set, LINE)];
         }
-        if branch.state == language.lexer.start() {
+        if language.lexer.is_start(branch.state) {
             let boundary = language.free.at_boundary(self.guards.states(branch.guards));
             return boundary.map(|free| between(branch.set, free)).into_iter().collect();
         }

@@ -77,6 +77,10 @@ impl Free {
                     "layout needs a blank that ends every lexeme; it does not end {name}"
                 )));
             }
+            (Err(lexeme), None) if grammar.has_modes() => {
+                let name = grammar.name(SymbolId(lexeme.0));
+                return Err(Error::language(format!("modes need a blank that ends every lexeme; it does not end {name}")));
+            }
             (Err(_), None) => Terminals::by_guards(lexer, grammar, roles)?,
             (Ok(_), layout) => Terminals::separated(lexer, grammar, roles, layout),
         };
@@ -303,6 +307,14 @@ fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: bool) ->
         if !lexemes.iter().any(|&lexeme| used(lexeme) || role(&lexeme).is_ignored()) {
             continue;
         }
+        // What follows such a lexeme is another mode's text, which is free to begin so that the lexeme was the longest match.
+        let leads_away = |lexeme: &LexemeId| {
+            let after = grammar.modes_after_lexeme(SymbolId(lexeme.0));
+            after != 0 && after & grammar.code_modes() == 0
+        };
+        if lexemes.iter().all(leads_away) {
+            continue;
+        }
         if lexemes.iter().all(|lexeme| role(lexeme) == Role::Comment || layout && role(lexeme) == Role::Blank) {
             continue;
         }
@@ -357,7 +369,7 @@ impl Terminals {
     fn separated(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: Option<Layout>) -> Self {
         let mut terminals = Self::empty(if layout.is_some() { 2 } else { 1 }, grammar.lexeme_count());
         for accept in lexer.accept_sets() {
-            let bytes = lexer.to_accept(lexer.start(), accept);
+            let bytes = lexer.shortest(accept);
             if bytes == NEVER {
                 continue;
             }
@@ -380,7 +392,7 @@ impl Terminals {
         }
         let symbols: Vec<InProgress> = (1..lexer.state_count())
             .map(StateId::from_index)
-            .filter(|&state| state != lexer.start() && lexer.depth(state) != NEVER)
+            .filter(|&state| !lexer.is_start(state) && lexer.depth(state) != NEVER)
             .map(|state| InProgress { state, guards: NO_GUARDS, cost: lexer.depth(state).into() })
             .collect();
         terminals.in_progress = vec![symbols; terminals.count];

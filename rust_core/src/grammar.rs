@@ -4,7 +4,7 @@
 //! derivation is never completed.
 
 use crate::error::Error;
-use crate::ids::{DotId, SymbolId};
+use crate::ids::{DotId, ModeId, SymbolId};
 use crate::spec::LanguageSpec;
 use rustc_hash::FxHashMap;
 
@@ -43,6 +43,23 @@ pub struct Grammar {
     /// Per nonterminal: bitset of the nonterminals predicted with it.
     closure: Vec<u64>,
     closure_words: usize,
+    modes: Modes,
+}
+
+/// What the lexer's modes are to the grammar. Masks have a bit for each mode.
+#[derive(Debug, Default)]
+struct Modes {
+    /// The mode of each lexeme.
+    of: Vec<ModeId>,
+    any: bool,
+    /// The modes in which lexemes of no mode are read.
+    code: u64,
+    /// Per dot: the modes of the lexemes that can come next.
+    after: Vec<u64>,
+    /// Per lexeme: the same right after it.
+    after_lexeme: Vec<u64>,
+    /// Per dot: whether its rule can be, or be part of, what a rule with another mode's lexemes holds.
+    nested: Vec<bool>,
 }
 
 impl Grammar {
@@ -50,7 +67,7 @@ impl Grammar {
     ///
     /// # Errors
     /// Unknown symbols, an empty language, or a block whose INDENT and DEDENT are not paired in one rule.
-    pub fn compile(spec: &LanguageSpec, producible: &[bool]) -> Result<Self, Error> {
+    pub fn compile(spec: &LanguageSpec, producible: &[bool], mode_of: Vec<ModeId>) -> Result<Self, Error> {
         let mut names: Vec<String> = spec.lexemes.iter().map(|lexeme| lexeme.name.clone()).collect();
         let lexeme_count = names.len();
         let mut ids: FxHashMap<String, SymbolId> = FxHashMap::default();
@@ -87,6 +104,7 @@ impl Grammar {
             return Err(Error::language(format!("language {}: no text at all derives from {}", spec.name, spec.start)));
         }
         let mut grammar = Self::index(start, names, lexeme_count, rules);
+        grammar.derive_modes(spec, mode_of)?;
         if let Some(layout) = &spec.layout {
             grammar.pair_blocks(symbol(&layout.indent)?, symbol(&layout.dedent)?, spec)?;
         }
@@ -132,6 +150,7 @@ impl Grammar {
             occurrences,
             closure: Vec::new(),
             closure_words: nonterminals.div_ceil(64),
+            modes: Modes::default(),
         };
         grammar.derive_closure(nonterminals);
         grammar
@@ -156,6 +175,89 @@ impl Grammar {
                 }
             }
         }
+    }
+
+    fn derive_modes(&mut self, spec: &LanguageSpec, of: Vec<ModeId>) -> Result<(), Error> {
+        let code = 1 | spec.modes.iter().enumerate().filter(|(_, mode)| mode.code).map(|(at, _)| 2 << at).sum::<u64>();
+        let of_lexeme = |symbol: SymbolId| 1u64 << of[symbol.index()].index();
+        let mut first = vec![0u64; self.names.len()];
+        for (index, mask) in first.iter_mut().enumerate().take(self.lexeme_count) {
+            *mask = of_lexeme(SymbolId::from_index(index));
+        }
+        let mut follow = vec![0u64; self.names.len()];
+        follow[self.start.index()] = 1;
+        let mut after = vec![0u64; self.next.len()];
+        loop {
+            let mut changed = false;
+            for (index, rule) in self.rules.iter().enumerate() {
+                let mut behind = follow[rule.lhs.index()];
+                for position in (0..=rule.rhs.len()).rev() {
+                    let dot = (self.base[index] as usize) + position;
+                    if position < rule.rhs.len() {
+                        let symbol = rule.rhs[position];
+                        if follow[symbol.index()] | behind != follow[symbol.index()] {
+                            follow[symbol.index()] |= behind;
+                            changed = true;
+                        }
+                        let own = first[symbol.index()];
+                        behind = if self.nullable[symbol.index()] { behind | own } else { own };
+                    }
+                    after[dot] = behind;
+                }
+                let begins = rule.rhs.iter().try_fold(0u64, |mask, symbol| {
+                    let mask = mask | first[symbol.index()];
+                    if self.nullable[symbol.index()] { Ok(mask) } else { Err(mask) }
+                });
+                let (Ok(begins) | Err(begins)) = begins;
+                if first[rule.lhs.index()] | begins != first[rule.lhs.index()] {
+                    first[rule.lhs.index()] |= begins;
+                    changed = true;
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        let mut after_lexeme = vec![0u64; self.lexeme_count];
+        for (lexeme, mask) in after_lexeme.iter_mut().enumerate() {
+            for &dot in &self.occurrences[lexeme] {
+                *mask |= after[dot.index() + 1];
+            }
+        }
+        let mut within = vec![false; self.names.len()];
+        let mut stack: Vec<SymbolId> = Vec::new();
+        for rule in &self.rules {
+            if rule.rhs.iter().any(|symbol| self.is_lexeme(*symbol) && of_lexeme(*symbol) & code == 0) {
+                stack.push(rule.lhs);
+            }
+        }
+        while let Some(symbol) = stack.pop() {
+            if !std::mem::replace(&mut within[symbol.index()], true) {
+                for rule in self.rules.iter().filter(|rule| rule.lhs == symbol) {
+                    stack.extend(rule.rhs.iter().filter(|symbol| !self.is_lexeme(**symbol)));
+                }
+            }
+        }
+        let nested = self.rule_of.iter().map(|&rule| within[self.rules[rule as usize].lhs.index()]).collect();
+        // Where such a lexeme leads back to code, the line goes on that the rule began in (see `right`).
+        let opens = |symbol: SymbolId| spec.modes.iter().any(|mode| mode.open.contains(&self.names[symbol.index()]));
+        for (index, rule) in self.rules.iter().enumerate() {
+            for (position, &symbol) in rule.rhs.iter().enumerate() {
+                let text = self.is_lexeme(symbol) && of_lexeme(symbol) & code == 0;
+                let back = after[self.base[index] as usize + position + 1] & code != 0;
+                let begun = self.is_lexeme(rule.rhs[0]) && of_lexeme(rule.rhs[0]) & code != 0;
+                if text && back && !opens(symbol) && !begun {
+                    return Err(Error::language(format!(
+                        "language {}: the rule of {} that ends a mode with {} must begin with the lexeme that leads into it",
+                        spec.name,
+                        self.names[rule.lhs.index()],
+                        self.names[symbol.index()]
+                    )));
+                }
+            }
+        }
+        self.modes = Modes { any: !spec.modes.is_empty(), of, code, after, after_lexeme, nested };
+        Ok(())
     }
 
     /// Checks and records where blocks open and close: the column of a block is a property of one rule.
@@ -270,6 +372,48 @@ impl Grammar {
     #[must_use]
     pub fn closure_words(&self) -> usize {
         self.closure_words
+    }
+
+    /// The mode of a lexeme.
+    #[inline(always)]
+    #[must_use]
+    pub fn mode_of(&self, lexeme: SymbolId) -> ModeId {
+        self.modes.of[lexeme.index()]
+    }
+
+    /// Whether the lexer has modes at all.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_modes(&self) -> bool {
+        self.modes.any
+    }
+
+    /// The modes in which lexemes of no mode are read, as a mask.
+    #[inline(always)]
+    #[must_use]
+    pub fn code_modes(&self) -> u64 {
+        self.modes.code
+    }
+
+    /// The modes of the lexemes that can come next after a dot, as a mask.
+    #[inline(always)]
+    #[must_use]
+    pub fn modes_after(&self, dot: DotId) -> u64 {
+        self.modes.after[dot.index()]
+    }
+
+    /// The modes of the lexemes that can come right after a lexeme, as a mask.
+    #[inline(always)]
+    #[must_use]
+    pub fn modes_after_lexeme(&self, lexeme: SymbolId) -> u64 {
+        self.modes.after_lexeme[lexeme.index()]
+    }
+
+    /// Whether a dot's rule can stand between lexemes of another mode (in a field of a formatted string).
+    #[inline(always)]
+    #[must_use]
+    pub fn is_nested(&self, dot: DotId) -> bool {
+        self.modes.nested[dot.index()]
     }
 
     /// A symbol's name.

@@ -42,6 +42,9 @@ index_type!(
     /// The lexemes that one DFA state accepts (more than one only for soft keywords); 0 is the empty set.
     AcceptId, u16);
 index_type!(
+    /// A mode of the lexer; 0 reads the lexemes that are in no mode.
+    ModeId, u8);
+index_type!(
     /// An interned set of guards: DFA states of ended symbols that must not match again.
     GuardId, u32);
 index_type!(

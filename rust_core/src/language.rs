@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::free::Free;
 use crate::grammar::Grammar;
 use crate::ids::{AcceptId, LexemeId, SymbolId};
-use crate::lexer::{Lexer, LexerTable};
+use crate::lexer::{self, Lexer, LexerTable};
 use crate::spec::LanguageSpec;
 
 /// What the stages between lexer and parser do with a lexeme.
@@ -58,6 +58,7 @@ pub struct Language {
     pub free: Free,
     /// The layout lexemes, for a language with indentation.
     pub layout: Option<Layout>,
+    mode_count: usize,
     roles: Vec<Role>,
     literals: Vec<Option<String>>,
 }
@@ -85,7 +86,7 @@ impl Language {
             producible[layout.indent.index()] = true;
             producible[layout.dedent.index()] = true;
         }
-        let grammar = Grammar::compile(spec, &producible)?;
+        let grammar = Grammar::compile(spec, &producible, lexer::mode_of(spec)?)?;
         let free = Free::derive(&lexer, &grammar, &roles, layout)?;
         Ok(Self {
             name: spec.name.clone(),
@@ -93,6 +94,7 @@ impl Language {
             grammar,
             free,
             layout,
+            mode_count: spec.modes.len() + 1,
             roles,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
         })
@@ -110,6 +112,12 @@ impl Language {
     #[must_use]
     pub fn accept_role(&self, accept: AcceptId) -> Role {
         self.roles[self.lexer.lexemes(accept)[0].index()]
+    }
+
+    /// The number of modes, the default one included.
+    #[must_use]
+    pub fn mode_count(&self) -> usize {
+        self.mode_count
     }
 
     /// A lexeme as a grammar symbol.
@@ -151,6 +159,13 @@ fn roles(spec: &LanguageSpec, layout: Option<Layout>) -> Result<Vec<Role>, Error
     for (open, close) in &spec.brackets {
         roles[find(spec, open)?.index()] = Role::Open;
         roles[find(spec, close)?.index()] = Role::Close;
+    }
+    for mode in &spec.modes {
+        for (names, role) in [(&mode.open, Role::Open), (&mode.close, Role::Close)] {
+            for name in names {
+                roles[find(spec, name)?.index()] = role;
+            }
+        }
     }
     for name in &spec.ignore {
         roles[find(spec, name)?.index()] = Role::Blank;

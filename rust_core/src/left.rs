@@ -1,7 +1,7 @@
 //! The left chart: ordinary Earley over L and the middle, as a tree of sets that branches share.
 
 use crate::grammar::{END_OF_RULE, Grammar};
-use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, SetId, SymbolId};
+use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, SetId, SymbolId};
 use crate::language::Language;
 use crate::layout::NO_COLUMN;
 use crate::predict::{PredictionId, Predictions};
@@ -33,6 +33,8 @@ pub struct Set {
     pub prediction: PredictionId,
     /// Whether all of the start symbol has been read.
     pub accepts: bool,
+    /// The lexer's mode: the first one that has a lexeme which can be read here.
+    pub mode: ModeId,
 }
 
 /// What is read: a symbol from the lexer, or one from the layout stage with its block's column.
@@ -68,8 +70,18 @@ pub struct Mark {
 impl LeftChart {
     /// A chart with the first set alone.
     pub fn new(grammar: &Grammar, predictions: &mut Predictions) -> Self {
-        let prediction = predictions.of(grammar, std::iter::once(grammar.start));
-        let first = Set { items: Box::new([]), prediction, accepts: grammar.nullable(grammar.start) };
+        Self::rooted(grammar, predictions, std::iter::once(grammar.start))
+    }
+
+    /// A chart whose first set is before any of some nonterminals.
+    pub fn rooted(
+        grammar: &Grammar,
+        predictions: &mut Predictions,
+        nonterminals: impl Iterator<Item = SymbolId>,
+    ) -> Self {
+        let prediction = predictions.of(grammar, nonterminals);
+        let mode = mode(grammar, predictions, &[], prediction);
+        let first = Set { items: Box::new([]), prediction, accepts: grammar.nullable(grammar.start), mode };
         Self {
             sets: vec![first],
             children: FxHashMap::default(),
@@ -173,7 +185,8 @@ impl LeftChart {
         items.sort_unstable_by_key(|item| (grammar.next(item.dot), item.dot, item.origin, item.column));
         let prediction = predictions.of(grammar, items.iter().map(|item| grammar.next(item.dot)));
         let id = SetId::from_index(self.sets.len());
-        self.sets.push(Set { items: items.into_boxed_slice(), prediction, accepts });
+        let mode = mode(grammar, predictions, &items, prediction);
+        self.sets.push(Set { items: items.into_boxed_slice(), prediction, accepts, mode });
         id
     }
 
@@ -207,6 +220,17 @@ impl LeftChart {
             self.pending.push(item);
         }
     }
+}
+
+/// The first mode of which a lexeme can be read, the default one if there is none.
+fn mode(grammar: &Grammar, predictions: &Predictions, items: &[Item], prediction: PredictionId) -> ModeId {
+    if !grammar.has_modes() {
+        return ModeId(0);
+    }
+    let lexemes = items.iter().map(|item| grammar.next(item.dot)).take_while(|&symbol| grammar.is_lexeme(symbol));
+    let modes = lexemes.fold(predictions.modes(prediction), |mask, lexeme| mask | 1 << grammar.mode_of(lexeme).index());
+    let own = modes & !1;
+    if own == 0 { ModeId(0) } else { ModeId::from_index(own.trailing_zeros() as usize) }
 }
 
 fn layout_lexeme(language: &Language, pick: impl Fn(&crate::language::Layout) -> LexemeId) -> LexemeId {

@@ -1,11 +1,11 @@
-//! The joined byte-level DFA of all lexemes and what is known about its states.
+//! The joined byte-level DFA of all lexemes in all modes and what is known about its states.
 //!
 //! Lexing is leftmost-longest with priorities, over UTF-8 bytes. Compilation uses `regex-automata`; the result is copied
 //! into a minimal table of our own so that a state is a small number, the dead state is 0, and acceptance belongs to the
 //! state itself rather than to the byte after it.
 
 use crate::error::Error;
-use crate::ids::{AcceptId, LexemeId, StateId};
+use crate::ids::{AcceptId, LexemeId, ModeId, StateId};
 use crate::limits;
 use crate::spec::{LanguageSpec, LexemeSpec};
 use regex_automata::dfa::{Automaton, dense};
@@ -30,7 +30,8 @@ pub struct LexerTable {
     next: Vec<u32>,
     accept: Vec<u16>,
     accept_sets: Vec<Vec<LexemeId>>,
-    start: u32,
+    /// The start state of each mode.
+    starts: Vec<u32>,
 }
 
 impl LexerTable {
@@ -39,33 +40,36 @@ impl LexerTable {
     /// # Errors
     /// A pattern that does not compile, matches the empty text, or makes the automaton too large.
     pub fn compile(spec: &LanguageSpec) -> Result<Self, Error> {
-        let mut patterns = Vec::new();
-        let mut pattern_lexeme = Vec::new();
-        for (index, lexeme) in spec.lexemes.iter().enumerate() {
-            if let Some(pattern) = pattern_text(lexeme) {
-                patterns.push(pattern);
-                pattern_lexeme.push(LexemeId::from_index(index));
+        let mut raw = RawTable::default();
+        for lexemes in modes(spec)? {
+            let mut patterns = Vec::new();
+            let mut pattern_lexeme = Vec::new();
+            for id in lexemes {
+                if let Some(pattern) = pattern_text(&spec.lexemes[id.index()]) {
+                    patterns.push(pattern);
+                    pattern_lexeme.push(id);
+                }
             }
+            if patterns.is_empty() {
+                return Err(Error::language(format!("language {}: no lexeme has a pattern", spec.name)));
+            }
+            let dfa = dense::Builder::new()
+                .configure(
+                    dense::Config::new()
+                        .match_kind(MatchKind::All)
+                        .start_kind(regex_automata::dfa::StartKind::Anchored)
+                        .dfa_size_limit(Some(limits::LEXER_BYTES))
+                        .determinize_size_limit(Some(limits::LEXER_BYTES)),
+                )
+                .syntax(syntax::Config::new().unicode(true).utf8(true))
+                .thompson(thompson::Config::new().utf8(true).shrink(false))
+                .build_many(&patterns)
+                .map_err(|error| {
+                    Error::language(format!("language {}: {}", spec.name, one_line(&error, &patterns, spec)))
+                })?;
+            raw.add(&dfa, spec, &pattern_lexeme)?;
         }
-        if patterns.is_empty() {
-            return Err(Error::language(format!("language {}: no lexeme has a pattern", spec.name)));
-        }
-        let dfa = dense::Builder::new()
-            .configure(
-                dense::Config::new()
-                    .match_kind(MatchKind::All)
-                    .start_kind(regex_automata::dfa::StartKind::Anchored)
-                    .dfa_size_limit(Some(limits::LEXER_BYTES))
-                    .determinize_size_limit(Some(limits::LEXER_BYTES)),
-            )
-            .syntax(syntax::Config::new().unicode(true).utf8(true))
-            .thompson(thompson::Config::new().utf8(true).shrink(false))
-            .build_many(&patterns)
-            .map_err(|error| {
-                Error::language(format!("language {}: {}", spec.name, one_line(&error, &patterns, spec)))
-            })?;
-        let raw = RawTable::read(&dfa, spec, &pattern_lexeme)?;
-        raw.minimise()
+        Joined::new(raw).minimise()
     }
 
     /// The number of states, the dead one included.
@@ -94,29 +98,73 @@ fn one_line(error: &dense::BuildError, patterns: &[String], spec: &LanguageSpec)
     error.to_string().replace('\n', " ")
 }
 
-/// The automaton as `regex-automata` built it, acceptance moved onto states, before minimisation.
+/// The lexemes that are read in each mode, mode 0 first.
+fn modes(spec: &LanguageSpec) -> Result<Vec<Vec<LexemeId>>, Error> {
+    let of = mode_of(spec)?;
+    let all = || (0..spec.lexemes.len()).map(LexemeId::from_index);
+    let mut found = vec![all().filter(|id| of[id.index()].index() == 0).collect::<Vec<_>>()];
+    for (index, mode) in spec.modes.iter().enumerate() {
+        let read = |id: &LexemeId| {
+            of[id.index()].index() == index + 1
+                || mode.code && of[id.index()].index() == 0 && !mode.without.contains(&spec.lexemes[id.index()].name)
+        };
+        found.push(all().filter(read).collect());
+    }
+    Ok(found)
+}
+
+/// The mode that each lexeme is one of; 0 for those in none.
+///
+/// # Errors
+/// A mode that names a lexeme which does not exist or is another mode's as well, or too many modes.
+pub fn mode_of(spec: &LanguageSpec) -> Result<Vec<ModeId>, Error> {
+    if spec.modes.len() >= limits::MODES {
+        return Err(Error::limit("modes", spec.modes.len(), limits::MODES - 1));
+    }
+    let mut of = vec![ModeId(0); spec.lexemes.len()];
+    for (index, mode) in spec.modes.iter().enumerate() {
+        for name in &mode.lexemes {
+            let Some(lexeme) = spec.lexemes.iter().position(|lexeme| lexeme.name == *name) else {
+                return Err(Error::language(format!("language {}: there is no lexeme {name}", spec.name)));
+            };
+            if std::mem::replace(&mut of[lexeme], ModeId::from_index(index + 1)) != ModeId(0) {
+                return Err(Error::language(format!("language {}: lexeme {name} is in two modes", spec.name)));
+            }
+        }
+    }
+    Ok(of)
+}
+
+/// The automata as `regex-automata` built them, one a mode, acceptance moved onto states.
 struct RawTable {
-    class_of: Vec<u8>,
-    class_count: usize,
-    next: Vec<u32>,
+    rows: Vec<[u32; 256]>,
     accept: Vec<u16>,
-    accept_sets: Vec<Vec<LexemeId>>,
-    start: u32,
+    sets: Vec<Vec<LexemeId>>,
+    set_ids: FxHashMap<Vec<LexemeId>, u16>,
+    starts: Vec<u32>,
+}
+
+impl Default for RawTable {
+    fn default() -> Self {
+        Self {
+            rows: vec![[0; 256]],
+            accept: vec![0],
+            sets: vec![Vec::new()],
+            set_ids: std::iter::once((Vec::new(), 0)).collect(),
+            starts: Vec::new(),
+        }
+    }
 }
 
 impl RawTable {
-    fn read(dfa: &dense::DFA<Vec<u32>>, spec: &LanguageSpec, pattern_lexeme: &[LexemeId]) -> Result<Self, Error> {
+    fn add(&mut self, dfa: &dense::DFA<Vec<u32>>, spec: &LanguageSpec, pattern_lexeme: &[LexemeId]) -> Result<(), Error> {
         let begin = dfa
             .start_state(&start::Config::new().anchored(Anchored::Yes))
             .map_err(|error| Error::language(error.to_string()))?;
+        let first = self.rows.len();
         let mut ids = FxHashMap::default();
         let mut order = vec![begin];
-        ids.insert(begin, 1u32);
-        let mut rows: Vec<[u32; 256]> = vec![[0; 256]];
-        let mut accept = vec![0u16];
-        let mut sets: Vec<Vec<LexemeId>> = vec![Vec::new()];
-        let mut set_ids: FxHashMap<Vec<LexemeId>, u16> = FxHashMap::default();
-        set_ids.insert(Vec::new(), 0);
+        ids.insert(begin, u32::try_from(first).expect("state count fits u32"));
         let mut done = 0;
         while done < order.len() {
             let state = order[done];
@@ -129,12 +177,12 @@ impl RawTable {
                 }
                 row[byte as usize] = *ids.entry(target).or_insert_with(|| {
                     order.push(target);
-                    u32::try_from(order.len()).expect("state count fits u32")
+                    u32::try_from(first + order.len() - 1).expect("state count fits u32")
                 });
             }
-            rows.push(row);
-            if order.len() > limits::LEXER_STATES {
-                return Err(Error::limit("lexer states", order.len(), limits::LEXER_STATES));
+            self.rows.push(row);
+            if first + order.len() > limits::LEXER_STATES {
+                return Err(Error::limit("lexer states", first + order.len(), limits::LEXER_STATES));
             }
             let end = dfa.next_eoi_state(state);
             let mut matched = Vec::new();
@@ -144,25 +192,38 @@ impl RawTable {
                 }
             }
             let winners = winners(matched, spec);
-            let id = *set_ids.entry(winners.clone()).or_insert_with(|| {
-                sets.push(winners);
-                u16::try_from(sets.len() - 1).expect("accept sets fit u16")
+            let id = *self.set_ids.entry(winners.clone()).or_insert_with(|| {
+                self.sets.push(winners);
+                u16::try_from(self.sets.len() - 1).expect("accept sets fit u16")
             });
-            accept.push(id);
+            self.accept.push(id);
         }
-        if accept[1] != 0 {
-            let name = &spec.lexemes[sets[accept[1] as usize][0].index()].name;
+        if self.accept[first] != 0 {
+            let name = &spec.lexemes[self.sets[self.accept[first] as usize][0].index()].name;
             return Err(Error::language(format!("language {}: lexeme {name} matches the empty text", spec.name)));
         }
-        Ok(Self::with_classes(&rows, accept, sets))
+        self.starts.push(u32::try_from(first).expect("state count fits u32"));
+        Ok(())
     }
+}
 
-    fn with_classes(rows: &[[u32; 256]], accept: Vec<u16>, accept_sets: Vec<Vec<LexemeId>>) -> Self {
+/// The automata of all modes in one table, before minimisation.
+struct Joined {
+    class_of: Vec<u8>,
+    class_count: usize,
+    next: Vec<u32>,
+    accept: Vec<u16>,
+    accept_sets: Vec<Vec<LexemeId>>,
+    starts: Vec<u32>,
+}
+
+impl Joined {
+    fn new(raw: RawTable) -> Self {
         let mut columns: FxHashMap<Vec<u32>, u8> = FxHashMap::default();
         let mut class_of = vec![0u8; 256];
         let mut representatives = Vec::new();
         for (byte, class) in class_of.iter_mut().enumerate() {
-            let column: Vec<u32> = rows.iter().map(|row| row[byte]).collect();
+            let column: Vec<u32> = raw.rows.iter().map(|row| row[byte]).collect();
             let fresh = u8::try_from(columns.len()).unwrap_or(255);
             *class = *columns.entry(column).or_insert_with(|| {
                 representatives.push(byte);
@@ -170,11 +231,11 @@ impl RawTable {
             });
         }
         let class_count = representatives.len();
-        let mut next = Vec::with_capacity(rows.len() * class_count);
-        for row in rows {
+        let mut next = Vec::with_capacity(raw.rows.len() * class_count);
+        for row in &raw.rows {
             next.extend(representatives.iter().map(|&byte| row[byte]));
         }
-        Self { class_of, class_count, next, accept, accept_sets, start: 1 }
+        Self { class_of, class_count, next, accept: raw.accept, accept_sets: raw.sets, starts: raw.starts }
     }
 
     /// Whether a state can still reach acceptance.
@@ -233,17 +294,21 @@ impl RawTable {
             }
         }
         debug_assert_eq!(part[0], 0, "the dead state comes first");
-        // A start state of its own, which no byte leads to: being in it means being between two symbols.
-        let start = part[self.start as usize] as usize;
-        next.extend_from_within(start * classes..(start + 1) * classes);
-        accept.push(0);
+        // Start states of their own, which no byte leads to: being in one means being between two symbols.
+        let mut starts = Vec::new();
+        for start in self.starts {
+            let start = part[start as usize] as usize;
+            starts.push(u32::try_from(accept.len()).expect("state count fits u32"));
+            next.extend_from_within(start * classes..(start + 1) * classes);
+            accept.push(0);
+        }
         Ok(LexerTable {
             class_of: self.class_of,
             class_count: classes,
             next,
             accept,
             accept_sets: self.accept_sets,
-            start: u32::try_from(parts).expect("state count fits u32"),
+            starts,
         })
     }
 }
@@ -280,7 +345,7 @@ pub struct Lexer {
     targets: Vec<u32>,
     /// Whether an accepting state is reachable by at least one byte.
     extends: Vec<bool>,
-    /// Bytes from the start to a state.
+    /// Bytes from the nearest start to a state.
     depth: Vec<u16>,
     /// Least bytes from a state to acceptance by an accept set: `to_accept[state * accept_sets + set]`.
     to_accept: Vec<u16>,
@@ -334,7 +399,8 @@ impl Lexer {
                 predecessors[target as usize].push(u32::try_from(state).expect("state count fits u32"));
             }
         }
-        self.depth = breadth_first(&[self.table.start as usize], states, |state| self.successors(state));
+        let starts: Vec<usize> = self.table.starts.iter().map(|&start| start as usize).collect();
+        self.depth = breadth_first(&starts, states, |state| self.successors(state));
         self.to_accept = vec![NEVER; states * sets];
         for set in 1..sets {
             let seeds: Vec<usize> = (1..states).filter(|&state| self.table.accept[state] as usize == set).collect();
@@ -364,10 +430,31 @@ impl Lexer {
         }
     }
 
-    /// The state before any byte.
+    /// The state before any byte where no mode is in force.
+    #[inline(always)]
     #[must_use]
     pub fn start(&self) -> StateId {
-        StateId(self.table.start)
+        StateId(self.table.starts[0])
+    }
+
+    /// The state before any byte in a mode.
+    #[inline(always)]
+    #[must_use]
+    pub fn start_of(&self, mode: ModeId) -> StateId {
+        StateId(self.table.starts[mode.index()])
+    }
+
+    /// Whether a state is one before any byte: between two symbols.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_start(&self, state: StateId) -> bool {
+        state.0 >= self.table.starts[0]
+    }
+
+    /// Least bytes of a symbol of an accept set, in the mode where it is shortest; [`NEVER`] if there is none.
+    #[must_use]
+    pub fn shortest(&self, accept: AcceptId) -> u16 {
+        self.table.starts.iter().map(|&start| self.to_accept(StateId(start), accept)).min().unwrap_or(NEVER)
     }
 
     /// One byte's step; [`DEAD`] if nothing can match any more.
@@ -435,7 +522,7 @@ impl Lexer {
         found
     }
 
-    /// Least bytes from the start to a state.
+    /// Least bytes from the nearest start to a state.
     #[must_use]
     pub fn depth(&self, state: StateId) -> u16 {
         self.depth[state.index()]
@@ -480,10 +567,10 @@ impl Lexer {
             .collect()
     }
 
-    /// The longest match of a text from its first byte: its length in bytes and what was accepted.
+    /// The longest match of a text from its first byte in a mode: its length in bytes and what was accepted.
     #[must_use]
-    pub fn longest_match(&self, text: &[u8]) -> Option<(usize, AcceptId)> {
-        self.longest_from(self.start(), text)
+    pub fn longest_match(&self, mode: ModeId, text: &[u8]) -> Option<(usize, AcceptId)> {
+        self.longest_from(self.start_of(mode), text)
     }
 
     /// The longest match that ends at least one byte into `text`, with the symbol already in progress in `state`.

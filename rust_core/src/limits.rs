@@ -4,6 +4,9 @@
 /// middle). Unit: states. Passing it refuses the language.
 pub const FREE_STATES: usize = 200;
 
+/// Modes of a language, the default one included. Unit: modes. Passing it refuses the language.
+pub const MODES: usize = 64;
+
 /// DFA states of the joined lexemes. Unit: states. Passing it refuses the language. Python has about a thousand.
 pub const LEXER_STATES: usize = 60_000;
 

@@ -16,6 +16,8 @@ struct Prediction {
     /// `dots[begin[symbol]..begin[symbol + 1]]` have the symbol next.
     begin: Box<[u32]>,
     dots: Box<[DotId]>,
+    /// The modes of the lexemes among the symbols, as a mask.
+    modes: u64,
 }
 
 /// All predictions met so far.
@@ -60,6 +62,13 @@ impl Predictions {
         &prediction.dots[prediction.begin[index] as usize..prediction.begin[index + 1] as usize]
     }
 
+    /// The modes of the predicted lexemes, as a mask.
+    #[inline]
+    #[must_use]
+    pub fn modes(&self, id: PredictionId) -> u64 {
+        self.table[id.0 as usize].modes
+    }
+
     /// Whether a nonterminal is predicted.
     #[must_use]
     pub fn predicts(&self, id: PredictionId, grammar: &Grammar, nonterminal: SymbolId) -> bool {
@@ -75,11 +84,16 @@ fn build(grammar: &Grammar, nonterminals: Box<[u64]>) -> Prediction {
     }
     let mut begin = Vec::with_capacity(grammar.symbol_count() + 1);
     let mut dots = Vec::new();
+    let mut modes = 0;
     for symbol in 0..grammar.symbol_count() {
-        begin.push(u32::try_from(dots.len()).expect("dot count fits u32"));
+        let first = dots.len();
+        begin.push(u32::try_from(first).expect("dot count fits u32"));
         let symbol = SymbolId::from_index(symbol);
         dots.extend(grammar.initial(symbol).iter().filter(|&&dot| wanted[grammar.lhs(dot).index()]));
+        if grammar.is_lexeme(symbol) && dots.len() > first {
+            modes |= 1 << grammar.mode_of(symbol).index();
+        }
     }
     begin.push(u32::try_from(dots.len()).expect("dot count fits u32"));
-    Prediction { nonterminals, begin: begin.into(), dots: dots.into() }
+    Prediction { nonterminals, begin: begin.into(), dots: dots.into(), modes }
 }

@@ -21,11 +21,12 @@
 //! knows no c: columns left of n are kept apart, those right of n are one class, `Above`, because R never looks at them
 //! again. This is section 5 of the design with the counts made into columns.
 
-use crate::free::{Cost, INFINITE, LINE};
+use crate::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::grammar::{END_OF_RULE, Grammar};
-use crate::ids::{AcceptId, DotId, FreeId, NodeId, SymbolId};
+use crate::ids::{AcceptId, DotId, FreeId, LexemeId, ModeId, NodeId, SymbolId};
 use crate::language::{Language, Role};
 use crate::layout::Column;
+use crate::left::{FIRST_SET, LeftChart, NO_SET, Read};
 use crate::lookahead::Lookahead;
 use crate::predict::{PredictionId, Predictions};
 use rustc_hash::FxHashMap;
@@ -63,6 +64,19 @@ pub enum Place {
         column: Column,
         /// What is on top of the stack.
         top: Top,
+    },
+    /// A symbol of code inside a field of a formatted string, or whatever else stands between lexemes of another mode. Line
+    /// breaks do not count there, and nothing is assumed of what comes after: the parser sees to it.
+    Nested {
+        /// Byte offset in R.
+        position: u32,
+    },
+    /// A symbol of a mode that reads no code.
+    Text {
+        /// Byte offset in R.
+        position: u32,
+        /// The mode.
+        mode: ModeId,
     },
     /// The end of the file, all blocks closed.
     End,
@@ -116,13 +130,18 @@ pub struct Node {
     first: bool,
 }
 
-/// The lexed R.
+/// R lexed as code that no other mode encloses. Formatted strings that R itself opens are passed as a whole.
 #[derive(Debug)]
 struct Raw {
     /// Per visited position: what is matched there and where it ends.
     symbols: Vec<Option<(AcceptId, u32)>>,
     /// Unmatched closing brackets from a position on; `None` where lexing or bracketing fails before the end.
     depth: Vec<Option<u32>>,
+    visited: Vec<bool>,
+    /// Where what a lexeme leads into has ended, if it does, for lexemes that lead into another mode.
+    passed: FxHashMap<u32, Option<u32>>,
+    /// Charts of what such a lexeme leads into.
+    charts: FxHashMap<LexemeId, LeftChart>,
 }
 
 /// Where a scan of blank lines from a line's start ends.
@@ -167,8 +186,12 @@ impl Right {
         }
         starts.sort_unstable();
         starts.dedup();
+        let mut raw = Raw::new(text);
+        for start in starts {
+            raw.lex(language, predictions, text, start);
+        }
         let mut right = Self {
-            raw: Raw::lex(language, text, &starts),
+            raw,
             text: text.to_vec(),
             lookahead,
             nodes: Vec::new(),
@@ -222,6 +245,37 @@ impl Right {
         self.ids.get(&self.middle_place(language, position)?).copied()
     }
 
+    /// The nodes at which a line that has a symbol before the cursor can go on at a position, in a mode.
+    pub fn nodes_at(
+        &self,
+        language: &Language,
+        position: u32,
+        mode: ModeId,
+    ) -> impl Iterator<Item = NodeId> + use<'_> {
+        let places = if language.grammar.code_modes() >> mode.index() & 1 == 1 {
+            let nested = language.grammar.has_modes().then(|| self.nested_place(language, position)).flatten();
+            [self.middle_place(language, position), nested]
+        } else {
+            [Some(Place::Text { position, mode }), None]
+        };
+        places.into_iter().flatten().filter_map(|place| self.ids.get(&place).copied())
+    }
+
+    /// The nodes at which R can go on at a position after a symbol, or after something that is not passed on.
+    pub fn nodes_after(&self, language: &Language, position: u32, accept: Option<AcceptId>) -> Vec<NodeId> {
+        let grammar = &language.grammar;
+        let code = grammar.code_modes();
+        let mut modes = accept.map_or(code, |accept| {
+            let lexemes = language.lexer.lexemes(accept).iter();
+            lexemes.fold(0, |mask, &lexeme| mask | grammar.modes_after_lexeme(Language::symbol(lexeme)))
+        });
+        if modes & code != 0 {
+            modes = modes & !code | 1;
+        }
+        let each = (0..64).filter(|bit| modes >> bit & 1 == 1);
+        each.flat_map(|bit| self.nodes_at(language, position, ModeId::from_index(bit))).collect()
+    }
+
     /// The node for a line start in R (its position and column known) with a column on top of the stack.
     #[must_use]
     pub fn line_node(&self, position: u32, column: Column, top: Column) -> Option<NodeId> {
@@ -254,6 +308,7 @@ impl Right {
         let Some(mut lowest) = self.raw.depth[0] else { return found };
         let mut at = 0usize;
         while let Some((accept, end)) = self.raw.symbols[at] {
+            let end = self.raw.end(at, end).unwrap_or(end);
             if language.accept_role(accept) == Role::Close
                 && let Some(after) = self.raw.depth[end as usize]
                 && after < lowest
@@ -274,6 +329,7 @@ impl Right {
         match self.nodes[node.index()].place {
             Place::Line { position: at, .. } => at == position,
             Place::Middle { position: at, line } => at == position && matches!(line, Top::Exact(_)),
+            Place::Nested { .. } | Place::Text { .. } => false,
             Place::End => position as usize == self.text.len(),
         }
     }
@@ -396,6 +452,22 @@ impl Right {
         }
     }
 
+    /// Code inside another mode: blanks, comments and line breaks are passed. `None` at the end of R.
+    fn nested_place(&self, language: &Language, position: u32) -> Option<Place> {
+        let mut at = position as usize;
+        while at < self.text.len() {
+            match language.lexer.longest_match(ModeId(0), &self.text[at..]) {
+                Some((length, accept))
+                    if language.accept_role(accept).is_ignored() || language.accept_role(accept) == Role::Newline =>
+                {
+                    at += length;
+                }
+                _ => return Some(Place::Nested { position: u32::try_from(at).expect("R fits u32") }),
+            }
+        }
+        None
+    }
+
     fn line_begin(&self, position: u32, column: Column) -> Place {
         if position as usize == self.text.len() {
             Place::End
@@ -430,6 +502,13 @@ impl Right {
                     self.cross_line_start(language, from, 0, true);
                 } else {
                     self.cross_middle(language, from, 0);
+                }
+            }
+            let texts = language.grammar.has_modes() && free.ignored(from, MIDDLE) != INFINITE;
+            for mode in (0..language.mode_count()).map(ModeId::from_index).filter(|_| texts) {
+                if language.grammar.code_modes() >> mode.index() & 1 == 0 {
+                    let node = self.intern(Place::Text { position: 0, mode });
+                    self.crossings.push((from, node));
                 }
             }
             let mut ends: BTreeMap<(u32, AcceptId), Cost> = BTreeMap::new();
@@ -477,21 +556,45 @@ impl Right {
                     }
                 }
             }
-            Role::Symbol | Role::Open | Role::Close => {
-                let Some(place) = self.middle_place(language, end) else { return };
-                let node = self.intern(place);
+            role @ (Role::Symbol | Role::Open | Role::Close) => {
                 for &lexeme in language.lexer.lexemes(accept) {
-                    self.symbol_crossings.push((from, Language::symbol(lexeme), node, cost));
+                    let symbol = Language::symbol(lexeme);
+                    for (place, _) in self.places_after(language, symbol, role, end) {
+                        let node = self.intern(place);
+                        self.symbol_crossings.push((from, symbol, node, cost));
+                    }
                 }
             }
         }
     }
 
     fn cross_middle(&mut self, language: &Language, from: FreeId, position: u32) {
-        if let Some(place) = self.middle_place(language, position) {
+        let nested = language.grammar.has_modes().then(|| self.nested_place(language, position)).flatten();
+        for place in [self.middle_place(language, position), nested].into_iter().flatten() {
             let node = self.intern(place);
             self.crossings.push((from, node));
         }
+    }
+
+    /// The places at which R can go on after a lexeme that the cursor cuts or that follows it in a mode of its own, with the
+    /// modes that each stands for, as a mask.
+    fn places_after(&self, language: &Language, lexeme: SymbolId, role: Role, end: u32) -> Vec<(Place, u64)> {
+        let grammar = &language.grammar;
+        let code = grammar.code_modes();
+        let after = grammar.modes_after_lexeme(lexeme);
+        let from_text = code >> grammar.mode_of(lexeme).index() & 1 == 0;
+        let mut places = Vec::new();
+        if after & code != 0 {
+            if !(from_text && role == Role::Open) {
+                places.extend(self.middle_place(language, end));
+            }
+            if grammar.has_modes() {
+                places.extend(self.nested_place(language, end));
+            }
+        }
+        let mut found: Vec<(Place, u64)> = places.into_iter().map(|place| (place, code)).collect();
+        found.extend(texts_after(after & !code, end));
+        found
     }
 
     /// The cursor stands where a line may begin.
@@ -542,7 +645,7 @@ impl Right {
             if language.accept_role(accept) == Role::Newline {
                 return self.line_start(language, end, true)?.column;
             }
-            at = self.middle_position(language, end)?;
+            at = self.middle_position(language, self.raw.end(at as usize, end)?)?;
         }
     }
 
@@ -553,22 +656,28 @@ impl Right {
         for &(from, node) in &self.crossings {
             by_node.entry(node).or_default().push(from);
         }
-        for (node, reached_from) in by_node {
+        for (id, reached_from) in by_node {
             let mut items: FxHashMap<(DotId, FreeId), Cost> = FxHashMap::default();
+            let place = self.nodes[id.index()].place;
             for at in reached_from {
                 for &(dot, from, cost) in free.open_dots(at) {
-                    let cell = items.entry((dot, from)).or_insert(INFINITE);
-                    *cell = (*cell).min(cost);
+                    if stands_at(&language.grammar, place, dot) {
+                        let cell = items.entry((dot, from)).or_insert(INFINITE);
+                        *cell = (*cell).min(cost);
+                    }
                 }
             }
-            let node = &mut self.nodes[node.index()];
-            node.first = true;
+            let node = &mut self.nodes[id.index()];
+            node.first = !matches!(place, Place::Nested { .. } | Place::Text { .. });
             node.pending_free.extend(items.into_iter().map(|((dot, from), cost)| (dot, from, cost)));
         }
         for index in 0..self.symbol_crossings.len() {
             let (at, symbol, node, cost) = self.symbol_crossings[index];
+            let place = self.nodes[node.index()].place;
             for &(dot, from, before) in free.advances(symbol, at) {
-                self.nodes[node.index()].pending_free.push((dot, from, before.saturating_add(cost)));
+                if stands_at(&language.grammar, place, dot) {
+                    self.nodes[node.index()].pending_free.push((dot, from, before.saturating_add(cost)));
+                }
             }
         }
     }
@@ -600,7 +709,7 @@ impl Right {
     fn order(&self, place: Place) -> u32 {
         let end = u32::try_from(self.text.len()).expect("R fits u32");
         match place {
-            Place::Middle { position, .. } => position * 2 + 1,
+            Place::Middle { position, .. } | Place::Nested { position } | Place::Text { position, .. } => position * 2 + 1,
             Place::Line { position, .. } if position == end => end * 2 + 2,
             Place::Line { position, .. } => position * 2,
             Place::End => end * 2 + 3,
@@ -632,11 +741,12 @@ impl Right {
             return;
         }
         worker.begin();
+        worker.nested = matches!(self.nodes[id.index()].place, Place::Nested { .. } | Place::Text { .. });
         for (dot, origin) in pending {
             worker.push(dot, origin);
         }
         for (dot, from, cost) in pending_free {
-            worker.push_free(dot, from, cost);
+            worker.push_free(&language.grammar, dot, from, cost);
         }
         let loops = matches!(self.nodes[id.index()].place, Place::Line { top: Top::Above, .. });
         self.close(language, predictions, worker, loops);
@@ -679,7 +789,7 @@ impl Right {
                 if next == END_OF_RULE {
                     self.complete_free(language, worker, from, grammar.lhs(dot), cost);
                 } else if grammar.nullable(next) || loops && Some(next) == dedent {
-                    worker.push_free(Grammar::advance(dot), from, cost);
+                    worker.push_free(grammar, Grammar::advance(dot), from, cost);
                 }
             } else {
                 return;
@@ -701,7 +811,7 @@ impl Right {
             worker.push(Grammar::advance(dot), origin);
         }
         for &(dot, from, cost) in slice_by(&source.free_items, |item| grammar.next(item.0), lhs) {
-            worker.push_free(Grammar::advance(dot), from, cost);
+            worker.push_free(grammar, Grammar::advance(dot), from, cost);
         }
         let dots = predictions.dots(source.prediction, lhs);
         if !dots.is_empty() {
@@ -719,12 +829,12 @@ impl Right {
         }
         *cell = cost;
         for &(dot, from, before) in language.free.advances(lhs, begun) {
-            worker.push_free(dot, from, before.saturating_add(cost));
+            worker.push_free(&language.grammar, dot, from, before.saturating_add(cost));
         }
     }
 
     /// Follows the symbols that can be read from a node.
-    fn read_on(&mut self, language: &Language, predictions: &Predictions, id: NodeId) {
+    fn read_on(&mut self, language: &Language, predictions: &mut Predictions, id: NodeId) {
         match self.nodes[id.index()].place {
             Place::End => {}
             Place::Middle { position, line } => match self.raw.symbols[position as usize] {
@@ -736,17 +846,108 @@ impl Right {
                         self.read_newline(language, predictions, id, line, position);
                     }
                 }
-                Some((accept, end)) => {
-                    let Some(position) = self.middle_position(language, end) else { return };
-                    let target = self.middle_at(position, line);
-                    for &lexeme in language.lexer.lexemes(accept) {
-                        self.read(language, predictions, id, Language::symbol(lexeme), target);
+                Some((accept, end)) => self.read_symbol(language, predictions, id, accept, end),
+            },
+            Place::Nested { position } => {
+                for mode in (0..language.mode_count()).map(ModeId::from_index) {
+                    if language.grammar.code_modes() >> mode.index() & 1 == 0 {
+                        continue;
+                    }
+                    let matched = language.lexer.longest_match(mode, &self.text[position as usize..]);
+                    let Some((length, accept)) = matched else { continue };
+                    let own = language.grammar.mode_of(Language::symbol(language.lexer.lexemes(accept)[0]));
+                    if own == mode {
+                        let end = position + u32::try_from(length).expect("R fits u32");
+                        self.read_symbol(language, predictions, id, accept, end);
                     }
                 }
-            },
+            }
+            Place::Text { position, mode } => {
+                let matched = language.lexer.longest_match(mode, &self.text[position as usize..]);
+                let Some((length, accept)) = matched else { return };
+                let end = position + u32::try_from(length).expect("R fits u32");
+                self.raw.lex(language, predictions, &self.text, end);
+                self.read_symbol(language, predictions, id, accept, end);
+            }
             Place::Line { position, column, top } => {
                 self.read_layout(language, predictions, id, (position, column), top)
             }
+        }
+    }
+
+    /// Reads a symbol in a line, to wherever R can go on after it.
+    fn read_symbol(&mut self, language: &Language, predictions: &Predictions, id: NodeId, accept: AcceptId, end: u32) {
+        let grammar = &language.grammar;
+        let code = grammar.code_modes();
+        let place = self.nodes[id.index()].place;
+        let role = language.accept_role(accept);
+        for &lexeme in language.lexer.lexemes(accept) {
+            let symbol = Language::symbol(lexeme);
+            let after = grammar.modes_after_lexeme(symbol);
+            if after & code != 0 {
+                let goes_on = |dot: DotId| grammar.modes_after(dot) & code != 0;
+                let middle = self.middle_position(language, end);
+                let nested = if grammar.has_modes() { self.nested_place(language, end) } else { None };
+                match place {
+                    Place::Middle { line, .. } => {
+                        if let Some(position) = middle {
+                            let target = self.middle_at(position, line);
+                            self.read_to(language, predictions, id, symbol, target, |_, dot, _| goes_on(dot));
+                        }
+                    }
+                    Place::Text { .. } if role != Role::Open => {
+                        // The line goes on that the string stands in; where it began in the middle, any may be it.
+                        let mut lines: Vec<Top> = vec![Top::Unknown];
+                        for &(_, origin) in slice_by(&self.nodes[id.index()].items, |item| grammar.next(item.0), symbol) {
+                            if let Some(Place::Middle { line, .. }) = self.begun_at(origin) {
+                                lines.push(line);
+                            }
+                        }
+                        lines.sort_unstable();
+                        lines.dedup();
+                        for line in lines.into_iter().filter(|_| middle.is_some()) {
+                            let target = self.middle_at(middle.expect("filtered"), line);
+                            self.read_to(language, predictions, id, symbol, target, |right, dot, origin| {
+                                goes_on(dot)
+                                    && match origin.map(|origin| right.begun_at(origin)) {
+                                        None | Some(None) => line == Top::Unknown,
+                                        Some(Some(Place::Middle { line: begun, .. })) => begun == line,
+                                        Some(Some(_)) => false,
+                                    }
+                            });
+                        }
+                        if let Some(target) = nested {
+                            self.read_to(language, predictions, id, symbol, target, |right, dot, origin| {
+                                goes_on(dot)
+                                    && !matches!(
+                                        origin.map(|origin| right.begun_at(origin)),
+                                        Some(Some(Place::Middle { .. }))
+                                    )
+                            });
+                        }
+                    }
+                    _ => {
+                        if let Some(target) = nested {
+                            self.read_to(language, predictions, id, symbol, target, |_, dot, _| goes_on(dot));
+                        }
+                    }
+                }
+            }
+            // In a line that nothing encloses, a closing bracket is a bracket.
+            if after & !code != 0 && !(role == Role::Close && matches!(place, Place::Middle { .. })) {
+                for (target, mask) in texts_after(after & !code, end) {
+                    let goes_on = |_: &Self, dot: DotId, _: Option<OriginId>| grammar.modes_after(dot) & mask != 0;
+                    self.read_to(language, predictions, id, symbol, target, goes_on);
+                }
+            }
+        }
+    }
+
+    /// The place where an item's rule began; `None` if that is in the middle.
+    fn begun_at(&self, origin: OriginId) -> Option<Place> {
+        match self.origins[origin.0 as usize].base {
+            Base::Node(node) => Some(self.nodes[node.index()].place),
+            Base::Free(_) => None,
         }
     }
 
@@ -817,26 +1018,41 @@ impl Right {
 
     /// Reads an ordinary symbol.
     fn read(&mut self, language: &Language, predictions: &Predictions, id: NodeId, symbol: SymbolId, target: Place) {
+        self.read_to(language, predictions, id, symbol, target, |_, _, _| true);
+    }
+
+    /// Reads a symbol for those of the dots after it, with their origins (none for what begins in the middle), that are
+    /// to be kept.
+    fn read_to(
+        &mut self,
+        language: &Language,
+        predictions: &Predictions,
+        id: NodeId,
+        symbol: SymbolId,
+        target: Place,
+        keep: impl Fn(&Self, DotId, Option<OriginId>) -> bool,
+    ) {
         let grammar = &language.grammar;
+        let own = self.origin(Base::Node(id), None, 0);
         let node = &self.nodes[id.index()];
-        let known: Vec<(DotId, OriginId)> = slice_by(&node.items, |item| grammar.next(item.0), symbol)
+        let mut known: Vec<(DotId, OriginId)> = slice_by(&node.items, |item| grammar.next(item.0), symbol)
             .iter()
             .map(|&(dot, origin)| (Grammar::advance(dot), origin))
             .collect();
+        known.extend(predictions.dots(node.prediction, symbol).iter().map(|&dot| (Grammar::advance(dot), own)));
+        known.retain(|&(dot, origin)| keep(self, dot, Some(origin)));
         let free: Vec<(DotId, FreeId, Cost)> = slice_by(&node.free_items, |item| grammar.next(item.0), symbol)
             .iter()
             .map(|&(dot, from, cost)| (Grammar::advance(dot), from, cost))
+            .filter(|&(dot, _, _)| keep(self, dot, None))
             .collect();
-        let predicted = predictions.dots(node.prediction, symbol);
-        if known.is_empty() && free.is_empty() && predicted.is_empty() {
+        if known.is_empty() && free.is_empty() {
             return;
         }
-        let own = self.origin(Base::Node(id), None, 0);
         let target = self.intern(target);
         let node = &mut self.nodes[target.index()];
         node.incoming.push((symbol, id));
         node.pending.extend(known);
-        node.pending.extend(predicted.iter().map(|&dot| (Grammar::advance(dot), own)));
         node.pending_free.extend(free);
     }
 
@@ -959,35 +1175,107 @@ fn slice_by<T>(items: &[T], key: impl Fn(&T) -> SymbolId, symbol: SymbolId) -> &
 }
 
 impl Raw {
-    fn lex(language: &Language, text: &[u8], starts: &[u32]) -> Self {
-        let mut symbols = vec![None; text.len() + 1];
-        let mut visited = vec![false; text.len() + 1];
-        for &start in starts {
-            let mut at = start as usize;
-            while !std::mem::replace(&mut visited[at], true) {
-                let Some((length, accept)) = language.lexer.longest_match(&text[at..]) else { break };
-                symbols[at] = Some((accept, u32::try_from(at + length).expect("R fits u32")));
-                at += length;
+    fn new(text: &[u8]) -> Self {
+        let mut raw = Self {
+            symbols: vec![None; text.len() + 1],
+            depth: vec![None; text.len() + 1],
+            visited: vec![false; text.len() + 1],
+            passed: FxHashMap::default(),
+            charts: FxHashMap::default(),
+        };
+        raw.visited[text.len()] = true;
+        raw.depth[text.len()] = Some(0);
+        raw
+    }
+
+    /// Lexes from a position to the end, or to where an earlier call has been.
+    fn lex(&mut self, language: &Language, predictions: &mut Predictions, text: &[u8], start: u32) {
+        let mut path = Vec::new();
+        let mut at = start as usize;
+        while !std::mem::replace(&mut self.visited[at], true) {
+            let Some((length, accept)) = language.lexer.longest_match(ModeId(0), &text[at..]) else { break };
+            let end = u32::try_from(at + length).expect("R fits u32");
+            self.symbols[at] = Some((accept, end));
+            let lexeme = language.lexer.lexemes(accept)[0];
+            let after = language.grammar.modes_after_lexeme(Language::symbol(lexeme));
+            if after != 0 && after & language.grammar.code_modes() == 0 {
+                let passed = self.pass(language, predictions, text, lexeme, end);
+                self.passed.insert(u32::try_from(at).expect("R fits u32"), passed);
             }
+            let Some(next) = self.end(at, end) else { break };
+            path.push((at, accept, next as usize));
+            at = next as usize;
         }
-        let mut depth: Vec<Option<u32>> = vec![None; text.len() + 1];
-        depth[text.len()] = Some(0);
-        for at in (0..text.len()).rev() {
-            let Some((accept, end)) = symbols[at] else { continue };
-            let Some(after) = depth[end as usize] else { continue };
-            depth[at] = match (language.layout.is_some(), language.accept_role(accept)) {
+        for (at, accept, next) in path.into_iter().rev() {
+            let Some(after) = self.depth[next] else { continue };
+            self.depth[at] = match (language.layout.is_some(), language.accept_role(accept)) {
                 (true, Role::Open) => after.checked_sub(1),
                 (true, Role::Close) => Some(after + 1),
                 _ => Some(after),
             };
         }
-        Self { symbols, depth }
     }
+
+    /// Where lexing as code goes on after the symbol at a position.
+    fn end(&self, at: usize, end: u32) -> Option<u32> {
+        let at = u32::try_from(at).expect("R fits u32");
+        self.passed.get(&at).copied().unwrap_or(Some(end))
+    }
+
+    /// Where the rule that a lexeme begins has ended: parsed, since the modes inside are as the parser says.
+    fn pass(
+        &mut self,
+        language: &Language,
+        predictions: &mut Predictions,
+        text: &[u8],
+        begin: LexemeId,
+        end: u32,
+    ) -> Option<u32> {
+        let grammar = &language.grammar;
+        let symbol = Language::symbol(begin);
+        let chart = self.charts.entry(begin).or_insert_with(|| {
+            let begun = grammar.initial(symbol).iter().map(|&dot| grammar.lhs(dot));
+            LeftChart::rooted(grammar, predictions, begun)
+        });
+        let accept = language.lexer.accept_sets().find(|&accept| language.lexer.lexemes(accept) == [begin])?;
+        let mut set = chart.scan(language, predictions, FIRST_SET, Read::Accepted(accept));
+        let mut at = end as usize;
+        while set != NO_SET && !chart.set(set).items.is_empty() {
+            let mode = chart.set(set).mode;
+            let (length, accept) = language.lexer.longest_match(mode, &text[at..])?;
+            at += length;
+            let role = language.accept_role(accept);
+            if !role.is_ignored() && role != Role::Newline {
+                set = chart.scan(language, predictions, set, Read::Accepted(accept));
+            }
+        }
+        (set != NO_SET).then(|| u32::try_from(at).expect("R fits u32"))
+    }
+}
+
+/// Whether what can come after a dot can come at a place.
+fn stands_at(grammar: &Grammar, place: Place, dot: DotId) -> bool {
+    if !grammar.has_modes() {
+        return true;
+    }
+    match place {
+        Place::Nested { .. } => grammar.modes_after(dot) & grammar.code_modes() != 0 && grammar.is_nested(dot),
+        Place::Text { mode, .. } => grammar.modes_after(dot) >> mode.index() & 1 == 1,
+        _ => grammar.modes_after(dot) & grammar.code_modes() != 0,
+    }
+}
+
+/// The places of the modes in a mask that read no code.
+fn texts_after(modes: u64, end: u32) -> impl Iterator<Item = (Place, u64)> {
+    let each = (0..64).filter(move |bit| modes >> bit & 1 == 1);
+    each.map(move |bit| (Place::Text { position: end, mode: ModeId::from_index(bit) }, 1 << bit))
 }
 
 /// Scratch space of one set's closure.
 #[derive(Default)]
 struct Worker {
+    /// The set is inside a string of another mode: only what can be there is kept.
+    nested: bool,
     pending: Vec<(DotId, OriginId)>,
     pending_free: Vec<(DotId, FreeId, Cost)>,
     seen: rustc_hash::FxHashSet<(DotId, OriginId)>,
@@ -1014,7 +1302,10 @@ impl Worker {
         }
     }
 
-    fn push_free(&mut self, dot: DotId, from: FreeId, cost: Cost) {
+    fn push_free(&mut self, grammar: &Grammar, dot: DotId, from: FreeId, cost: Cost) {
+        if self.nested && !grammar.is_nested(dot) {
+            return; // it holds the string that the cursor is in, and goes on after that
+        }
         let cell = self.free.entry((dot, from)).or_insert(INFINITE);
         if cost < *cell {
             *cell = cost;

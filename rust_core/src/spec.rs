@@ -21,6 +21,9 @@ pub struct LanguageSpec {
     /// Names of the opening and closing bracket lexemes, pairwise.
     #[serde(default)]
     pub brackets: Vec<(String, String)>,
+    /// Modes: which lexemes are read where the parser is.
+    #[serde(default)]
+    pub modes: Vec<ModeSpec>,
     /// Names of literal lexemes that are also whatever the next best lexeme of the same length is.
     #[serde(default)]
     pub soft_keywords: Vec<String>,
@@ -40,6 +43,28 @@ pub struct LexemeSpec {
     /// Larger wins among patterns of one match length; literals win over patterns.
     #[serde(default)]
     pub priority: i32,
+}
+
+/// A mode of the lexer. The first one of which the parser can take a lexeme is in force; where there is none, the lexemes are
+/// read that are in no mode.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ModeSpec {
+    /// The mode's name.
+    pub name: String,
+    /// Names of its own lexemes.
+    pub lexemes: Vec<String>,
+    /// Whether the lexemes that are in no mode are read as well.
+    #[serde(default)]
+    pub code: bool,
+    /// Names of the lexemes in no mode that are not read nevertheless.
+    #[serde(default)]
+    pub without: Vec<String>,
+    /// Names of its own lexemes that open a bracket.
+    #[serde(default)]
+    pub open: Vec<String>,
+    /// Names of its own lexemes that close a bracket.
+    #[serde(default)]
+    pub close: Vec<String>,
 }
 
 /// One BNF rule.

@@ -1,7 +1,7 @@
 //! The Python module `fim_server._core`: conversions, GIL release and exceptions, no logic.
 
 use fim_server_core::error::{Error, ErrorKind};
-use fim_server_core::ids::TokenId;
+use fim_server_core::ids::{ModeId, TokenId};
 use fim_server_core::language::Language as CoreLanguage;
 use fim_server_core::mask::mask_words;
 use fim_server_core::matcher::Matcher as CoreMatcher;
@@ -75,18 +75,32 @@ impl Language {
         Session { core: py.detach(|| CoreSession::open(&self.core, left, right)) }
     }
 
-    /// The longest match at a text's first byte: its bytes and the lexemes it may be.
-    fn longest_match(&self, text: &[u8]) -> Option<(usize, Vec<String>)> {
-        let (length, accept) = self.core.lexer.longest_match(text)?;
+    /// The longest match at a text's first byte in a mode: its bytes and the lexemes it may be.
+    #[pyo3(signature = (text, mode = 0))]
+    fn longest_match(&self, text: &[u8], mode: usize) -> PyResult<Option<(usize, Vec<String>)>> {
+        let matched = self.core.lexer.longest_match(self.mode(mode)?, text);
+        let Some((length, accept)) = matched else { return Ok(None) };
         let names = self.core.lexer.lexemes(accept).iter();
-        Some((length, names.map(|&lexeme| self.core.grammar.name(CoreLanguage::symbol(lexeme)).to_string()).collect()))
+        let names = names.map(|&lexeme| self.core.grammar.name(CoreLanguage::symbol(lexeme)).to_string());
+        Ok(Some((length, names.collect())))
     }
 
-    /// Whether the longest match at a text's first byte could still go on after its last.
-    fn matches_partially(&self, text: &[u8]) -> bool {
+    /// Whether the longest match at a text's first byte in a mode could still go on after its last.
+    #[pyo3(signature = (text, mode = 0))]
+    fn matches_partially(&self, text: &[u8], mode: usize) -> PyResult<bool> {
         let lexer = &self.core.lexer;
-        let state = text.iter().fold(lexer.start(), |state, &byte| lexer.step(state, byte));
-        lexer.accepts(state) || lexer.extends(state)
+        let start = lexer.start_of(self.mode(mode)?);
+        let state = text.iter().fold(start, |state, &byte| lexer.step(state, byte));
+        Ok(lexer.accepts(state) || lexer.extends(state))
+    }
+}
+
+impl Language {
+    fn mode(&self, mode: usize) -> PyResult<ModeId> {
+        if mode < self.core.mode_count() {
+            return Ok(ModeId::from_index(mode));
+        }
+        Err(PyValueError::new_err(format!("there is no mode {mode}: the language has {}", self.core.mode_count())))
     }
 }
 
