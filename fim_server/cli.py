@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from fim_server.document import Document, DocumentError, Split
 from fim_server.formats import ModelError
 from fim_server.language import Language, LanguageError, Session, State
+from fim_server.versions import NEWEST
 
 if TYPE_CHECKING:
     from fim_server.decode import Completion
@@ -97,6 +98,7 @@ def add_complete(commands: Any) -> None:
     )
     add_file(parser)
     add_cursor(parser)
+    add_python_version(parser)
     add_model_options(parser)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws (default: 0)")
     parser.add_argument("--unconstrained", action="store_true", help="switch the grammar off, to compare")
@@ -114,6 +116,7 @@ def add_check(commands: Any) -> None:
         epilog="Exit status: 0 it parses, 1 it does not, 2 bad input.",
     )
     add_file(parser)
+    add_python_version(parser)
     add_json(parser)
     parser.set_defaults(run=run_check)
 
@@ -128,6 +131,7 @@ def add_explain(commands: Any) -> None:
     )
     add_file(parser)
     add_cursor(parser)
+    add_python_version(parser)
     parser.add_argument("--text", default="", metavar="TEXT", help="a text typed at the cursor, to be judged")
     parser.add_argument("--grammar", action="store_true", help="print the grammar of all texts that fit there")
     add_json(parser)
@@ -148,6 +152,7 @@ def add_serve(commands: Any) -> None:
         "output.",
     )
     parser.add_argument("--tcp", type=address, metavar="HOST:PORT", help="listen there instead")
+    add_python_version(parser)
     add_model_options(parser)
     parser.add_argument("--log-level", choices=("error", "warning", "info", "debug"), default="warning")
     parser.set_defaults(run=run_serve)
@@ -172,6 +177,16 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 def add_cursor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "cursor", type=cursor, metavar="LINE:COLUMN", help="the cursor, from 1 on; columns count characters"
+    )
+
+
+def add_python_version(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--python-version",
+        type=python_version,
+        metavar="X.Y",
+        help=f"the Python whose grammar counts, or {NEWEST} (default: the oldest that requires-python in the nearest "
+        "pyproject.toml admits, else the newest)",
     )
 
 
@@ -204,6 +219,14 @@ def cursor(text: str) -> tuple[int, int]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a cursor: LINE:COLUMN expected, as in 12:5") from None
     return line, column
+
+
+def python_version(text: str) -> str:
+    """One of the versions of Python that are known, or the word for the newest."""
+    known = Language.versions("python")
+    if text not in (*known, NEWEST):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a known version: {', '.join(known)} or {NEWEST} expected")
+    return text
 
 
 def address(text: str) -> tuple[str, int]:
@@ -258,12 +281,12 @@ def run_complete(arguments: argparse.Namespace) -> int:
         print_json(completion_as_json(arguments, language, split, completion))
     elif completion.text is not None and arguments.diff:
         colour = wants_colour(arguments.color)
-        for line in diff_lines(arguments.file, split, completion, language.name, colour):
+        for line in diff_lines(arguments.file, split, completion, language.title, colour):
             print(line)
     elif completion.text is not None:
         print(split.restore(completion.text))
     if not arguments.json:
-        report(completion, language.name)
+        report(completion, language.title)
     return DONE if completion.text is not None else NEGATIVE
 
 
@@ -280,7 +303,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     offset = len(encoded[:accepted].decode(errors="ignore"))
     line, column = document.line_column_at(offset)
     if arguments.json:
-        verdict: dict[str, Any] = {"file": arguments.file, "language": language.name, "valid": valid}
+        verdict: dict[str, Any] = {"file": arguments.file, **names_of(language), "valid": valid}
         if explanation is not None:
             verdict |= {
                 "position": {"line": line, "column": column, "offset": offset},
@@ -290,6 +313,7 @@ def run_check(arguments: argparse.Namespace) -> int:
         print_json(verdict)
     elif explanation is not None:
         where = "the file ends too early" if accepted == len(encoded) else f"{document.text[offset]!r} cannot be here"
+        where += f" ({language.title})" if language.version is not None else ""
         print(f"{arguments.file}:{line}:{column}: {where}; {listing('expected', explanation.expected)}")
     return DONE if valid else NEGATIVE
 
@@ -323,7 +347,7 @@ def explanation_as_json(arguments: argparse.Namespace, language: Language, sessi
         "file": arguments.file,
         "line": arguments.cursor[0],
         "column": arguments.cursor[1],
-        "language": language.name,
+        **names_of(language),
         "guarantee": session.guarantee,
         "diagnostics": session.diagnostics,
         "text": arguments.text,
@@ -365,6 +389,7 @@ def run_serve(arguments: argparse.Namespace) -> int:
             max_new_tokens=arguments.max_new_tokens,
             temperature=arguments.temperature,
             deadline_ms=arguments.deadline_ms,
+            python_version=arguments.python_version,
             log_level=arguments.log_level,
         ),
         arguments.tcp,
@@ -380,11 +405,9 @@ def read_document(arguments: argparse.Namespace) -> Document:
 
 
 def choose_language(arguments: argparse.Namespace, progress: Progress) -> Language:
-    """The language the user named, or the one of the file's suffix."""
+    """The language the user named, or the one of the file's suffix; standard input belongs to the current folder."""
     progress.say("loading the language")
-    if arguments.language is not None:
-        return Language.load(arguments.language)
-    return Language.for_path(arguments.file)
+    return Language.for_path(arguments.file, arguments.language, {"python": arguments.python_version})
 
 
 # --- output -------------------------------------------------------------------------------------------------------
@@ -443,7 +466,7 @@ def completion_as_json(
         "file": arguments.file,
         "line": arguments.cursor[0],
         "column": arguments.cursor[1],
-        "language": language.name,
+        **names_of(language),
         "model": arguments.model or "embedded",
         "text": None if completion.text is None else split.restore(completion.text),
         "guarantee": completion.guarantee,
@@ -542,9 +565,15 @@ def line_offsets(lines: Sequence[str]) -> list[int]:
     return offsets
 
 
+def names_of(language: Language) -> dict[str, Any]:
+    """A language in JSON; the version is there only if the grammar is narrowed to one."""
+    return {"language": language.name, **({} if language.version is None else {"version": language.version})}
+
+
 def explanation_lines(answer: dict[str, Any]) -> Iterator[str]:
     """The answer of ``explain`` for people."""
-    yield f"{answer['file']}:{answer['line']}:{answer['column']}: {answer['language']}, guarantee {answer['guarantee']}"
+    language = " ".join(answer[key] for key in ("language", "version") if key in answer)
+    yield f"{answer['file']}:{answer['line']}:{answer['column']}: {language}, guarantee {answer['guarantee']}"
     yield from (f"  {line}" for line in answer["diagnostics"])
     if answer["text"]:
         verdict = "complete" if answer["complete"] else "possible, not complete"

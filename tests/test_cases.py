@@ -12,7 +12,7 @@ from corpus import reference, walk
 from fim_server import Language, Session
 
 FOLDER = Path(__file__).parent / "cases"
-OTHER_TABLES = {"causes.toml", "python_snippets.toml"}
+OTHER_TABLES = {"causes.toml", "python_snippets.toml", "versions.toml"}
 # What is tried where no text may complete the middle.
 ENDINGS = ["", "\n", "#", "x", " ", ")", "]", "}", "'", '"', "'''", '"""', ":", "=", "\n#", "\nif x:#", "\nif x:\n "]
 

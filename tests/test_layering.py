@@ -16,6 +16,7 @@ ENGINE = ROOT / "rust_core"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"_core", "document", "formats"}),
+    frozenset({"versions"}),
     frozenset({"grammar", "vocabulary"}),
     frozenset({"language"}),
     frozenset({"fim_server"}),  # the package's own __init__: the public names of the engine

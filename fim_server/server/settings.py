@@ -21,5 +21,7 @@ class ServerSettings:
     """Milliseconds after which the best text so far is offered; None waits for the model."""
     max_file_characters: int = 1_000_000
     """Larger documents get no completions: the engine reads all of a file at each request."""
+    python_version: str | None = None
+    """The Python whose grammar counts, or `newest`; None is what each file's project asks for, else the newest."""
     log_level: str = "warning"
     """Level of the log on standard error."""

@@ -26,11 +26,10 @@ class Snapshot:
     path: str
     """Names the language where the editor's name is unknown."""
 
-    def language(self) -> Language:
+    def language(self, settings: ServerSettings) -> Language:
         """The document's language. Raises LanguageError if it is not one of ours."""
-        if self.language_id in Language.names():
-            return Language.load(self.language_id)
-        return Language.for_path(self.path)
+        name = self.language_id if self.language_id in Language.names() else None
+        return Language.for_path(self.path, name, {"python": settings.python_version})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class CompletionWorker:
         from fim_server.decode import DecodeOptions, complete
 
         try:
-            language = snapshot.language()
+            language = snapshot.language(self._settings)
         except LanguageError:
             return None
         options = DecodeOptions(
