@@ -188,6 +188,7 @@ def lower(definition: Definition) -> dict[str, Any]:
         "brackets": [[named(opening), named(closing)] for opening, closing in spec.get("brackets", [])],
         "soft_keywords": [named(text) for text in spec.get("soft_keywords", [])],
         "modes": [_mode(mode, named) for mode in modes],
+        "limits": spec.get("limits", {}),
     }
 
 

@@ -264,6 +264,31 @@ def test_cuts_shortest_completions_parse() -> None:
     report(f"{POINTS} shortest completions", counts, failures)
 
 
+def test_cuts_distances_fit_together() -> None:
+    """One more byte brings the end nearer by one byte at most, and the shortest completion's bytes do so each."""
+    rng = random.Random(SEED + 5)
+    counts: Counter[str] = Counter()
+    failures = []
+    for left, middle, _, right in islice(points(), POINTS):
+        state = python().open(left, right).start()
+        state.advance(middle)
+        try:
+            distance, shortest = state.distance(), state.shortest_completion()
+            steps = [(character, False) for character in rng.sample(CHARACTERS, 12)]
+            steps += [(shortest[: end + 1], True) for end in range(len(shortest))]
+            for text, exactly in steps:
+                after = state.fork()
+                if after.advance(text) < len(text.encode()):
+                    continue
+                counts["steps"] += 1
+                least, found = distance - len(text.encode()), after.distance()
+                if found < least or (exactly and found > least):
+                    failures.append(f"{distance} before {text!r}, {found} after\n  {Reproduction(left, middle, right)}")
+        except OverflowError:
+            counts["over the search's limit"] += 1
+    report(f"{POINTS} points", counts, failures)
+
+
 def test_cuts_refused_characters_have_no_completion() -> None:
     """What is refused leads nowhere: the rest of the true middle, its tails and single tokens complete none of it."""
     rng = random.Random(SEED + 3)

@@ -8,7 +8,7 @@
 //! What a set of the left chart demands of its predictions depends on the colours behind its items alone, so sets with equal
 //! demands share one *frame*, and everything derived from it.
 
-use crate::free::{Cost, INFINITE};
+use crate::free::{Cost, INFINITE, LINE};
 use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{ColourId, ColumnId, DotId, FreeId, NodeId, SetId, SymbolId};
 use crate::language::Language;
@@ -34,6 +34,8 @@ struct FrameId(u32);
 #[derive(Debug)]
 struct Frame {
     prediction: PredictionId,
+    /// Least bytes of the indentation of the lines around.
+    indent: Cost,
     /// Colours that the set's items ask of the symbols after their dots.
     seeds: Vec<(SymbolId, ColourId)>,
     solved: FxHashMap<SymbolId, ColourId>,
@@ -58,9 +60,9 @@ pub struct Colours {
     words: usize,
     target_of: FxHashMap<NodeId, usize>,
     targets: Vec<NodeId>,
-    steps: FxHashMap<(ColourId, DotId, ColumnId), ColourId>,
+    steps: FxHashMap<(ColourId, DotId, ColumnId, Cost), ColourId>,
     frames: Vec<Frame>,
-    frame_ids: FxHashMap<(PredictionId, Vec<(SymbolId, ColourId)>), FrameId>,
+    frame_ids: FxHashMap<(PredictionId, Cost, Vec<(SymbolId, ColourId)>), FrameId>,
     frame_of: FxHashMap<SetId, FrameId>,
     outlooks: FxHashMap<SetId, std::sync::Arc<Outlook>>,
     bottom: ColourId,
@@ -199,32 +201,42 @@ impl Colours {
     }
 
     /// Carries a colour backwards over the symbols from the dot to the end of its rule. `column` is the block's, where the
-    /// rule has read its INDENT.
-    pub fn step(&mut self, context: Context<'_>, colour: ColourId, dot: DotId, column: ColumnId) -> ColourId {
+    /// rule has read its INDENT; `indent` the least bytes of an indentation where the rule began, which each of its further
+    /// lines has as well.
+    pub fn step(
+        &mut self,
+        context: Context<'_>,
+        colour: ColourId,
+        dot: DotId,
+        column: ColumnId,
+        indent: Cost,
+    ) -> ColourId {
         let grammar = &context.language.grammar;
         let next = grammar.next(dot);
         if next == END_OF_RULE || colour == NO_COLOUR {
             return colour;
         }
-        if let Some(&known) = self.steps.get(&(colour, dot, column)) {
+        let indent = if context.language.free.crosses_line(dot) { indent } else { 0 };
+        if let Some(&known) = self.steps.get(&(colour, dot, column, indent)) {
             return known;
         }
         let position = grammar.position(dot);
         let stepped = match grammar.rule(dot).block {
-            Some((open, close)) if position <= open => self.step_unopened(context, colour, dot, (open, close)),
+            Some((open, close)) if position <= open => self.step_unopened(context, colour, dot, (open, close), indent),
             Some((_, close)) if position == close => {
-                let after = self.step(context, colour, Grammar::advance(dot), NO_COLUMN);
+                let after = self.step(context, colour, Grammar::advance(dot), NO_COLUMN, indent);
                 let popped =
                     if column == NO_COLUMN { Popped::Any } else { Popped::Column(context.columns.get(column)) };
                 self.before_dedent(context, after, popped)
             }
-            _ => {
-                let after = self.step(context, colour, Grammar::advance(dot), column);
-                let before = self.before(context, next, after);
+            block => {
+                let after = self.step(context, colour, Grammar::advance(dot), column, indent);
+                let inside = block.is_some_and(|(_, close)| position < close);
+                let before = self.before(context, next, after, if inside { 0 } else { indent });
                 self.intern(context.right, before)
             }
         };
-        self.steps.insert((colour, dot, column), stepped);
+        self.steps.insert((colour, dot, column, indent), stepped);
         stepped
     }
 
@@ -237,24 +249,30 @@ impl Colours {
     /// The colour before a symbol.
     #[must_use]
     pub fn before_symbol(&self, context: Context<'_>, symbol: SymbolId, after: ColourId) -> Colour {
-        self.before(context, symbol, after)
+        self.before(context, symbol, after, 0)
     }
 
-    fn before(&self, context: Context<'_>, symbol: SymbolId, after: ColourId) -> Colour {
+    /// What begins at a line's start in the middle costs that line's indentation besides.
+    fn before(&self, context: Context<'_>, symbol: SymbolId, after: ColourId, indent: Cost) -> Colour {
+        let indented = |from: FreeId, cost: Cost| match cost {
+            0 => 0,
+            _ if from == LINE => cost.saturating_add(indent),
+            _ => cost,
+        };
         let grammar = &context.language.grammar;
         let free = &context.language.free;
         let source = &self.table[after.index()];
         let mut colour = if grammar.nullable(symbol) { source.clone() } else { self.blank() };
         for from in free.states() {
             for to in free.states() {
-                let cost = free.relation(symbol, from, to).saturating_add(source.free[to.index()]);
+                let cost = indented(from, free.relation(symbol, from, to)).saturating_add(source.free[to.index()]);
                 lower(&mut colour.free[from.index()], cost);
             }
         }
         if grammar.is_lexeme(symbol) {
             for &(from, lexeme, node, cost) in &context.right.symbol_crossings {
                 if lexeme == symbol && source.nodes.binary_search(&node).is_ok() {
-                    lower(&mut colour.free[from.index()], cost);
+                    lower(&mut colour.free[from.index()], indented(from, cost));
                 }
             }
             for &node in &source.nodes {
@@ -271,7 +289,7 @@ impl Colours {
                 .extend(node.completed[begin..].iter().take_while(|entry| entry.0 == symbol).map(|entry| entry.1));
             let begin = node.completed_free.partition_point(|entry| entry.0 < symbol);
             for &(_, from, cost) in node.completed_free[begin..].iter().take_while(|entry| entry.0 == symbol) {
-                lower(&mut colour.free[from.index()], cost);
+                lower(&mut colour.free[from.index()], indented(from, cost));
             }
         }
         colour
@@ -304,13 +322,20 @@ impl Colours {
 
     /// A block whose INDENT is still to come: in the middle, where its column is free, or in R, where it must be the one
     /// that the DEDENT pops.
-    fn step_unopened(&mut self, context: Context<'_>, colour: ColourId, dot: DotId, block: (usize, usize)) -> ColourId {
+    fn step_unopened(
+        &mut self,
+        context: Context<'_>,
+        colour: ColourId,
+        dot: DotId,
+        block: (usize, usize),
+        indent_bytes: Cost,
+    ) -> ColourId {
         let grammar = &context.language.grammar;
         let (indent, dedent) = grammar.indent_dedent.expect("a language with layout");
         let position = grammar.position(dot);
         let at = |target: usize| DotId(dot.0 + u32::try_from(target - position).expect("inside the rule"));
         let (open, close) = block;
-        let after = self.step(context, colour, at(close + 1), NO_COLUMN);
+        let after = self.step(context, colour, at(close + 1), NO_COLUMN, indent_bytes);
 
         let mut classes: Vec<(Option<Top>, ColourId)> =
             vec![(None, self.before_dedent(context, after, Popped::InMiddle))];
@@ -327,7 +352,7 @@ impl Colours {
         let mut result = self.blank();
         for (top, mut inner) in classes {
             for middle in (open + 1..close).rev() {
-                let before = self.before(context, grammar.next(at(middle)), inner);
+                let before = self.before(context, grammar.next(at(middle)), inner, 0);
                 inner = self.intern(context.right, before);
             }
             let before = self.before_indent(context, indent, inner, top);
@@ -335,7 +360,7 @@ impl Colours {
         }
         let mut stepped = self.intern(context.right, result);
         for middle in (position..open).rev() {
-            let before = self.before(context, grammar.next(at(middle)), stepped);
+            let before = self.before(context, grammar.next(at(middle)), stepped, 0);
             stepped = self.intern(context.right, before);
         }
         stepped
@@ -409,7 +434,8 @@ impl Colours {
         let items = &context.left.set(set).items;
         for item in items.iter().filter(|item| !grammar.is_lexeme(grammar.next(item.dot))) {
             let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
-            let demanded = self.step(context, behind, Grammar::advance(item.dot), item.column);
+            let indent = context.left.indent(item.origin);
+            let demanded = self.step(context, behind, Grammar::advance(item.dot), item.column, indent);
             let symbol = grammar.next(item.dot);
             match seeds.last_mut() {
                 Some((last, colour)) if *last == symbol => *colour = self.union(context.right, *colour, demanded),
@@ -417,21 +443,22 @@ impl Colours {
             }
         }
         let prediction = context.left.set(set).prediction;
-        if let Some(&id) = self.frame_ids.get(&(prediction, seeds.clone())) {
+        let indent = context.left.indent(set);
+        if let Some(&id) = self.frame_ids.get(&(prediction, indent, seeds.clone())) {
             return id;
         }
         let id = FrameId(u32::try_from(self.frames.len()).expect("frame count fits u32"));
-        self.frame_ids.insert((prediction, seeds.clone()), id);
-        self.frames.push(Frame { prediction, seeds, solved: FxHashMap::default() });
+        self.frame_ids.insert((prediction, indent, seeds.clone()), id);
+        self.frames.push(Frame { prediction, indent, seeds, solved: FxHashMap::default() });
         id
     }
 
     /// Least fixpoint over the nonterminals of a frame that lead to the wanted one.
     fn solve(&mut self, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
         let grammar = &context.language.grammar;
-        let (prediction, seeds) = {
+        let (prediction, indent, seeds) = {
             let frame = &self.frames[frame.0 as usize];
-            (frame.prediction, frame.seeds.clone())
+            (frame.prediction, frame.indent, frame.seeds.clone())
         };
         let mut value: FxHashMap<SymbolId, ColourId> = FxHashMap::default();
         let mut children: FxHashMap<SymbolId, Vec<(DotId, SymbolId)>> = FxHashMap::default();
@@ -461,7 +488,7 @@ impl Colours {
                 continue;
             }
             for &(dot, child) in children.get(&symbol).map_or(&[][..], Vec::as_slice) {
-                let demanded = self.step(context, colour, Grammar::advance(dot), NO_COLUMN);
+                let demanded = self.step(context, colour, Grammar::advance(dot), NO_COLUMN, indent);
                 let old = value[&child];
                 let new = self.union(context.right, old, demanded);
                 if new != old {
@@ -484,7 +511,7 @@ impl Colours {
         let mut reached: FxHashSet<ColourId> = FxHashSet::default();
         if set == FIRST_SET {
             let bottom = self.bottom;
-            let before = self.before(context, grammar.start, bottom);
+            let before = self.before(context, grammar.start, bottom, 0);
             reached.insert(self.intern(context.right, before));
         }
         if context.left.set(set).accepts {
@@ -493,7 +520,8 @@ impl Colours {
         let items = &context.left.set(set).items;
         for item in items {
             let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
-            reached.insert(self.step(context, behind, item.dot, item.column));
+            let indent = context.left.indent(item.origin);
+            reached.insert(self.step(context, behind, item.dot, item.column, indent));
         }
         for colour in reached {
             let row = &self.projections[colour.index() * self.words..(colour.index() + 1) * self.words];

@@ -304,7 +304,11 @@ impl Engine {
             match column.compare(top) {
                 Some(Ordering::Equal) => return Some(begun),
                 Some(Ordering::Greater) if begun.indentation == branch.indentation => {
+                    if self.indentations.depth(begun.indentation) >= self.language.limits.blocks {
+                        return None;
+                    }
                     let id = self.columns.intern(column);
+                    self.left.price(id, column.least_bytes());
                     begun.set = self.scan(begun.set, Read::Indent(id));
                     begun.indentation = self.indentations.push(begun.indentation, column);
                     return (begun.set != NO_SET).then_some(begun);
@@ -367,6 +371,7 @@ impl Engine {
             }
             (Role::Newline, _) if branch.depth > 0 => return Some(ended),
             (Role::Newline, _) => ended.mode = Mode::Line { column: Column::ZERO, kept: None },
+            (Role::Open, _) if branch.depth >= self.language.limits.brackets => return None,
             (Role::Open, _) => ended.depth += 1,
             (Role::Close, _) => ended.depth = ended.depth.saturating_sub(1),
             (Role::Symbol, _) => {}
@@ -647,8 +652,13 @@ impl Engine {
 
     /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.
     pub fn bound(&mut self, branch: &Branch) -> Cost {
-        if let Mode::Line { .. } = branch.mode {
-            return self.outlook(branch.set).cost(LINE);
+        if let Mode::Line { column, kept } = branch.mode {
+            // Part of the indentation that the cost counts may have been written.
+            let written = kept.unwrap_or(column).least_bytes();
+            return match self.outlook(branch.set).cost(LINE) {
+                INFINITE => INFINITE,
+                cost => cost.saturating_sub(written),
+            };
         }
         if self.language.lexer.is_start(branch.state) {
             return match self.language.free.at_boundary(self.guards.states(branch.guards)) {

@@ -52,6 +52,8 @@ pub struct Free {
     advances: Vec<Vec<(DotId, FreeId, Cost)>>,
     /// Per free state: the dots that may stand where the middle ends there, as (dot, from, cost of what precedes).
     open_dots: Vec<Vec<(DotId, FreeId, Cost)>>,
+    /// Per dot: whether a line of its rule can begin after it.
+    lines: Vec<bool>,
     lexeme_count: usize,
     /// Per free state: the symbols that may be in progress where the middle ends.
     in_progress: Vec<Vec<InProgress>>,
@@ -92,6 +94,7 @@ impl Free {
             prefix: vec![INFINITE; grammar.dot_count() * count * count],
             advances: Vec::new(),
             open_dots: Vec::new(),
+            lines: vec![false; grammar.dot_count()],
             lexeme_count: grammar.lexeme_count(),
             in_progress: terminals.in_progress,
             boundary: terminals.boundary,
@@ -101,6 +104,9 @@ impl Free {
         };
         free.relation[..terminals.relation.len()].copy_from_slice(&terminals.relation);
         free.close(grammar);
+        if layout.is_some() {
+            free.derive_lines(grammar);
+        }
         free.derive_advances(grammar);
         free.open_dots = free.states().map(|at| free.derive_open_dots(grammar, at)).collect();
         Ok(free)
@@ -155,6 +161,17 @@ impl Free {
         product
     }
 
+    fn derive_lines(&mut self, grammar: &Grammar) {
+        for (index, rule) in grammar.rules().iter().enumerate() {
+            let mut found = false;
+            for position in (1..rule.rhs.len()).rev() {
+                let dot = grammar.dot(index, position);
+                found |= self.states().any(|from| self.prefix(dot, from, LINE) != INFINITE);
+                self.lines[dot.index()] = found;
+            }
+        }
+    }
+
     fn derive_advances(&mut self, grammar: &Grammar) {
         self.advances = vec![Vec::new(); grammar.symbol_count() * self.count];
         for symbol in 0..grammar.symbol_count() {
@@ -194,6 +211,13 @@ impl Free {
             }
         }
         found
+    }
+
+    /// Whether a line of a dot's rule can begin after it (in the middle).
+    #[inline]
+    #[must_use]
+    pub fn crosses_line(&self, dot: DotId) -> bool {
+        self.lines[dot.index()]
     }
 
     /// All free states.

@@ -5,7 +5,7 @@ use crate::free::Free;
 use crate::grammar::Grammar;
 use crate::ids::{AcceptId, LexemeId, SymbolId};
 use crate::lexer::{self, Lexer, LexerTable};
-use crate::spec::LanguageSpec;
+use crate::spec::{LanguageSpec, LimitsSpec};
 
 /// What the stages between lexer and parser do with a lexeme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub struct Language {
     pub free: Free,
     /// The layout lexemes, for a language with indentation.
     pub layout: Option<Layout>,
+    /// How deep texts may nest.
+    pub limits: LimitsSpec,
     mode_count: usize,
     roles: Vec<Role>,
     literals: Vec<Option<String>>,
@@ -94,6 +96,7 @@ impl Language {
             grammar,
             free,
             layout,
+            limits: spec.limits,
             mode_count: spec.modes.len() + 1,
             roles,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),

@@ -136,13 +136,14 @@ pub struct IndentationId(pub u32);
 /// The tree of indentation stacks; node 0 is the module level, column 0.
 #[derive(Debug, Clone)]
 pub struct Indentations {
-    nodes: Vec<(IndentationId, Column)>,
+    /// The stack below, the column on top, the number of columns but the module level's.
+    nodes: Vec<(IndentationId, Column, u32)>,
     ids: FxHashMap<(IndentationId, Column), IndentationId>,
 }
 
 impl Default for Indentations {
     fn default() -> Self {
-        Self { nodes: vec![(IndentationId(0), Column::ZERO)], ids: FxHashMap::default() }
+        Self { nodes: vec![(IndentationId(0), Column::ZERO, 0)], ids: FxHashMap::default() }
     }
 }
 
@@ -151,6 +152,12 @@ impl Indentations {
     #[must_use]
     pub fn top(&self, stack: IndentationId) -> Column {
         self.nodes[stack.0 as usize].1
+    }
+
+    /// The number of open blocks.
+    #[must_use]
+    pub fn depth(&self, stack: IndentationId) -> u32 {
+        self.nodes[stack.0 as usize].2
     }
 
     /// The stack below the top; `None` at the module level.
@@ -162,8 +169,9 @@ impl Indentations {
     /// The stack with one column more.
     pub fn push(&mut self, stack: IndentationId, column: Column) -> IndentationId {
         let fresh = IndentationId(u32::try_from(self.nodes.len()).expect("indentation count fits u32"));
+        let depth = self.depth(stack) + 1;
         *self.ids.entry((stack, column)).or_insert_with(|| {
-            self.nodes.push((stack, column));
+            self.nodes.push((stack, column, depth));
             fresh
         })
     }

@@ -1,5 +1,6 @@
 //! The left chart: ordinary Earley over L and the middle, as a tree of sets that branches share.
 
+use crate::free::Cost;
 use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, SetId, SymbolId};
 use crate::language::Language;
@@ -35,6 +36,8 @@ pub struct Set {
     pub accepts: bool,
     /// The lexer's mode: the first one that has a lexeme which can be read here.
     pub mode: ModeId,
+    /// The innermost open block, as a node of `blocks`.
+    block: u32,
 }
 
 /// What is read: a symbol from the lexer, or one from the layout stage with its block's column.
@@ -55,6 +58,10 @@ pub struct LeftChart {
     children: FxHashMap<(SetId, Read), SetId>,
     /// Keys of `children` in order of insertion, for [`LeftChart::truncate`].
     inserted: Vec<(SetId, Read)>,
+    /// Open blocks: the one around, and the least bytes of an indentation at its column. Node 0 is the module.
+    blocks: Vec<(u32, Cost)>,
+    /// The least bytes of an indentation at each interned column.
+    indents: Vec<Cost>,
     pending: Vec<Item>,
     seen: FxHashSet<Item>,
     completed: FxHashSet<(SymbolId, SetId)>,
@@ -81,11 +88,13 @@ impl LeftChart {
     ) -> Self {
         let prediction = predictions.of(grammar, nonterminals);
         let mode = mode(grammar, predictions, &[], prediction);
-        let first = Set { items: Box::new([]), prediction, accepts: grammar.nullable(grammar.start), mode };
+        let first = Set { items: Box::new([]), prediction, accepts: grammar.nullable(grammar.start), mode, block: 0 };
         Self {
             sets: vec![first],
             children: FxHashMap::default(),
             inserted: Vec::new(),
+            blocks: vec![(0, 0)],
+            indents: Vec::new(),
             pending: Vec::new(),
             seen: FxHashSet::default(),
             completed: FxHashSet::default(),
@@ -97,6 +106,21 @@ impl LeftChart {
     #[must_use]
     pub fn set(&self, id: SetId) -> &Set {
         &self.sets[id.index()]
+    }
+
+    /// Tells what an indentation at an interned column costs, in bytes.
+    pub fn price(&mut self, column: ColumnId, bytes: Cost) {
+        if self.indents.len() <= column.index() {
+            self.indents.resize(column.index() + 1, 0);
+        }
+        self.indents[column.index()] = bytes;
+    }
+
+    /// The least bytes of an indentation of the lines around a set.
+    #[inline]
+    #[must_use]
+    pub fn indent(&self, id: SetId) -> Cost {
+        self.blocks[self.sets[id.index()].block as usize].1
     }
 
     /// The number of sets.
@@ -185,8 +209,17 @@ impl LeftChart {
         items.sort_unstable_by_key(|item| (grammar.next(item.dot), item.dot, item.origin, item.column));
         let prediction = predictions.of(grammar, items.iter().map(|item| grammar.next(item.dot)));
         let id = SetId::from_index(self.sets.len());
+        let around = self.sets[from.index()].block;
+        let block = match read {
+            Read::Accepted(_) => around,
+            Read::Dedent => self.blocks[around as usize].0,
+            Read::Indent(column) => {
+                self.blocks.push((around, self.indents.get(column.index()).copied().unwrap_or(0)));
+                u32::try_from(self.blocks.len() - 1).expect("block count fits u32")
+            }
+        };
         let mode = mode(grammar, predictions, &items, prediction);
-        self.sets.push(Set { items: items.into_boxed_slice(), prediction, accepts, mode });
+        self.sets.push(Set { items: items.into_boxed_slice(), prediction, accepts, mode, block });
         id
     }
 

@@ -189,7 +189,7 @@ impl Extractor<'_> {
     /// Every way to split the rest of a rule between the middle and R.
     fn tails(&mut self, tail: Tail, from: FreeId, prefix: Vec<Piece>, out: &mut Vec<Vec<Piece>>) {
         let grammar = &self.context.language.grammar;
-        let here = self.colours.step(self.context, tail.follow.colour(), tail.dot, tail.column);
+        let here = self.colours.step(self.context, tail.follow.colour(), tail.dot, tail.column, 0);
         if self.falls(from, here) {
             out.push(prefix.clone());
         }
@@ -205,7 +205,7 @@ impl Extractor<'_> {
             return;
         }
         let next = Tail { dot: Grammar::advance(tail.dot), ..tail };
-        let after = self.colours.step(self.context, tail.follow.colour(), next.dot, next.column);
+        let after = self.colours.step(self.context, tail.follow.colour(), next.dot, next.column, 0);
         self.cuts(symbol, from, after, &prefix, out);
         for to in self.context.language.free.states() {
             if self.context.language.free.relation(symbol, from, to) == INFINITE {

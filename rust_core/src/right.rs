@@ -1210,7 +1210,7 @@ impl Raw {
             let Some(after) = self.depth[next] else { continue };
             self.depth[at] = match (language.layout.is_some(), language.accept_role(accept)) {
                 (true, Role::Open) => after.checked_sub(1),
-                (true, Role::Close) => Some(after + 1),
+                (true, Role::Close) => (after < language.limits.brackets).then_some(after + 1),
                 _ => Some(after),
             };
         }

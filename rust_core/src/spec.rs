@@ -24,6 +24,9 @@ pub struct LanguageSpec {
     /// Modes: which lexemes are read where the parser is.
     #[serde(default)]
     pub modes: Vec<ModeSpec>,
+    /// How deep texts of the language may nest.
+    #[serde(default)]
+    pub limits: LimitsSpec,
     /// Names of literal lexemes that are also whatever the next best lexeme of the same length is.
     #[serde(default)]
     pub soft_keywords: Vec<String>,
@@ -43,6 +46,22 @@ pub struct LexemeSpec {
     /// Larger wins among patterns of one match length; literals win over patterns.
     #[serde(default)]
     pub priority: i32,
+}
+
+/// How deep texts of a language may nest; deeper ones are not in it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LimitsSpec {
+    /// Brackets that are open at once.
+    pub brackets: u32,
+    /// Blocks that are open at once, by their indentation.
+    pub blocks: u32,
+}
+
+impl Default for LimitsSpec {
+    fn default() -> Self {
+        Self { brackets: u32::MAX, blocks: u32::MAX }
+    }
 }
 
 /// A mode of the lexer. The first one of which the parser can take a lexeme is in force; where there is none, the lexemes are
