@@ -653,8 +653,10 @@ impl Engine {
     /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.
     pub fn bound(&mut self, branch: &Branch) -> Cost {
         if let Mode::Line { column, kept } = branch.mode {
-            // Part of the indentation that the cost counts may have been written.
-            let written = kept.unwrap_or(column).least_bytes();
+            // Part of the indentation that the cost counts may have been written; a backslash-newline in progress is part of
+            // the cost of the column that it will fix.
+            let joining = if self.language.lexer.is_start(branch.state) { 0 } else { 2 };
+            let written = kept.unwrap_or(column).least_bytes() + joining;
             return match self.outlook(branch.set).cost(LINE) {
                 INFINITE => INFINITE,
                 cost => cost.saturating_sub(written),

@@ -1,0 +1,195 @@
+"""Modes against brute force: a small language of two kinds of formatted strings, every short text of it, every cut.
+
+The oracle is a hand-written automaton with a stack; it shares nothing with the engine, the grammar or its twin.
+"""
+
+import os
+import random
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fim_server import Language, LanguageError
+
+LONG = os.environ.get("FIM_SERVER_LONG") == "1"
+ALPHABET = "a`'{}( ):"
+LONGEST = 8 if LONG else 6
+PAIRS = 60_000 if LONG else 4_000
+
+# A backtick string has `{{` for a brace; a quoted one may have a spec after its field, in which `:` is text.
+GRAMMAR = r"""
+start: item*
+item: NAME | ":" | "::" | "(" start ")" | "{" start "}" | ticked | quoted
+ticked: TICK (T_OPEN start "}")* T_END
+quoted: QUOTE (Q_OPEN field)* Q_END
+field: NAME+ "}" | NAME+ FIELD_COLON Q_CLOSE
+
+NAME: /a/
+TICK: /`/
+T_OPEN: /([a'() :]|\{\{)*\{/
+T_END: /([a'() :]|\{\{)*`/
+_BAD: /([a'() :]|\{\{)*\{\{/
+QUOTE: /'/
+Q_OPEN: /[a`() :]*\{/
+Q_END: /[a`() :]*'/
+FIELD_COLON: /:/
+Q_CLOSE: /[a`() :]*\}/
+BLANK: " "
+%ignore BLANK
+"""
+SPEC = """
+name = "small"
+suffixes = [".small"]
+start = "start"
+error_lexemes = ["_BAD"]
+brackets = [["(", ")"], ["{", "}"]]
+modes = [
+  { name = "field", lexemes = ["FIELD_COLON"], code = true, without = [":", "::"] },
+  { name = "ticked", lexemes = ["T_OPEN", "T_END", "_BAD"], open = ["T_OPEN"] },
+  { name = "quoted", lexemes = ["Q_OPEN", "Q_END"], open = ["Q_OPEN"] },
+  { name = "spec", lexemes = ["Q_CLOSE"], close = ["Q_CLOSE"] },
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Language:
+    return load(tmp_path_factory.mktemp("small"), GRAMMAR, SPEC)
+
+
+def load(folder: Path, grammar: str, spec: str) -> Language:
+    (folder / "small.lark").write_text(grammar)
+    (folder / "small.toml").write_text(spec)
+    return Language.from_files(folder / "small.lark", folder / "small.toml")
+
+
+def is_small(text: str) -> bool:
+    return opened(text) == []
+
+
+def opened(text: str) -> list[str] | None:
+    """What is open after a text, in one pass; None where it cannot be the beginning of any."""
+    stack: list[str] = []
+    named = False  # the field has a name already
+    at = 0
+    while at < len(text):
+        character, top = text[at], stack[-1] if stack else ""
+        at += 1
+        if top == "`":
+            if character == "{" and text[at : at + 1] == "{":
+                at += 1
+            elif character == "{":
+                stack.append("ticked field")
+            elif character == "`":
+                stack.pop()
+            elif character == "}":
+                return None
+        elif top == "'":
+            if character == "{":
+                stack.append("quoted field")
+                named = False
+            elif character == "'":
+                stack.pop()
+            elif character == "}":
+                return None
+        elif top == "spec":
+            if character == "}":
+                stack.pop()
+            elif character in "{'":
+                return None
+        elif top == "quoted field":
+            if character == "a":
+                named = True
+            elif character == "}" and named:
+                stack.pop()
+            elif character == ":" and named:
+                stack[-1] = "spec"
+            elif character != " ":
+                return None
+        elif character in "({`'":
+            stack.append(character)
+        elif character in ")}":
+            if not stack or stack.pop() not in {")": ("(",), "}": ("{", "ticked field")}[character]:
+                return None
+    return stack
+
+
+def texts() -> Iterator[str]:
+    """Every text of the language up to the longest, by extending what can still become one."""
+    layer = [""]
+    for _ in range(LONGEST + 1):
+        yield from (text for text in layer if is_small(text))
+        layer = [longer for text in layer for one in ALPHABET if opened(longer := text + one) is not None]
+
+
+@cache
+def distances() -> dict[tuple[str, str], int]:
+    """The length of the shortest middle between two contexts, where the whole is short."""
+    found: dict[tuple[str, str], int] = {}
+    for text in texts():
+        for start in range(len(text) + 1):
+            for end in range(start, len(text) + 1):
+                key = text[:start], text[end:]
+                found[key] = min(found.get(key, LONGEST), end - start)
+    return found
+
+
+def test_distances_of_small_contexts(small: Language) -> None:
+    """What can be completed, and with how few bytes; and what cannot be completed by any short middle."""
+    rng = random.Random(1)
+    known = distances()
+    keys = sorted(key for key in known if len(key[0]) + len(key[1]) < LONGEST)
+    pairs = rng.sample(keys, min(len(keys), PAIRS))
+    for _ in range(PAIRS):
+        left, right = ("".join(rng.choice(ALPHABET) for _ in range(rng.randrange(5))) for _ in range(2))
+        if len(left) + len(right) <= LONGEST:
+            pairs.append((left, right))
+    wrong = []
+    hopeless = 0
+    for left, right in pairs:
+        session = small.open(left, right)
+        found = session.start().distance() if session.guarantee == "exact" else None
+        expected = known.get((left, right))
+        hopeless += expected is None
+        if expected is None and found is not None and found <= LONGEST - len(left) - len(right):
+            wrong.append((left, right, found, expected))
+        if expected is not None and found != expected:
+            wrong.append((left, right, found, expected))
+        if found is not None:
+            middle = session.start().shortest_completion()
+            if middle is None or not is_small(left + middle + right) or not session.check(middle).complete:
+                wrong.append((left, right, found, middle))
+    print(f"{len(pairs)} pairs of contexts, {hopeless} without a short middle, {len(known)} known")
+    assert not wrong, wrong[:10]
+    assert len(known) > 10_000
+    assert 0 < hopeless < len(pairs)
+
+
+def test_every_cut_of_every_short_text(small: Language) -> None:
+    rng = random.Random(2)
+    valid = sorted(texts())
+    chosen = rng.sample(valid, min(len(valid), PAIRS // 4))
+    chosen += ["".join(rng.choice(ALPHABET) for _ in range(rng.randrange(LONGEST))) for _ in range(PAIRS // 4)]
+    wrong = []
+    for text in chosen:
+        start, end = sorted(rng.randrange(len(text) + 1) for _ in range(2))
+        verdict = small.open(text[:start], text[end:]).check(text[start:end])
+        expected = is_small(text)
+        if verdict.complete != expected or (expected and not verdict.viable):
+            wrong.append((text[:start], text[start:end], text[end:], expected))
+    assert not wrong, wrong[:10]
+
+
+def test_a_mode_names_lexemes_that_exist_once(tmp_path: Path) -> None:
+    with pytest.raises(LanguageError, match="there is no lexeme NOWHERE"):
+        load(tmp_path, GRAMMAR, SPEC.replace('["Q_CLOSE"], close', '["Q_CLOSE", "NOWHERE"], close'))
+    with pytest.raises(LanguageError, match="lexeme T_OPEN is in two modes"):
+        load(tmp_path, GRAMMAR, SPEC.replace('["Q_CLOSE"], close', '["Q_CLOSE", "T_OPEN"], close'))
+
+
+def test_a_rule_that_ends_a_mode_begins_what_leads_there(tmp_path: Path) -> None:
+    grammar = GRAMMAR.replace("ticked: TICK (T_OPEN start \"}\")* T_END", "ticked: TICK rest\nrest: (T_OPEN start \"}\")* T_END")
+    with pytest.raises(LanguageError, match="the rule of rest that ends a mode with T_END must begin"):
+        load(tmp_path, grammar, SPEC)
