@@ -274,6 +274,8 @@ def test_cuts_distances_fit_together() -> None:
         state.advance(middle)
         try:
             distance, shortest = state.distance(), state.shortest_completion()
+            assert distance is not None
+            assert shortest is not None
             steps = [(character, False) for character in rng.sample(CHARACTERS, 12)]
             steps += [(shortest[: end + 1], True) for end in range(len(shortest))]
             for text, exactly in steps:
@@ -282,6 +284,7 @@ def test_cuts_distances_fit_together() -> None:
                     continue
                 counts["steps"] += 1
                 least, found = distance - len(text.encode()), after.distance()
+                assert found is not None
                 if found < least or (exactly and found > least):
                     failures.append(f"{distance} before {text!r}, {found} after\n  {Reproduction(left, middle, right)}")
         except OverflowError:

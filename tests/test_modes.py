@@ -59,6 +59,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Language:
     return load(tmp_path_factory.mktemp("small"), GRAMMAR, SPEC)
 
 
+CLOSES = {")": ("(",), "}": ("{", "ticked field")}
+
+
 def load(folder: Path, grammar: str, spec: str) -> Language:
     (folder / "small.lark").write_text(grammar)
     (folder / "small.toml").write_text(spec)
@@ -110,9 +113,8 @@ def opened(text: str) -> list[str] | None:
                 return None
         elif character in "({`'":
             stack.append(character)
-        elif character in ")}":
-            if not stack or stack.pop() not in {")": ("(",), "}": ("{", "ticked field")}[character]:
-                return None
+        elif character in ")}" and (not stack or stack.pop() not in CLOSES[character]):
+            return None
     return stack
 
 
@@ -146,7 +148,7 @@ def test_distances_of_small_contexts(small: Language) -> None:
         left, right = ("".join(rng.choice(ALPHABET) for _ in range(rng.randrange(5))) for _ in range(2))
         if len(left) + len(right) <= LONGEST:
             pairs.append((left, right))
-    wrong = []
+    wrong: list[tuple[object, ...]] = []
     hopeless = 0
     for left, right in pairs:
         session = small.open(left, right)
@@ -190,6 +192,8 @@ def test_a_mode_names_lexemes_that_exist_once(tmp_path: Path) -> None:
 
 
 def test_a_rule_that_ends_a_mode_begins_what_leads_there(tmp_path: Path) -> None:
-    grammar = GRAMMAR.replace("ticked: TICK (T_OPEN start \"}\")* T_END", "ticked: TICK rest\nrest: (T_OPEN start \"}\")* T_END")
+    grammar = GRAMMAR.replace(
+        'ticked: TICK (T_OPEN start "}")* T_END', 'ticked: TICK rest\nrest: (T_OPEN start "}")* T_END'
+    )
     with pytest.raises(LanguageError, match="the rule of rest that ends a mode with T_END must begin"):
         load(tmp_path, grammar, SPEC)

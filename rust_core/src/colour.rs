@@ -102,7 +102,7 @@ impl Colours {
     /// No colours but the bottom: at the end of R the file is finished.
     #[must_use]
     pub fn new(language: &Language, right: &Right) -> Self {
-        let mut targets: Vec<NodeId> = right.crossings.iter().map(|&(_, node)| node).collect();
+        let mut targets: Vec<NodeId> = right.crossings.iter().map(|&(_, node, _)| node).collect();
         targets.extend(right.symbol_crossings.iter().map(|&(_, _, node, _)| node));
         targets.sort_unstable();
         targets.dedup();
@@ -167,9 +167,9 @@ impl Colours {
     fn intern(&mut self, right: &Right, mut colour: Colour) -> ColourId {
         colour.nodes.sort_unstable();
         colour.nodes.dedup();
-        for &(from, node) in &right.crossings {
-            if colour.free[from.index()] != 0 && colour.nodes.binary_search(&node).is_ok() {
-                colour.free[from.index()] = 0;
+        for &(from, node, cost) in &right.crossings {
+            if colour.free[from.index()] > cost && colour.nodes.binary_search(&node).is_ok() {
+                colour.free[from.index()] = cost;
             }
         }
         if let Some(&id) = self.ids.get(&colour) {

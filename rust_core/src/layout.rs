@@ -51,6 +51,12 @@ impl Column {
         if self.wide == self.narrow { self.narrow.min(self.wide / 8 + self.wide % 8 + 2) } else { self.narrow }
     }
 
+    /// No indentation right of this column has fewer bytes than these.
+    #[must_use]
+    pub fn least_bytes_right_of(self) -> u32 {
+        (self.narrow + 1).min((self.wide + 1).div_ceil(8) + 2)
+    }
+
     /// How two columns compare; `None` if tabs and spaces disagree.
     #[must_use]
     pub fn compare(self, other: Self) -> Option<Ordering> {

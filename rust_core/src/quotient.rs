@@ -183,7 +183,7 @@ impl Extractor<'_> {
     /// Whether the cursor, in a free state, may fall on a node of a colour.
     fn falls(&self, from: FreeId, colour: ColourId) -> bool {
         let nodes = &self.colours.get(colour).nodes;
-        self.context.right.crossings.iter().any(|&(at, node)| at == from && nodes.binary_search(&node).is_ok())
+        self.context.right.crossings.iter().any(|&(at, node, _)| at == from && nodes.binary_search(&node).is_ok())
     }
 
     /// Every way to split the rest of a rule between the middle and R.
@@ -267,7 +267,7 @@ impl Extractor<'_> {
             }
         }
         let before: Colour = self.colours.before_symbol(self.context, symbol, after);
-        let falls = self.context.right.crossings.iter().any(|&(at, node)| at == from && before.nodes.contains(&node));
+        let falls = self.context.right.crossings.iter().any(|&(at, node, _)| at == from && before.nodes.contains(&node));
         if falls {
             out.push(prefix.to_vec());
         }

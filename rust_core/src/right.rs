@@ -166,8 +166,8 @@ pub struct Right {
     origin_ids: FxHashMap<Origin, (OriginId, Cost)>,
     origin_costs: Vec<Cost>,
     entries: Vec<Entry>,
-    /// Free states that reach a node without a symbol: (state, node).
-    pub crossings: Vec<(FreeId, NodeId)>,
+    /// Free states that reach a node without a symbol, at a cost in bytes (of an indentation that the cursor cuts).
+    pub crossings: Vec<(FreeId, NodeId, Cost)>,
     /// Free states that reach a node by a symbol cut by the cursor, at a cost in bytes.
     pub symbol_crossings: Vec<(FreeId, SymbolId, NodeId, Cost)>,
     layout: bool,
@@ -296,8 +296,7 @@ impl Right {
         (0..self.entries.len()).filter(|&index| self.entries[index].to == position).find_map(|index| {
             let entry = u16::try_from(index).expect("entries are few");
             self.fits(language, entry, column)
-                .then(|| self.ids.get(&Place::Middle { position, line: Top::AboveEntry(entry) }).copied())
-                .flatten()
+                .and_then(|_| self.ids.get(&Place::Middle { position, line: Top::AboveEntry(entry) }).copied())
         })
     }
 
@@ -341,7 +340,7 @@ impl Right {
         match top {
             Top::Exact(exact) => exact == column,
             Top::Above => line.is_left_of(column),
-            Top::AboveEntry(entry) => line.is_left_of(column) && self.fits(language, entry, column),
+            Top::AboveEntry(entry) => line.is_left_of(column) && self.fits(language, entry, column).is_some(),
             Top::Unknown => false,
         }
     }
@@ -476,16 +475,22 @@ impl Right {
         }
     }
 
-    /// Whether the middle can give the indentation cut by the cursor this column.
-    fn fits(&self, language: &Language, entry: u16, column: Column) -> bool {
+    /// Whether the middle can give the indentation cut by the cursor this column, and by how few bytes.
+    fn fits(&self, language: &Language, entry: u16, column: Column) -> Option<Cost> {
         let entry = self.entries[entry as usize];
         let mut befores = Column::below(column);
         befores.push(column);
-        befores.into_iter().any(|before| {
+        let fitting = befores.into_iter().filter(|before| {
             let kept = before.kept().filter(|_| entry.joined);
-            let start = if entry.joined { Column::ZERO } else { before };
+            let start = if entry.joined { Column::ZERO } else { *before };
             self.column_through(language, entry.from, start, kept).is_some_and(|(_, found)| found == column)
-        })
+        });
+        let cost = |before: Column| match before.kept() {
+            Some(kept) if entry.joined => kept.least_bytes(),
+            _ if entry.joined => 0,
+            _ => before.least_bytes(),
+        };
+        fitting.map(cost).min()
     }
 
     /// Finds where the cursor can fall: boundaries and symbols cut in two, for every free state.
@@ -508,7 +513,7 @@ impl Right {
             for mode in (0..language.mode_count()).map(ModeId::from_index).filter(|_| texts) {
                 if language.grammar.code_modes() >> mode.index() & 1 == 0 {
                     let node = self.intern(Place::Text { position: 0, mode });
-                    self.crossings.push((from, node));
+                    self.crossings.push((from, node, 0));
                 }
             }
             let mut ends: BTreeMap<(u32, AcceptId), Cost> = BTreeMap::new();
@@ -525,7 +530,7 @@ impl Right {
             }
         }
         self.crossings.sort_unstable();
-        self.crossings.dedup();
+        self.crossings.dedup_by_key(|crossing| (crossing.0, crossing.1));
         self.symbol_crossings.sort_unstable();
         self.symbol_crossings.dedup_by_key(|crossing| (crossing.0, crossing.1, crossing.2));
     }
@@ -572,7 +577,7 @@ impl Right {
         let nested = language.grammar.has_modes().then(|| self.nested_place(language, position)).flatten();
         for place in [self.middle_place(language, position), nested].into_iter().flatten() {
             let node = self.intern(place);
-            self.crossings.push((from, node));
+            self.crossings.push((from, node, 0));
         }
     }
 
@@ -600,12 +605,12 @@ impl Right {
     /// The cursor stands where a line may begin.
     fn cross_line_start(&mut self, language: &Language, from: FreeId, position: u32, joined: bool) {
         let Some(start) = self.line_start(language, position, false) else { return };
-        let nodes = if start.column.is_some() {
-            self.line_start_nodes(start)
+        let nodes: Vec<(NodeId, Cost)> = if start.column.is_some() {
+            self.line_start_nodes(start).into_iter().map(|node| (node, 0)).collect()
         } else {
             self.entry_nodes(language, Entry { from: position, to: start.position, joined })
         };
-        self.crossings.extend(nodes.into_iter().map(|node| (from, node)));
+        self.crossings.extend(nodes.into_iter().map(|(node, cost)| (from, node, cost)));
     }
 
     /// Nodes before a line that begins in R, one for each class of the unknown column on top of the stack.
@@ -620,19 +625,25 @@ impl Right {
         places.into_iter().map(|place| self.intern(place)).collect()
     }
 
-    /// Nodes before the first symbol of a line cut in its indentation, one for each class of its column.
-    fn entry_nodes(&mut self, language: &Language, entry: Entry) -> Vec<NodeId> {
+    /// Nodes before the first symbol of a line cut in its indentation, one for each class of its column, each with the
+    /// least bytes that the middle must bring of it.
+    fn entry_nodes(&mut self, language: &Language, entry: Entry) -> Vec<(NodeId, Cost)> {
         let following = self.following_column(language, entry.to);
         let index = u16::try_from(self.entries.len()).expect("entries are few");
         self.entries.push(entry);
         let Some(following) = following else { return Vec::new() };
         let mut columns = Column::below(following);
         columns.push(following);
-        columns.retain(|&column| self.fits(language, index, column));
-        let mut places: Vec<Place> =
-            columns.into_iter().map(|column| Place::Middle { position: entry.to, line: Top::Exact(column) }).collect();
-        places.push(Place::Middle { position: entry.to, line: Top::AboveEntry(index) });
-        places.into_iter().map(|place| self.intern(place)).collect()
+        let mut places: Vec<(Place, Cost)> = Vec::new();
+        for column in columns {
+            if let Some(cost) = self.fits(language, index, column) {
+                places.push((Place::Middle { position: entry.to, line: Top::Exact(column) }, cost));
+            }
+        }
+        let held = if entry.joined { following.least_bytes_right_of() } else { entry.to - entry.from };
+        let least = following.least_bytes_right_of().saturating_sub(held);
+        places.push((Place::Middle { position: entry.to, line: Top::AboveEntry(index) }, least));
+        places.into_iter().map(|(place, cost)| (self.intern(place), cost)).collect()
     }
 
     /// The column of the line after the logical line that a position is in.
@@ -652,18 +663,19 @@ impl Right {
     /// Gives the first nodes the free items that the middle may have left in progress.
     fn seed(&mut self, language: &Language) {
         let free = &language.free;
-        let mut by_node: FxHashMap<NodeId, Vec<FreeId>> = FxHashMap::default();
-        for &(from, node) in &self.crossings {
-            by_node.entry(node).or_default().push(from);
+        let mut by_node: FxHashMap<NodeId, Vec<(FreeId, Cost)>> = FxHashMap::default();
+        for &(from, node, cost) in &self.crossings {
+            by_node.entry(node).or_default().push((from, cost));
         }
         for (id, reached_from) in by_node {
             let mut items: FxHashMap<(DotId, FreeId), Cost> = FxHashMap::default();
             let place = self.nodes[id.index()].place;
-            for at in reached_from {
+            for (at, crossing) in reached_from {
                 for &(dot, from, cost) in free.open_dots(at) {
                     if stands_at(&language.grammar, place, dot) {
                         let cell = items.entry((dot, from)).or_insert(INFINITE);
-                        *cell = (*cell).min(cost);
+                        // Where the rule begins in R after all, the indentation is counted where it begins.
+                        *cell = (*cell).min(if cost == 0 { 0 } else { cost.saturating_add(crossing) });
                     }
                 }
             }
