@@ -626,3 +626,27 @@ def test_languages_by_name_and_by_path() -> None:
     assert Language.for_path("a/b.pyi").name == "python"
     with pytest.raises(LanguageError, match=r"^[^\n]+$"):
         Language.for_path("a.unknown")
+
+
+@pytest.mark.parametrize("brackets", ["()", "[]", "{}"])
+def test_brackets_nest_200_deep_wherever_the_cursor_is(brackets: str) -> None:
+    """CPython's tokenizer takes 200 open brackets (MAXLEVEL in its lexer)."""
+    for depth, expected in ((200, True), (201, False)):
+        text = brackets[0] * depth + brackets[1] * depth
+        for start, end in ((0, 0), (0, len(text)), (150, 300), (len(text), len(text)), (depth, depth)):
+            verdict = python().open(text[:start], text[end:]).check(text[start:end])
+            assert verdict.complete == expected, (depth, start, end)
+
+
+def test_blocks_nest_99_deep_on_the_left_and_in_the_middle() -> None:
+    """CPython's tokenizer takes 99 columns besides 0 (MAXINDENT); what R alone opens is not counted."""
+    for depth, expected in ((99, True), (100, False)):
+        text = "".join(" " * level + "if x:\n" for level in range(depth)) + " " * depth + "y\n"
+        for start in (0, len(text) // 2, len(text)):
+            assert python().open(text[:start], "").check(text[start:]).complete == expected, (depth, start)
+
+
+def test_a_limit_that_is_passed_is_named() -> None:
+    session = python().open("(" * 201 + "x", "")
+    assert session.guarantee == "none"
+    assert "200 brackets are open, and no more may be" in session.diagnostics[0]

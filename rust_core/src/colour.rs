@@ -31,6 +31,9 @@ pub struct Colour {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct FrameId(u32);
 
+/// A frame's prediction, indentation and seeds: all that its solutions depend on.
+type FrameKey = (PredictionId, Cost, Vec<(SymbolId, ColourId)>);
+
 #[derive(Debug)]
 struct Frame {
     prediction: PredictionId,
@@ -62,7 +65,7 @@ pub struct Colours {
     targets: Vec<NodeId>,
     steps: FxHashMap<(ColourId, DotId, ColumnId, Cost), ColourId>,
     frames: Vec<Frame>,
-    frame_ids: FxHashMap<(PredictionId, Cost, Vec<(SymbolId, ColourId)>), FrameId>,
+    frame_ids: FxHashMap<FrameKey, FrameId>,
     frame_of: FxHashMap<SetId, FrameId>,
     outlooks: FxHashMap<SetId, std::sync::Arc<Outlook>>,
     bottom: ColourId,

@@ -694,6 +694,21 @@ impl Engine {
         best
     }
 
+    /// The limit of the language that some branch has reached, for people.
+    #[must_use]
+    pub fn limit_reached(&self, branches: &[Branch]) -> Option<String> {
+        let limits = self.language.limits;
+        branches.iter().find_map(|branch| {
+            if branch.depth >= limits.brackets {
+                Some(format!("{} brackets are open, and no more may be", limits.brackets))
+            } else if self.indentations.depth(branch.indentation) >= limits.blocks {
+                Some(format!("{} blocks are open, and no more may be", limits.blocks))
+            } else {
+                None
+            }
+        })
+    }
+
     /// The lexemes that may be read next, for people: after the symbol in progress, if it can end here.
     pub fn expected(&mut self, branch: &Branch) -> Vec<String> {
         let language = self.language.clone();
@@ -787,7 +802,7 @@ impl Engine {
             let Some(item) = items.iter().filter(|item| item.origin < set).max_by_key(|item| item.origin) else {
                 break;
             };
-            let name = grammar.name(grammar.lhs(item.dot));
+            let name = grammar.title(grammar.lhs(item.dot));
             if !name.starts_with("__") {
                 found.push((name.to_string(), item.origin));
             }

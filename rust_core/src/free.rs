@@ -81,7 +81,9 @@ impl Free {
             }
             (Err(lexeme), None) if grammar.has_modes() => {
                 let name = grammar.name(SymbolId(lexeme.0));
-                return Err(Error::language(format!("modes need a blank that ends every lexeme; it does not end {name}")));
+                return Err(Error::language(format!(
+                    "modes need a blank that ends every lexeme; it does not end {name}"
+                )));
             }
             (Err(_), None) => Terminals::by_guards(lexer, grammar, roles)?,
             (Ok(_), layout) => Terminals::separated(lexer, grammar, roles, layout),

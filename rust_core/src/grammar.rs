@@ -422,6 +422,13 @@ impl Grammar {
         &self.names[symbol.index()]
     }
 
+    /// A symbol's name without the arguments of the template that it was made from, for people.
+    #[must_use]
+    pub fn title(&self, symbol: SymbolId) -> &str {
+        let name = self.name(symbol);
+        name.split_once('{').map_or(name, |(title, _)| title)
+    }
+
     /// The number of symbols, lexemes first.
     #[must_use]
     pub fn symbol_count(&self) -> usize {

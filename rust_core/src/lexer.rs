@@ -157,7 +157,12 @@ impl Default for RawTable {
 }
 
 impl RawTable {
-    fn add(&mut self, dfa: &dense::DFA<Vec<u32>>, spec: &LanguageSpec, pattern_lexeme: &[LexemeId]) -> Result<(), Error> {
+    fn add(
+        &mut self,
+        dfa: &dense::DFA<Vec<u32>>,
+        spec: &LanguageSpec,
+        pattern_lexeme: &[LexemeId],
+    ) -> Result<(), Error> {
         let begin = dfa
             .start_state(&start::Config::new().anchored(Anchored::Yes))
             .map_err(|error| Error::language(error.to_string()))?;

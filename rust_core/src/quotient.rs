@@ -267,7 +267,8 @@ impl Extractor<'_> {
             }
         }
         let before: Colour = self.colours.before_symbol(self.context, symbol, after);
-        let falls = self.context.right.crossings.iter().any(|&(at, node, _)| at == from && before.nodes.contains(&node));
+        let falls =
+            self.context.right.crossings.iter().any(|&(at, node, _)| at == from && before.nodes.contains(&node));
         if falls {
             out.push(prefix.to_vec());
         }
@@ -342,9 +343,9 @@ fn print(grammar: &Grammar, rules: &FxHashMap<Key, Vec<Vec<Piece>>>) -> String {
     for &key in &order {
         let base = match key {
             Key::Start => "middle".to_string(),
-            Key::Rest(set, symbol, _) => format!("after {}@{}", grammar.name(symbol), set.0),
-            Key::Whole(symbol, ..) => grammar.name(symbol).to_string(),
-            Key::Cut(symbol, ..) => format!("{} up to the cursor", grammar.name(symbol)),
+            Key::Rest(set, symbol, _) => format!("after {}@{}", grammar.title(symbol), set.0),
+            Key::Whole(symbol, ..) => grammar.title(symbol).to_string(),
+            Key::Cut(symbol, ..) => format!("{} up to the cursor", grammar.title(symbol)),
         };
         let count = taken.entry(base.clone()).or_insert(0);
         *count += 1;

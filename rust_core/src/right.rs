@@ -246,12 +246,7 @@ impl Right {
     }
 
     /// The nodes at which a line that has a symbol before the cursor can go on at a position, in a mode.
-    pub fn nodes_at(
-        &self,
-        language: &Language,
-        position: u32,
-        mode: ModeId,
-    ) -> impl Iterator<Item = NodeId> + use<'_> {
+    pub fn nodes_at(&self, language: &Language, position: u32, mode: ModeId) -> impl Iterator<Item = NodeId> + use<'_> {
         let places = if language.grammar.code_modes() >> mode.index() & 1 == 1 {
             let nested = language.grammar.has_modes().then(|| self.nested_place(language, position)).flatten();
             [self.middle_place(language, position), nested]
@@ -721,7 +716,9 @@ impl Right {
     fn order(&self, place: Place) -> u32 {
         let end = u32::try_from(self.text.len()).expect("R fits u32");
         match place {
-            Place::Middle { position, .. } | Place::Nested { position } | Place::Text { position, .. } => position * 2 + 1,
+            Place::Middle { position, .. } | Place::Nested { position } | Place::Text { position, .. } => {
+                position * 2 + 1
+            }
             Place::Line { position, .. } if position == end => end * 2 + 2,
             Place::Line { position, .. } => position * 2,
             Place::End => end * 2 + 3,
@@ -910,7 +907,8 @@ impl Right {
                     Place::Text { .. } if role != Role::Open => {
                         // The line goes on that the string stands in; where it began in the middle, any may be it.
                         let mut lines: Vec<Top> = vec![Top::Unknown];
-                        for &(_, origin) in slice_by(&self.nodes[id.index()].items, |item| grammar.next(item.0), symbol) {
+                        for &(_, origin) in slice_by(&self.nodes[id.index()].items, |item| grammar.next(item.0), symbol)
+                        {
                             if let Some(Place::Middle { line, .. }) = self.begun_at(origin) {
                                 lines.push(line);
                             }

@@ -72,10 +72,12 @@ impl Session {
         }
         let mut diagnostics = Vec::new();
         if let Some(index) = failed_at {
+            let limit = engine.limit_reached(&branches).map_or_else(String::new, |limit| format!(" ({limit})"));
             branches.clear();
             let line = 1 + left.as_bytes()[..index].iter().filter(|&&byte| byte == b'\n').count();
-            diagnostics
-                .push(format!("the left context does not parse: line {line} cannot be continued at byte {index}"));
+            diagnostics.push(format!(
+                "the left context does not parse: line {line} cannot be continued at byte {index}{limit}"
+            ));
         } else if engine.right.end().is_none() {
             diagnostics
                 .push("the right context does not parse: no text before it makes it the end of a program".into());
