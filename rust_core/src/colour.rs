@@ -44,6 +44,110 @@ struct Frame {
     solved: FxHashMap<SymbolId, ColourId>,
 }
 
+/// A nonterminal's colour while its frame is solved.
+#[derive(Debug)]
+struct Unsolved {
+    symbol: SymbolId,
+    nodes: FxHashSet<NodeId>,
+    free: Vec<Cost>,
+    /// What has been found since it was last carried on.
+    fresh: Vec<NodeId>,
+    cheaper: bool,
+    /// What it leads to: the dot before it and the place of the nonterminal after the step.
+    children: Vec<(DotId, usize)>,
+    /// The nonterminals that lead to each other have the same.
+    group: usize,
+}
+
+impl Unsolved {
+    fn new(symbol: SymbolId, free_count: usize) -> Self {
+        Self {
+            symbol,
+            nodes: FxHashSet::default(),
+            free: vec![INFINITE; free_count],
+            fresh: Vec::new(),
+            cheaper: false,
+            children: Vec::new(),
+            group: 0,
+        }
+    }
+
+    /// Adds a colour; whether there is anything new to carry on.
+    fn add(&mut self, colour: &Colour) -> bool {
+        for &node in &colour.nodes {
+            if self.nodes.insert(node) {
+                self.fresh.push(node);
+            }
+        }
+        for (cell, &cost) in self.free.iter_mut().zip(&colour.free) {
+            if cost < *cell {
+                *cell = cost;
+                self.cheaper = true;
+            }
+        }
+        self.cheaper || !self.fresh.is_empty()
+    }
+
+    /// What is new, once.
+    fn take(&mut self, free_count: usize) -> Option<Colour> {
+        if !self.cheaper && self.fresh.is_empty() {
+            return None;
+        }
+        let free = if std::mem::take(&mut self.cheaper) { self.free.clone() } else { vec![INFINITE; free_count] };
+        Some(Colour { free, nodes: std::mem::take(&mut self.fresh) })
+    }
+}
+
+/// The strongly connected groups, each before those that it leads to (Tarjan 1972, without recursion); numbers them.
+fn groups(unsolved: &mut [Unsolved]) -> Vec<Vec<usize>> {
+    const UNSEEN: usize = usize::MAX;
+    let count = unsolved.len();
+    let (mut order, mut low, mut on_stack) = (vec![UNSEEN; count], vec![0; count], vec![false; count]);
+    let (mut stack, mut found, mut clock) = (Vec::new(), Vec::new(), 0);
+    for root in 0..count {
+        if order[root] != UNSEEN {
+            continue;
+        }
+        let mut walk = vec![(root, 0)];
+        while let Some((at, next)) = walk.pop() {
+            if next == 0 {
+                order[at] = clock;
+                low[at] = clock;
+                clock += 1;
+                stack.push(at);
+                on_stack[at] = true;
+            }
+            if let Some(&(_, child)) = unsolved[at].children.get(next) {
+                walk.push((at, next + 1));
+                if order[child] == UNSEEN {
+                    walk.push((child, 0));
+                } else if on_stack[child] {
+                    low[at] = low[at].min(order[child]);
+                }
+                continue;
+            }
+            if let Some(&(parent, _)) = walk.last() {
+                low[parent] = low[parent].min(low[at]);
+            }
+            if low[at] == order[at] {
+                let mut group = Vec::new();
+                loop {
+                    let member = stack.pop().expect("the group's root is on it");
+                    on_stack[member] = false;
+                    unsolved[member].group = found.len();
+                    group.push(member);
+                    if member == at {
+                        break;
+                    }
+                }
+                found.push(group);
+            }
+        }
+    }
+    found.reverse();
+    found
+}
+
 /// What a set of the left chart can become: where the cursor may fall right after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outlook {
@@ -456,51 +560,59 @@ impl Colours {
         id
     }
 
-    /// Least fixpoint over the nonterminals of a frame that lead to the wanted one.
+    /// Least fixpoint over the nonterminals of a frame that lead to the wanted one. What is new is carried on alone, since
+    /// steps distribute over unions, and nonterminals that lead to each other are finished before what they lead to: a long
+    /// list in R (each of its ends leads to the one before) costs as much as it is long.
     fn solve(&mut self, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
         let grammar = &context.language.grammar;
         let (prediction, indent, seeds) = {
             let frame = &self.frames[frame.0 as usize];
             (frame.prediction, frame.indent, frame.seeds.clone())
         };
-        let mut value: FxHashMap<SymbolId, ColourId> = FxHashMap::default();
-        let mut children: FxHashMap<SymbolId, Vec<(DotId, SymbolId)>> = FxHashMap::default();
-        let mut queue = Vec::new();
+        let mut place: FxHashMap<SymbolId, usize> = FxHashMap::default();
+        let mut unsolved: Vec<Unsolved> = Vec::new();
         let mut stack = vec![wanted];
+        place.insert(wanted, 0);
+        unsolved.push(Unsolved::new(wanted, self.free_count));
         while let Some(symbol) = stack.pop() {
-            if value.contains_key(&symbol) {
-                continue;
-            }
+            let own = place[&symbol];
             if let Some(&known) = self.frames[frame.0 as usize].solved.get(&symbol) {
-                value.insert(symbol, known);
-                queue.push(symbol);
+                unsolved[own].add(&self.table[known.index()]);
                 continue;
             }
-            let seed = seeds.iter().find(|seed| seed.0 == symbol).map_or(NO_COLOUR, |seed| seed.1);
-            value.insert(symbol, seed);
-            queue.push(symbol);
+            if let Some(&(_, colour)) = seeds.iter().find(|seed| seed.0 == symbol) {
+                unsolved[own].add(&self.table[colour.index()]);
+            }
             for &dot in context.predictions.dots(prediction, symbol) {
                 let parent = grammar.lhs(dot);
-                children.entry(parent).or_default().push((dot, symbol));
-                stack.push(parent);
+                let at = *place.entry(parent).or_insert_with(|| {
+                    unsolved.push(Unsolved::new(parent, self.free_count));
+                    stack.push(parent);
+                    unsolved.len() - 1
+                });
+                unsolved[at].children.push((dot, own));
             }
         }
-        while let Some(symbol) = queue.pop() {
-            let colour = value[&symbol];
-            if colour == NO_COLOUR {
-                continue;
-            }
-            for &(dot, child) in children.get(&symbol).map_or(&[][..], Vec::as_slice) {
-                let demanded = self.step(context, colour, Grammar::advance(dot), NO_COLUMN, indent);
-                let old = value[&child];
-                let new = self.union(context.right, old, demanded);
-                if new != old {
-                    value.insert(child, new);
-                    queue.push(child);
+        for group in groups(&mut unsolved) {
+            let mut queue = group;
+            while let Some(at) = queue.pop() {
+                let Some(fresh) = unsolved[at].take(self.free_count) else { continue };
+                let fresh = self.intern(context.right, fresh);
+                for index in 0..unsolved[at].children.len() {
+                    let (dot, child) = unsolved[at].children[index];
+                    let demanded = self.step(context, fresh, Grammar::advance(dot), NO_COLUMN, indent);
+                    let same_group = unsolved[child].group == unsolved[at].group;
+                    if unsolved[child].add(&self.table[demanded.index()]) && same_group {
+                        queue.push(child);
+                    }
                 }
             }
         }
-        self.frames[frame.0 as usize].solved.extend(value);
+        for found in unsolved {
+            let colour = Colour { free: found.free, nodes: found.nodes.into_iter().collect() };
+            let id = self.intern(context.right, colour);
+            self.frames[frame.0 as usize].solved.insert(found.symbol, id);
+        }
     }
 
     /// Where the cursor may fall right after a set.
