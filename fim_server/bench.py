@@ -66,6 +66,9 @@ SIZE_TOLERANCE = 0.2
 MOST_CONCATENATIONS = 64
 """Texts made of several files, where too few files have a size."""
 
+SPARE_FILES = 200
+"""Files looked through for a position that none of the chosen has: few short ones have an f-string."""
+
 HOLE_CHARACTERS = 120
 """Longest hole: the text between left and right, whose tokens are replayed."""
 
@@ -157,6 +160,8 @@ class Position(StrEnum):
 
     IN_STRING = "IN_STRING"
     """Between two characters of a string."""
+    IN_FIELD = "IN_FIELD"
+    """In the braces of an f-string, before its format spec."""
     IN_COMMENT = "IN_COMMENT"
     """After the hash sign, up to the end."""
     MID_IDENTIFIER = "MID_IDENTIFIER"
@@ -182,6 +187,9 @@ class Position(StrEnum):
 
 
 STRING_PREFIX = re.compile(r"""[a-zA-Z]*("{3}|'{3}|"|')""")
+F_STRING_PREFIX = re.compile(r"""(?:f|rf|fr)("{3}|'{3}|"|')""", re.IGNORECASE)
+STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_START", tokenize.STRING)})
+"""Tokens that a string begins with; an f-string is one token up to Python 3.11."""
 STRUCTURE = frozenset({tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER})
 """Tokens without a text of their own."""
 
@@ -200,6 +208,12 @@ def find_positions(text: str) -> dict[Position, list[range]]:
     def add(position: Position, first: int, last: int) -> None:
         if first <= last:
             found[position].append(range(first, last + 1))
+
+    def add_fields(start: int) -> None:
+        if opened := F_STRING_PREFIX.match(text, start):
+            for kind, offset in f_string_parts(text, opened.end(), opened[1]):
+                if kind == "field":
+                    add(Position.IN_FIELD, offset, offset)
 
     calls: list[bool] = []  # of each open bracket, whether it is a call's
     seen: list[tokenize.TokenInfo] = []  # the last two tokens of code
@@ -229,6 +243,9 @@ def find_positions(text: str) -> dict[Position, list[range]]:
                 add(Position.AFTER_COLON if at_colon else Position.LINE_END, start, start)
         elif token.type == tokenize.STRING and (quote := STRING_PREFIX.match(token.string)):
             add(Position.IN_STRING, start + quote.end() + 1, end - len(quote[1]) - 1)
+            add_fields(start)
+        elif token.type in STRINGS:
+            add_fields(start)
         elif token.type == tokenize.NAME:
             if is_name(token):
                 add(Position.MID_IDENTIFIER, start + 1, end - 1)
@@ -248,6 +265,44 @@ def find_positions(text: str) -> dict[Position, list[range]]:
                 add(Position.AFTER_EQUALS, end, end)
         seen = [*seen[-1:], token]
     return found
+
+
+def f_string_parts(text: str, start: int, quote: str) -> Iterator[tuple[str, int]]:
+    """Every offset in an f-string, and whether it is in a `text`, `field`, `bracket` of a field, or format `spec`.
+
+    The text has to parse; what strange but valid strings in fields do to the kinds is not worth a lexer.
+
+    Args:
+        text: The text around it.
+        start: The offset after its opening quote, in characters.
+        quote: That quote.
+    """
+    nested: list[str] = []
+    offset = start
+    while offset < len(text):
+        inside = nested[-1] if nested else "text"
+        yield inside, offset
+        character = text[offset]
+        if inside in ("text", "spec"):
+            if not nested and text.startswith(quote, offset):
+                return
+            doubled = not nested and text[offset : offset + 2] in ("{{", "}}")
+            if character == "{" and not doubled:
+                nested.append("field")
+            elif character == "}" and nested:
+                nested.pop()
+            offset += 2 if doubled or character == "\\" else 1
+        elif character in "'\"":
+            closed = text.find(character, offset + 1)
+            offset = closed + 1 if closed > 0 else len(text)
+        else:
+            if character in "([{":
+                nested.append("bracket")
+            elif character in ")]}":
+                nested.pop()
+            elif character == ":" and inside == "field":
+                nested[-1] = "spec"
+            offset += 1
 
 
 def is_name(token: tokenize.TokenInfo) -> bool:
@@ -276,6 +331,8 @@ class Sample:
     left: str
     middle: str
     right: str
+    f_strings: bool = False
+    """Whether the file has f-strings with fields."""
 
     @property
     def characters(self) -> int:
@@ -367,7 +424,7 @@ def source_file(name: str, text: str) -> SourceFile | None:
 def draw_samples(files: Iterator[SourceFile], file_count: int, per_position: int, draw: random.Random) -> list[Sample]:
     """Samples of every named position, spread over some files; where none of them has a position, over a few more."""
     chosen = list(itertools.islice(files, file_count))
-    spare = itertools.islice(files, 4 * file_count + 16)
+    spare = itertools.islice(files, SPARE_FILES)
     samples: list[Sample] = []
     for position in Position:
         holders = [file for file in chosen if file.positions[position]]
@@ -390,7 +447,8 @@ def draw_sample(file: SourceFile, position: Position, draw: random.Random, to_li
     limit = min(len(file.text), start + HOLE_CHARACTERS)
     end = file.text.rfind("\n", start, limit) if to_line_end else draw.randint(start, limit)
     end = end if end >= 0 else limit
-    return Sample(position, file.name, file.text[:start], file.text[start:end], file.text[end:])
+    f_strings = bool(file.positions[Position.IN_FIELD])
+    return Sample(position, file.name, file.text[:start], file.text[start:end], file.text[end:], f_strings)
 
 
 # --- vocabularies -------------------------------------------------------------------------------------------------
@@ -598,7 +656,7 @@ def measure(arguments: argparse.Namespace, progress: Progress) -> Report:
         for name, size in OPEN_SIZES.items()
     }
     clock: Clock = time.process_time if arguments.cpu_time else time.perf_counter
-    report = Report(setting(arguments, large))
+    report = Report(setting(arguments, large, samples))
     progress.say("loading the language")
     report.rows += language_rows(clock)
     progress.say("preparing vocabularies")
@@ -615,19 +673,29 @@ def measure(arguments: argparse.Namespace, progress: Progress) -> Report:
     return report
 
 
-def setting(arguments: argparse.Namespace, large: Tokens) -> dict[str, str]:
-    """The machine and the work, in words."""
+def machine() -> str:
+    """The processor, its load and the interpreter, in words."""
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    return f"{processor()}, {os.cpu_count()} CPUs{load}, {platform.system()}, Python {platform.python_version()}"
+
+
+def setting(arguments: argparse.Namespace, large: Tokens, samples: dict[str, list[Sample]]) -> dict[str, str]:
+    """The machine and the work, in words."""
+    shares = (f"{sum(each.f_strings for each in drawn)} of {len(drawn)} ({size})" for size, drawn in samples.items())
     made = f"{large.vocabulary.size} substrings of the standard library, no model's own tokens"
     return {
-        "machine": f"{processor()}, {os.cpu_count()} CPUs{load}, {platform.system()}, "
-        f"Python {platform.python_version()}",
+        "machine": machine(),
         "files": f"{arguments.files} of each size from the standard library, {arguments.positions} samples of each "
         f"named position, seed {arguments.seed}",
+        "contexts with f-strings": ", ".join(shares),
         "holes": f"up to {HOLE_CHARACTERS} characters, every other one ends at a line's end",
-        "time": "processor time of this process" if arguments.cpu_time else "the clock's",
+        "time": kind_of_time(arguments.cpu_time),
         "large vocabulary": f"synthetic: {made}" if arguments.vocabulary is None else arguments.vocabulary,
     }
+
+
+def kind_of_time(cpu_time: bool) -> str:
+    return "processor time of this process" if cpu_time else "the clock's"
 
 
 def processor() -> str:

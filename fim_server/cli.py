@@ -163,10 +163,11 @@ def add_bench(commands: Any, wanted: bool) -> None:
     subjects = parser.add_subparsers(title="subjects", metavar="SUBJECT", required=True)
     engine = subjects.add_parser("engine", help="sessions, checks and masks", description="Measure the engine.")
     if wanted:
-        from fim_server import bench
+        from fim_server import bench, scaling
 
         bench.add_arguments(engine)
-        engine.set_defaults(run=bench.run_engine_benchmark)
+        scaling.add_arguments(engine)
+        engine.set_defaults(run=run_bench_engine)
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -377,6 +378,12 @@ def run_languages(arguments: argparse.Namespace) -> int:
         for language in languages:
             print(f"{language.name}\t{' '.join(language.suffixes)}")
     return DONE
+
+
+def run_bench_engine(arguments: argparse.Namespace) -> int:
+    from fim_server import bench, scaling
+
+    return scaling.run(arguments) if arguments.scaling or arguments.plot else bench.run_engine_benchmark(arguments)
 
 
 def run_serve(arguments: argparse.Namespace) -> int:

@@ -1,5 +1,6 @@
 """Languages, sessions and states: the questions that the engine answers (design, section 1)."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fim_server import _core, grammar
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 if TYPE_CHECKING:
     from fim_server.vocabulary import Vocabulary
@@ -148,8 +151,8 @@ def _name_for(suffix: str) -> str:
 
 
 def _encodable(text: str) -> str:
-    """Lone surrogates are no text; as U+FFFD they are refused by the lexer instead of by an exception."""
-    return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
+    """Lone surrogates are no text; as NUL, which no language takes, they are refused instead of raising."""
+    return text if text.isascii() else _SURROGATES.sub("\0", text)
 
 
 class Session:

@@ -242,8 +242,8 @@ def causes() -> dict[str, Any]:
 def cause_of(left: str, middle: str, right: str) -> str | None:
     """Why the engine and CPython disagree on left + middle + right: None where they do not.
 
-    The plain twin of lexer, layout and parser tells a fault of the engine from one of the grammar, and, without what
-    the running interpreter is too old for, whether it is the interpreter that does not know the syntax yet.
+    The plain twin of lexer, layout and parser tells a fault of the engine from one of the grammar, and, narrowed to the
+    running interpreter's version, whether it is the interpreter that does not know the syntax yet, or no more.
     """
     text = left + middle + right
     complete = python().open(left, right).check(middle).complete

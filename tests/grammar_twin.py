@@ -2,15 +2,16 @@
 
 Everything here is the obvious way to do it: the `regex` package finds the longest lexeme at a place, the layout stage
 follows the reference manual line by line, and the parser is an Earley recognizer over the rules that lark lowers to.
+They take a text symbol by symbol, because in a language with modes the parser says which lexemes are read next.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
+from functools import cache, cached_property
+from math import inf
 from typing import Any
 
 import regex
@@ -18,7 +19,7 @@ from lark.grammar import NonTerminal
 from lark.lexer import PatternStr
 from lark.load_grammar import load_grammar
 
-LANGUAGES = Path(__file__).resolve().parent.parent / "fim_server" / "languages"
+from fim_server.grammar import read_builtin
 
 # The pattern is so long that a search for the longest match by backtracking takes too long; the first one is it:
 # lark puts the wider alternative (three quotes) first and the closing quote ends both.
@@ -59,6 +60,21 @@ class Lexeme:
         return known
 
 
+@dataclass(frozen=True)
+class Mode:
+    """The lexemes that are read while the parser can take one of the mode's own."""
+
+    lexemes: tuple[Lexeme, ...]
+    candidates: dict[str, tuple[Lexeme, ...]] = field(default_factory=dict)
+
+    def starting_with(self, character: str) -> tuple[Lexeme, ...]:
+        found = self.candidates.get(character)
+        if found is None:
+            found = tuple(lexeme for lexeme in self.lexemes if lexeme.may_start_with(character))
+            self.candidates[character] = found
+        return found
+
+
 class Grammar:
     """A language's two files, read and lowered."""
 
@@ -82,24 +98,50 @@ class Grammar:
             (str(rule.origin.name), tuple((str(s.name), isinstance(s, NonTerminal)) for s in rule.expansion))
             for rule in rules
         ]
-        self.brackets = {opener: 1 for opener, _ in spec.get("brackets", ())}
-        self.brackets |= {closer: -1 for _, closer in spec.get("brackets", ())}
-        self._candidates: dict[str, list[Lexeme]] = {}
+        depths = [(opener, 1) for opener, _ in spec.get("brackets", ())]
+        depths += [(closer, -1) for _, closer in spec.get("brackets", ())]
+        names = {lexeme.literal: lexeme.name for lexeme in self.lexemes if lexeme.literal is not None}
+        self.depth_by: dict[str, int] = {names[literal]: change for literal, change in depths}
+        # A mode none of whose lexemes a rule uses is one of another version of the language.
+        used = {name for _, right in self.rules for name, _ in right}
+        modes = [mode for mode in spec.get("modes", ()) if used & set(mode["lexemes"])]
+        own = {name for mode in spec.get("modes", ()) for name in mode["lexemes"]}
+        self.modes = [self._mode(mode, own) for mode in modes]
+        self.mode_of = {name: number for number, mode in reversed([*enumerate(modes)]) for name in mode["lexemes"]}
+        self.default_mode = len(modes)
+        self.modes.append(Mode(tuple(lexeme for lexeme in self.lexemes if lexeme.name not in own)))
+        for mode in modes:
+            self.depth_by |= dict.fromkeys(mode.get("open", ()), 1) | dict.fromkeys(mode.get("close", ()), -1)
+        limits = spec.get("limits", {})
+        self.most_brackets: float = limits.get("brackets", inf)
+        self.most_blocks: float = limits.get("blocks", inf)
+
+    def _mode(self, mode: dict[str, Any], own: set[str]) -> Mode:
+        left_out = set(mode.get("without", ()))
+        return Mode(
+            tuple(
+                lexeme
+                for lexeme in self.lexemes
+                if lexeme.name in mode["lexemes"]
+                or (mode.get("code", False) and lexeme.name not in own and lexeme.literal not in left_out)
+            )
+        )
 
     @staticmethod
     def _pattern(source: str) -> Any:
         return regex.compile(source if len(source) > _LONG_PATTERN else f"(?p){source}", regex.VERSION0)
 
-    def lexeme_at(self, text: str, position: int) -> Symbol:
+    def mode_at(self, parser: Parser) -> Mode:
+        """The first mode of which the parser can take a lexeme."""
+        if self.default_mode == 0:
+            return self.modes[0]
+        return self.modes[min((self.mode_of.get(name, self.default_mode) for name in parser.expected()), default=-1)]
+
+    def lexeme_at(self, text: str, position: int, mode: Mode) -> Symbol:
         """The longest match at `position`; of equal ones the literal, then the higher priority."""
-        character = text[position]
-        candidates = self._candidates.get(character)
-        if candidates is None:
-            candidates = [lexeme for lexeme in self.lexemes if lexeme.may_start_with(character)]
-            self._candidates[character] = candidates
         longest = position
         best: list[Lexeme] = []
-        for lexeme in candidates:
+        for lexeme in mode.starting_with(text[position]):
             if lexeme.literal is not None:
                 if not text.startswith(lexeme.literal, position):
                     continue
@@ -122,34 +164,57 @@ class Grammar:
         return Symbol(frozenset(names), position, longest)
 
     def lex(self, text: str) -> list[Symbol]:
-        """The symbols the parser gets, layout symbols among them."""
-        if self.spec.get("layout", {}).get("rule", "none") == "indent":
-            return _indented(self, text)
+        """The symbols the parser gets, layout symbols among them; with modes, as far as it takes them.
+
+        Raises:
+            Refused: There is no lexeme, or no layout, or in a language with modes no rule.
+        """
+        parser = self.recognizer.start()
         symbols = []
-        position = 0
-        while position < len(text):
-            symbol = self.lexeme_at(text, position)
-            position = symbol.end
-            if not symbol.lexemes & self.ignored:
-                symbols.append(symbol)
+        for symbol in self._symbols(text, parser):
+            if self.default_mode and not parser.take(symbol.lexemes):
+                raise Refused("no rule", symbol.start)
+            symbols.append(symbol)
         return symbols
 
-    @property
+    def _symbols(self, text: str, parser: Parser) -> Iterator[Symbol]:
+        """Symbol by symbol; the parser must have taken each before the next is asked for."""
+
+        def lexeme_at(position: int) -> Symbol:
+            return self.lexeme_at(text, position, self.mode_at(parser))
+
+        if self.spec.get("layout", {}).get("rule", "none") == "indent":
+            yield from _indented(self, text, lexeme_at)
+            return
+        position = depth = 0
+        while position < len(text):
+            symbol = lexeme_at(position)
+            position = symbol.end
+            if not symbol.lexemes & self.ignored:
+                depth = self.depth_after(symbol, depth)
+                yield symbol
+
+    def depth_after(self, symbol: Symbol, depth: int) -> int:
+        """How many brackets are open after a symbol."""
+        depth += sum(self.depth_by.get(name, 0) for name in symbol.lexemes)
+        if depth > self.most_brackets:
+            raise Refused("too many brackets", symbol.start)
+        return depth
+
+    @cached_property
     def recognizer(self) -> Recognizer:
-        if not hasattr(self, "_recognizer"):
-            self._recognizer = Recognizer(self.rules, self.start)
-        return self._recognizer
+        return Recognizer(self.rules, self.start)
 
     def check(self, text: str) -> Refused | None:
         """None where the text is in the language, else why it is not."""
+        parser = self.recognizer.start()
         try:
-            symbols = self.lex(text)
+            for symbol in self._symbols(text, parser):
+                if not parser.take(symbol.lexemes):
+                    return Refused("no rule", symbol.start)
         except Refused as refused:
             return refused
-        failed = self.recognizer.first_failure([symbol.lexemes for symbol in symbols])
-        if failed is None:
-            return None
-        return Refused("no rule", symbols[failed].start if failed < len(symbols) else len(text))
+        return None if parser.is_complete() else Refused("no rule", len(text))
 
 
 def _line_break(text: str, position: int) -> int:
@@ -181,10 +246,9 @@ def _indentation(text: str, position: int) -> tuple[int, int, int]:
     return position, joined or column, joined or other
 
 
-def _indented(grammar: Grammar, text: str) -> list[Symbol]:
+def _indented(grammar: Grammar, text: str, lexeme_at: Callable[[int], Symbol]) -> Iterator[Symbol]:
     layout = grammar.spec["layout"]
     newline, indent, dedent = (frozenset({layout[kind]}) for kind in ("newline", "indent", "dedent"))
-    symbols: list[Symbol] = []
     columns = [(0, 0)]
     position = 0
     size = len(text)
@@ -208,12 +272,14 @@ def _indented(grammar: Grammar, text: str) -> list[Symbol]:
         elif column > columns[-1][0]:
             if other <= columns[-1][1]:
                 raise Refused("tabs and spaces", position)
+            if len(columns) > grammar.most_blocks:
+                raise Refused("too many blocks", position)
             columns.append((column, other))
-            symbols.append(Symbol(indent, position, position))
+            yield Symbol(indent, position, position)
         else:
             while column < columns[-1][0]:
                 columns.pop()
-                symbols.append(Symbol(dedent, position, position))
+                yield Symbol(dedent, position, position)
             if column != columns[-1][0]:
                 raise Refused("no block has this column", position)
             if other != columns[-1][1]:
@@ -221,43 +287,43 @@ def _indented(grammar: Grammar, text: str) -> list[Symbol]:
         depth = 0
         while True:
             if position == size:
-                symbols.append(Symbol(newline, position, position))
+                yield Symbol(newline, position, position)
                 break
-            symbol = grammar.lexeme_at(text, position)
+            symbol = lexeme_at(position)
             position = symbol.end
             if symbol.lexemes == newline:
                 if depth <= 0:
-                    symbols.append(symbol)
+                    yield symbol
                     break
             elif layout["join"] in symbol.lexemes:
                 if position == size:
                     raise Refused("a line join ends the file", position)
             elif not symbol.lexemes & grammar.ignored:
-                depth += grammar.brackets.get(text[symbol.start : symbol.end], 0)
-                symbols.append(symbol)
-    symbols.extend(Symbol(dedent, size, size) for _ in columns[1:])
-    return symbols
+                depth = grammar.depth_after(symbol, depth)
+                yield symbol
+    for _ in columns[1:]:
+        yield Symbol(dedent, size, size)
 
 
 class Recognizer:
     """Earley's recognizer. Only the start symbol may derive the empty text."""
 
     def __init__(self, rules: list[tuple[str, tuple[tuple[str, bool], ...]]], start: str) -> None:
-        self.start = start
+        self.start_symbol = start
         self.accepts_nothing = any(left == start and not right for left, right in rules)
-        self._next: list[tuple[str, bool] | None] = []  # by dot: the symbol after it
-        self._left: list[str] = []  # by dot: the rule's left side
+        self.after_dot: list[tuple[str, bool] | None] = []  # by dot: the symbol after it
+        self.left_of: list[str] = []  # by dot: the rule's left side
         self._first: dict[str, list[int]] = defaultdict(list)
         for left, right in rules:
             if not right:
                 if left != start:
                     raise ValueError(f"{left} derives the empty text")
                 continue
-            self._first[left].append(len(self._next))
+            self._first[left].append(len(self.after_dot))
             for item in (*right, None):
-                self._next.append(item)
-                self._left.append(left)
-        self._closure = cache(self._uncached_closure)
+                self.after_dot.append(item)
+                self.left_of.append(left)
+        self.closure = cache(self._uncached_closure)
         self.by_left: dict[str, list[tuple[tuple[str, bool], ...]]] = defaultdict(list)
         for left, right in rules:
             self.by_left[left].append(right)
@@ -281,7 +347,7 @@ class Recognizer:
         nonterminals: dict[str, list[int]] = defaultdict(list)
         while todo:
             for dot in self._first[todo.pop()]:
-                item = self._next[dot]
+                item = self.after_dot[dot]
                 assert item is not None
                 name, is_rule = item
                 (nonterminals if is_rule else terminals)[name].append(dot + 1)
@@ -293,56 +359,69 @@ class Recognizer:
             {name: tuple(dots) for name, dots in nonterminals.items()},
         )
 
-    def first_failure(self, symbols: list[frozenset[str]]) -> int | None:
-        """The index of the first symbol that cannot be (the count where only the end is wrong), or None."""
-        if not symbols:
-            return None if self.accepts_nothing else 0
-        after_rule: list[dict[str, tuple[int, ...]]] = []
-        waiting: list[dict[str, list[tuple[int, int]]]] = []
-        scans, predicted = self._closure(frozenset({self.start}))
-        after_rule.append(predicted)
-        waiting.append({})
-        kernel_scans: dict[str, list[tuple[int, int]]] = {}
+    def start(self) -> Parser:
+        return Parser(self)
+
+
+class Parser:
+    """The recognizer's sets of items for the symbols so far: an item is a dot in a rule and where the rule began."""
+
+    def __init__(self, recognizer: Recognizer) -> None:
+        self._recognizer = recognizer
+        self._scans, predicted = recognizer.closure(frozenset({recognizer.start_symbol}))
+        self._after_rule: list[dict[str, tuple[int, ...]]] = [predicted]
+        self._waiting: list[dict[str, list[tuple[int, int]]]] = [{}]
+        self._kernel_scans: dict[str, list[tuple[int, int]]] = {}
+        self._is_complete = recognizer.accepts_nothing
+
+    def is_complete(self) -> bool:
+        """Whether the symbols so far are a text."""
+        return self._is_complete
+
+    def expected(self) -> Iterator[str]:
+        """The lexemes that can come next."""
+        yield from self._scans
+        yield from self._kernel_scans
+
+    def take(self, lexemes: frozenset[str]) -> bool:
+        """Appends a symbol, which may be any of the lexemes; False where it cannot be, and then the parser is done."""
+        index = len(self._after_rule) - 1
+        items: set[tuple[int, int]] = set()
+        for lexeme in lexemes:
+            items.update((dot, index) for dot in self._scans.get(lexeme, ()))
+            items.update(self._kernel_scans.get(lexeme, ()))
+        after_dot, left_of = self._recognizer.after_dot, self._recognizer.left_of
+        todo = list(items)
         done: set[tuple[str, int]] = set()
-        for index, lexemes in enumerate(symbols):
-            items: set[tuple[int, int]] = set()
-            for lexeme in lexemes:
-                items.update((dot, index) for dot in scans.get(lexeme, ()))
-                items.update(kernel_scans.get(lexeme, ()))
-            if not items:
-                return index
-            todo = list(items)
-            done = set()
-            kernel_scans = {}
-            here: dict[str, list[tuple[int, int]]] = {}
-            while todo:
-                dot, origin = todo.pop()
-                item = self._next[dot]
-                if item is not None:
-                    (here if item[1] else kernel_scans).setdefault(item[0], []).append((dot + 1, origin))
-                    continue
-                finished = (self._left[dot], origin)
-                if finished in done:
-                    continue
-                done.add(finished)
-                for later in after_rule[origin].get(finished[0], ()):
-                    if (later, origin) not in items:
-                        items.add((later, origin))
-                        todo.append((later, origin))
-                for pair in waiting[origin].get(finished[0], ()):
-                    if pair not in items:
-                        items.add(pair)
-                        todo.append(pair)
-            scans, predicted = self._closure(frozenset(here))
-            after_rule.append(predicted)
-            waiting.append(here)
-        return None if (self.start, 0) in done else len(symbols)
+        kernel_scans: dict[str, list[tuple[int, int]]] = {}
+        here: dict[str, list[tuple[int, int]]] = {}
+        while todo:
+            dot, origin = todo.pop()
+            item = after_dot[dot]
+            if item is not None:
+                (here if item[1] else kernel_scans).setdefault(item[0], []).append((dot + 1, origin))
+                continue
+            finished = (left_of[dot], origin)
+            if finished in done:
+                continue
+            done.add(finished)
+            for later in self._after_rule[origin].get(finished[0], ()):
+                if (later, origin) not in items:
+                    items.add((later, origin))
+                    todo.append((later, origin))
+            for pair in self._waiting[origin].get(finished[0], ()):
+                if pair not in items:
+                    items.add(pair)
+                    todo.append(pair)
+        self._scans, predicted = self._recognizer.closure(frozenset(here))
+        self._after_rule.append(predicted)
+        self._waiting.append(here)
+        self._kernel_scans = kernel_scans
+        self._is_complete = (self._recognizer.start_symbol, 0) in done
+        return bool(items)
 
 
 @cache
-def language(name: str) -> Grammar:
-    folder = LANGUAGES / name
-    return Grammar(
-        (folder / f"{name}.lark").read_text(encoding="utf-8"),
-        tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8")),
-    )
+def language(name: str, version: str | None = None) -> Grammar:
+    definition = read_builtin(name, version)
+    return Grammar(definition.grammar, definition.spec)

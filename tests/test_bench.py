@@ -74,6 +74,15 @@ def test_finds_every_position_of_a_kind(position: Position, expected: set[tuple[
     assert around(position) == expected
 
 
+def test_finds_the_fields_of_f_strings() -> None:
+    text = "x = f'a{b[1:2]!r:>{w}}{{}}c' rf\"{d}\" 'n{o}'\n"
+    assert [text[offset] for offset in offsets(text, Position.IN_FIELD)] == [*"b[!r:", *"w}", *"d}"]
+    kinds: dict[str, str] = {}
+    for kind, offset in bench.f_string_parts(text, 6, "'"):
+        kinds[kind] = kinds.get(kind, "") + text[offset]
+    assert kinds == {"text": "a{{}c'", "field": "b[!r:w}", "bracket": "1:2]", "spec": ">{}"}
+
+
 def test_finds_positions_with_more_than_one_place() -> None:
     lines = SOURCE.split("\n")
     comment = SOURCE.index("# a remark")
@@ -134,6 +143,8 @@ def stands(sample: Sample) -> bool:
             return "#" in line
         case Position.IN_STRING:
             return is_inside_a_string(sample)
+        case Position.IN_FIELD:
+            return is_inside_a_string(sample) and "{" in left and "}" in right
 
 
 def is_inside_a_string(sample: Sample) -> bool:
@@ -295,7 +306,7 @@ def expected_rows() -> Iterator[tuple[str, str]]:
 
 def test_every_row_is_there(report: bench.Report) -> None:
     assert [(row.what, row.position) for row in report.rows] == list(expected_rows())
-    assert len(Position) == 13
+    assert len(Position) == 14
     for row in report.rows:
         if row.unit != "MB":  # not every system tells
             assert row.n > 0
@@ -319,7 +330,14 @@ def test_the_engine_is_right_meanwhile(answer: dict[str, Any]) -> None:
 
 
 def test_the_setting_is_told(answer: dict[str, Any]) -> None:
-    assert set(answer["setting"]) == {"machine", "files", "holes", "time", "large vocabulary"}
+    assert set(answer["setting"]) == {
+        "machine",
+        "files",
+        "contexts with f-strings",
+        "holes",
+        "time",
+        "large vocabulary",
+    }
     assert "seed 0" in answer["setting"]["files"]
     assert "processor time" in answer["setting"]["time"]
 

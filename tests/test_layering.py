@@ -22,7 +22,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"fim_server"}),  # the package's own __init__: the public names of the engine
     frozenset({"constraint", "model"}),
     frozenset({"decode"}),
-    frozenset({"bench", "server", "training"}),
+    frozenset({"bench", "plot", "server", "training"}),
+    frozenset({"scaling"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )

@@ -21,7 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from grammar_twin import LANGUAGES, Grammar, Refused, language
+from grammar_sentences import Sentences
+from grammar_twin import Grammar, Refused, language
+
+from fim_server import Language
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 CASES = Path(__file__).parent / "cases" / "python_snippets.toml"
@@ -57,21 +60,9 @@ def reference(text: str) -> bool:
 
 @cache
 def running_language() -> Grammar:
-    """The grammar without what the running interpreter does not know yet."""
-    grammar = (LANGUAGES / "python" / "python.lark").read_text(encoding="utf-8")
-    newer = (
-        ((3, 12), '     | "type" name type_params? "=" expression\n', ""),
-        ((3, 12), " type_params?", ""),
-        ((3, 13), " type_default?", ""),
-        ((3, 13), ' ("=" starred_expression)?\n          | "**"', '\n          | "**"'),
-        ((3, 14), "caught: expression_list\n", "caught: expression\n"),
-        ((3, 14), " | T_STRING+", ""),
-    )
-    for version, rule, older in newer:
-        assert rule in grammar
-        if version > RUNNING:
-            grammar = grammar.replace(rule, older)
-    return Grammar(grammar, tomllib.loads((LANGUAGES / "python" / "python.toml").read_text(encoding="utf-8")))
+    """The grammar of the running interpreter's version."""
+    version = ".".join(map(str, RUNNING))
+    return language("python", version if version in Language.versions("python") else None)
 
 
 def disagreement(text: str) -> str | None:
@@ -84,7 +75,7 @@ def disagreement(text: str) -> str | None:
     expected = reference(text)
     if (grammar.check(text) is None) == expected:
         return None
-    formatted = [symbol for symbol in symbols if symbol.lexemes & {"F_STRING", "T_STRING"}]
+    formatted = [symbol for symbol in symbols if "F_STRING" in symbol.lexemes]  # whole lexemes before 3.12
     if formatted:
         plain = text
         for symbol in reversed(formatted):
@@ -142,7 +133,7 @@ POOL += ["\n", " ", "\n    ", "\n  ", "\t", "\\\n", "(yield)", "*x", "**x", "x=1
 
 def mutations(rng: random.Random, text: str) -> Iterator[str]:
     """The text with one of its symbols deleted, replaced, doubled, moved, or one put in, or a line moved sideways."""
-    symbols = [symbol for symbol in language("python").lex(text) if symbol.end > symbol.start]
+    symbols = [symbol for symbol in running_language().lex(text) if symbol.end > symbol.start]
     while True:
         index = rng.randrange(len(symbols))
         start, end = symbols[index].start, symbols[index].end
@@ -231,7 +222,8 @@ def test_standard_library() -> None:
     assert not wrong
 
 
-def test_texts_in_cpythons_own_tests() -> None:
+@cache
+def texts_in_cpythons_own_tests() -> tuple[str, ...]:
     """Every string constant and doctest example of CPython's syntax tests, valid or not, as a whole text."""
     folder = LIBRARY / "test"
     texts: dict[str, None] = {}
@@ -240,7 +232,10 @@ def test_texts_in_cpythons_own_tests() -> None:
             text = read(path) if path.exists() else None
             if text is None:
                 continue
-            for node in ast.walk(ast.parse(text)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(text)
+            for node in ast.walk(tree):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     texts[node.value] = None
                     texts[textwrap.dedent(node.value)] = None
@@ -250,12 +245,14 @@ def test_texts_in_cpythons_own_tests() -> None:
                         except ValueError:
                             continue
                         texts |= {example.source: None for example in examples}
+    return tuple(text for text in texts if len(text) < 10_000)
+
+
+def test_texts_in_cpythons_own_tests() -> None:
+    texts = list(texts_in_cpythons_own_tests())
     if not texts:
         pytest.skip("the interpreter's tests are not installed")
-    chosen = [text for text in texts if len(text) < 10_000]
-    if not LONG:
-        chosen = random.Random(2).sample(chosen, 2000)
-    report(chosen)
+    report(texts if LONG else random.Random(2).sample(texts, 2000))
 
 
 def report(texts: list[str]) -> None:
@@ -280,61 +277,12 @@ def report(texts: list[str]) -> None:
 def test_mutations() -> None:
     rng = random.Random(int(os.environ.get("FIM_SERVER_SEED", "3")))
     pieces = list(functions(rng, 2000 if LONG else 40))
-    pieces += [sentence(rng, running_language(), rng.choice((20, 60))) for _ in range(2000 if LONG else 40)]
+    sentences = Sentences(running_language(), rng)
+    pieces += [sentences.sentence(rng.choice((10, 30))) for _ in range(2000 if LONG else 40)]
     texts = []
     for piece in pieces:
         mutated = mutations(rng, piece)
         texts += [next(mutated) for _ in range(25 if LONG else 12)]
-    report(texts)
-
-
-def sentence(rng: random.Random, grammar: Grammar, budget: int) -> str:
-    """A random text of the grammar: short rules once the budget is spent."""
-    rules = grammar.recognizer.by_left
-    depth = grammar.recognizer.least_depth
-    literals = {lexeme.name: lexeme.literal for lexeme in grammar.lexemes if lexeme.literal is not None}
-    spellings: dict[str, list[str]] = {
-        "NAME": ["x", "y", "match", "case", "type", "é"],
-        "NUMBER": ["0", "1.5", "0x1F", "1_0"],
-        "IMAGINARY": ["2j"],
-        "STRING": ["'a'", '"""b\nc"""', "r'\\d'"],
-        "BYTES": ["b'a'"],
-        "F_STRING": ["f'{x}'", "f'{x!r:>{y}} {{'"],
-        "T_STRING": ["t'{x}'"],
-    }
-    pieces: list[str] = []
-    indent = 0
-    fresh = True  # at the start of a line
-    todo: list[tuple[str, bool]] = [(grammar.start, True)]
-    while todo:
-        name, is_rule = todo.pop()
-        if is_rule:
-            budget -= 1
-            choices = [right for right in rules[name] if right]  # the empty text says little
-            if budget < 0:
-                least = min(max((depth[n] for n, r in right if r), default=0) for right in choices)
-                choices = [r for r in choices if max((depth[n] for n, is_r in r if is_r), default=0) == least]
-            todo.extend(reversed(rng.choice(choices)))
-        elif name == "_NEWLINE":
-            pieces.append("\n")
-            fresh = True
-        elif name in ("_INDENT", "_DEDENT"):
-            indent += 1 if name == "_INDENT" else -1
-        else:
-            text = literals.get(name) or rng.choice(spellings[name])
-            pieces.append(" " * indent if fresh else " ")
-            pieces.append(text)
-            fresh = False
-    return "".join(pieces)
-
-
-def test_sentences() -> None:
-    """What the grammar derives is accepted by its own twin and by CPython."""
-    rng = random.Random(int(os.environ.get("FIM_SERVER_SEED", "4")))
-    grammar = running_language()
-    texts = [sentence(rng, grammar, rng.choice((20, 60, 200))) for _ in range(20_000 if LONG else 150)]
-    for text in texts:
-        assert grammar.check(text) is None, text
     report(texts)
 
 

@@ -387,7 +387,7 @@ impl Engine {
     /// Whether some further middle completes the branch.
     pub fn viable(&mut self, branch: &Branch) -> bool {
         if let Mode::Line { .. } = branch.mode {
-            return self.outlook(branch.set).cost(LINE) != INFINITE;
+            return self.outlook(branch.set).cost(LINE) != INFINITE && !self.needs_one_block_more(branch);
         }
         if self.language.lexer.is_start(branch.state) {
             return match self.language.free.at_boundary(self.guards.states(branch.guards)) {
@@ -395,7 +395,13 @@ impl Engine {
                 None => false,
             };
         }
-        let ways = self.ways_of(branch);
+        let mut ways = self.ways_of(branch);
+        if branch.depth >= self.language.limits.brackets {
+            let language = self.language.clone();
+            let mut few = self.ways[ways.0 as usize].clone();
+            few.retain(|way| way.accept.is_none_or(|accept| language.accept_role(accept) != Role::Open));
+            ways = self.intern_ways(few);
+        }
         if let Some((set, asked, allowed)) = self.recent
             && (set, asked) == (branch.set, ways)
         {
@@ -411,6 +417,14 @@ impl Engine {
         };
         self.recent = Some((branch.set, ways, allowed));
         allowed
+    }
+
+    /// Whether a block must open here and the limit on blocks forbids it.
+    fn needs_one_block_more(&self, branch: &Branch) -> bool {
+        let Some((indent, _)) = self.language.grammar.indent_dedent else { return false };
+        self.indentations.depth(branch.indentation) >= self.language.limits.blocks
+            && self.left.set(branch.set).items.iter().all(|item| self.language.grammar.next(item.dot) == indent)
+            && branch.set != FIRST_SET
     }
 
     fn any_way(&mut self, set: SetId, ways: WaysId) -> bool {

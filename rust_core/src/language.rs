@@ -43,6 +43,8 @@ pub struct Layout {
     pub indent: LexemeId,
     /// The lexeme that closes a block.
     pub dedent: LexemeId,
+    /// Whether unknown columns are taken in classes.
+    pub column_classes: bool,
 }
 
 /// A compiled language. Immutable; shared by all sessions.
@@ -154,6 +156,7 @@ fn layout(spec: &LanguageSpec) -> Result<Option<Layout>, Error> {
         newline: find(spec, &layout.newline)?,
         indent: find(spec, &layout.indent)?,
         dedent: find(spec, &layout.dedent)?,
+        column_classes: layout.column_classes,
     }))
 }
 

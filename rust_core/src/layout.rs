@@ -51,6 +51,18 @@ impl Column {
         if self.wide == self.narrow { self.narrow.min(self.wide / 8 + self.wide % 8 + 2) } else { self.narrow }
     }
 
+    /// Whether spaces alone make this column.
+    #[must_use]
+    pub fn is_spaces(self) -> bool {
+        self.wide == self.narrow
+    }
+
+    /// Whether blanks can make this column: each tab is worth 1 to 8 blanks.
+    #[must_use]
+    pub fn is_possible(self) -> bool {
+        (self.wide / 8 + self.wide % 8..=self.wide).contains(&self.narrow)
+    }
+
     /// No indentation right of this column has fewer bytes than these.
     #[must_use]
     pub fn least_bytes_right_of(self) -> u32 {

@@ -25,11 +25,11 @@ use crate::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{AcceptId, DotId, FreeId, LexemeId, ModeId, NodeId, SymbolId};
 use crate::language::{Language, Role};
-use crate::layout::Column;
+use crate::layout::{Column, is_blank};
 use crate::left::{FIRST_SET, LeftChart, NO_SET, Read};
 use crate::lookahead::Lookahead;
 use crate::predict::{PredictionId, Predictions};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -90,6 +90,85 @@ pub struct Entry {
     /// The middle ended in a backslash-newline, or in a backslash whose newline is R's first: any column that was there
     /// stands.
     joined: bool,
+}
+
+/// The columns that R's lines may have, and by them the classes of all others.
+///
+/// R compares the columns of blocks with those of its own lines alone. Where all of those are made of spaces (`plain`), what
+/// counts of another column is its width: a stack is strictly increasing by both widths, so a line left of a block by the
+/// one is left of it by the other too, or the file is refused where the block opens. So each width has one class, and a
+/// second one where a line of R has that width (a column with tabs is not that line's). Otherwise each column is by itself;
+/// with tabs there are few.
+#[derive(Debug)]
+struct Columns {
+    lines: FxHashSet<Column>,
+    plain: bool,
+    /// A line has a column that was not foreseen.
+    surprised: bool,
+}
+
+/// Stands for any width with tabs counted as one, in a class of columns.
+const WITH_TABS: u32 = u32::MAX;
+
+impl Columns {
+    /// Columns of spaces: of every line of the text, whether it is a line of R or a string's.
+    fn of(text: &[u8], plain: bool) -> Self {
+        let mut lines: FxHashSet<Column> = std::iter::once(Column::ZERO).collect();
+        for start in (0..text.len()).filter(|&at| matches!(text[at], b'\n' | b'\r')).map(|at| at + 1) {
+            let blanks = text[start..].iter().take_while(|&&byte| is_blank(byte)).count();
+            let column = Column::ZERO.after_all(&text[start..start + blanks]);
+            lines.extend(std::iter::once(column).chain(column.kept()).filter(|column| column.is_spaces()));
+        }
+        Self { lines, plain, surprised: false }
+    }
+
+    fn see(&mut self, line: Column) {
+        self.surprised |= self.plain && !self.lines.contains(&line);
+    }
+
+    /// The column that stands for all of a column's class.
+    fn class(&self, column: Column) -> Column {
+        if !self.plain || self.lines.contains(&column) {
+            return column;
+        }
+        let spaces = Column { wide: column.wide, narrow: column.wide };
+        if self.lines.contains(&spaces) { Column { narrow: WITH_TABS, ..spaces } } else { spaces }
+    }
+
+    /// How a class on the stack compares with a line of R; `None` if tabs and spaces disagree.
+    fn compare(&self, class: Column, line: Column) -> Option<Ordering> {
+        if !self.plain || class == line {
+            return class.compare(line);
+        }
+        Some(class.wide.cmp(&line.wide)).filter(|&order| order != Ordering::Equal)
+    }
+
+    /// The classes strictly between two, the widest first.
+    fn between(&self, low: Column, high: Column) -> Vec<Column> {
+        if self.plain { self.of_widths(low.wide + 1, high.wide) } else { Column::between(low, high) }
+    }
+
+    /// The classes strictly left of a line.
+    fn below(&self, line: Column) -> Vec<Column> {
+        if self.plain { self.of_widths(0, line.wide) } else { Column::below(line) }
+    }
+
+    fn of_widths(&self, from: u32, to: u32) -> Vec<Column> {
+        let mut found = Vec::new();
+        for wide in (from..to).rev() {
+            let spaces = Column { wide, narrow: wide };
+            found.push(spaces);
+            if wide >= 8 && self.lines.contains(&spaces) {
+                found.push(Column { narrow: WITH_TABS, ..spaces });
+            }
+        }
+        found
+    }
+
+    /// Least bytes of an indentation at a column of the class.
+    fn least_bytes(&self, class: Column) -> u32 {
+        if !self.plain || self.lines.contains(&class) { class.least_bytes() } else { class.wide / 8 + class.wide % 8 }
+    }
 }
 
 /// What came before an item's dot began at.
@@ -166,17 +245,28 @@ pub struct Right {
     origin_ids: FxHashMap<Origin, (OriginId, Cost)>,
     origin_costs: Vec<Cost>,
     entries: Vec<Entry>,
+    /// The columns of R's lines, and some more.
+    columns: Columns,
     /// Free states that reach a node without a symbol, at a cost in bytes (of an indentation that the cursor cuts).
     pub crossings: Vec<(FreeId, NodeId, Cost)>,
     /// Free states that reach a node by a symbol cut by the cursor, at a cost in bytes.
     pub symbol_crossings: Vec<(FreeId, SymbolId, NodeId, Cost)>,
     layout: bool,
+    /// DEDENT edges, by both ends.
+    dedents: FxHashSet<(NodeId, NodeId)>,
     queue: BTreeMap<(u32, u64), NodeId>,
 }
 
 impl Right {
     /// Lexes and parses R from every boundary that the cursor can fall on.
     pub fn open(language: &Language, predictions: &mut Predictions, text: &[u8]) -> Self {
+        let classes = language.layout.is_none_or(|layout| layout.column_classes);
+        let right = Self::open_with(language, predictions, text, classes);
+        if right.columns.surprised { Self::open_with(language, predictions, text, false) } else { right }
+    }
+
+    /// The same, with columns in classes or each by itself.
+    fn open_with(language: &Language, predictions: &mut Predictions, text: &[u8], plain: bool) -> Self {
         let lookahead = Lookahead::run(&language.lexer, text);
         let mut starts = vec![0];
         for state in 1..language.lexer.state_count() {
@@ -200,15 +290,20 @@ impl Right {
             origin_ids: FxHashMap::default(),
             origin_costs: Vec::new(),
             entries: Vec::new(),
+            columns: Columns::of(text, plain),
             crossings: Vec::new(),
             symbol_crossings: Vec::new(),
             layout: language.layout.is_some(),
+            dedents: FxHashSet::default(),
             queue: BTreeMap::new(),
         };
         right.cross(language);
         right.seed(language);
         let mut worker = Worker::default();
         while let Some((_, id)) = right.queue.pop_first() {
+            if right.columns.surprised {
+                break;
+            }
             right.process(language, predictions, &mut worker, id);
         }
         right
@@ -276,7 +371,7 @@ impl Right {
     pub fn line_node(&self, position: u32, column: Column, top: Column) -> Option<NodeId> {
         let place = match top.compare(column)? {
             Ordering::Equal => self.line_begin(position, column),
-            Ordering::Less => Place::Line { position, column, top: Top::Exact(top) },
+            Ordering::Less => Place::Line { position, column, top: Top::Exact(self.columns.class(top)) },
             Ordering::Greater => Place::Line { position, column, top: Top::Above },
         };
         self.ids.get(&place).copied()
@@ -285,7 +380,7 @@ impl Right {
     /// The node for a line whose indentation the cursor cuts, once its column is known.
     #[must_use]
     pub fn entry_node(&self, language: &Language, position: u32, column: Column) -> Option<NodeId> {
-        if let Some(&id) = self.ids.get(&Place::Middle { position, line: Top::Exact(column) }) {
+        if let Some(&id) = self.ids.get(&Place::Middle { position, line: Top::Exact(self.columns.class(column)) }) {
             return Some(id);
         }
         (0..self.entries.len()).filter(|&index| self.entries[index].to == position).find_map(|index| {
@@ -333,7 +428,7 @@ impl Right {
     pub fn pops(&self, language: &Language, from: NodeId, column: Column) -> bool {
         let Place::Line { column: line, top, .. } = self.nodes[from.index()].place else { return false };
         match top {
-            Top::Exact(exact) => exact == column,
+            Top::Exact(exact) => exact == self.columns.class(column),
             Top::Above => line.is_left_of(column),
             Top::AboveEntry(entry) => line.is_left_of(column) && self.fits(language, entry, column).is_some(),
             Top::Unknown => false,
@@ -473,19 +568,72 @@ impl Right {
     /// Whether the middle can give the indentation cut by the cursor this column, and by how few bytes.
     fn fits(&self, language: &Language, entry: u16, column: Column) -> Option<Cost> {
         let entry = self.entries[entry as usize];
+        if let Some(spaces) = self.spaces(entry) {
+            let before = Column { wide: column.wide.checked_sub(spaces)?, narrow: column.narrow.checked_sub(spaces)? };
+            return before.is_possible().then(|| before.least_bytes());
+        }
+        let befores = Self::befores(entry, column).into_iter();
+        let fitting = befores.filter(|&before| self.through(language, entry, before) == Some(column));
+        fitting.map(|before| Self::entry_cost(entry, before)).min()
+    }
+
+    /// The columns that the middle can bring so that an entry's line is not right of one. A line join keeps the width alone.
+    fn befores(entry: Entry, column: Column) -> Vec<Column> {
+        if entry.joined {
+            return (0..=column.wide).map(|wide| Column { wide, narrow: wide }).collect();
+        }
         let mut befores = Column::below(column);
         befores.push(column);
-        let fitting = befores.into_iter().filter(|before| {
-            let kept = before.kept().filter(|_| entry.joined);
-            let start = if entry.joined { Column::ZERO } else { *before };
-            self.column_through(language, entry.from, start, kept).is_some_and(|(_, found)| found == column)
-        });
-        let cost = |before: Column| match before.kept() {
+        befores
+    }
+
+    /// How many spaces R holds of an indentation, if nothing else.
+    fn spaces(&self, entry: Entry) -> Option<u32> {
+        let blanks = &self.text[entry.from as usize..entry.to as usize];
+        (!entry.joined && blanks.iter().all(|&byte| byte == b' ')).then_some(entry.to - entry.from)
+    }
+
+    /// The column of an entry's line when the middle brings one.
+    fn through(&self, language: &Language, entry: Entry, before: Column) -> Option<Column> {
+        let kept = before.kept().filter(|_| entry.joined);
+        let start = if entry.joined { Column::ZERO } else { before };
+        self.column_through(language, entry.from, start, kept).map(|(_, found)| found)
+    }
+
+    fn entry_cost(entry: Entry, before: Column) -> Cost {
+        match before.kept() {
             Some(kept) if entry.joined => kept.least_bytes(),
             _ if entry.joined => 0,
             _ => before.least_bytes(),
-        };
-        fitting.map(cost).min()
+        }
+    }
+
+    /// The classes of an entry's column up to a line's, and the least bytes that the middle must bring for each.
+    fn entry_classes(&self, language: &Language, entry: Entry, following: Column) -> Vec<(Column, Cost)> {
+        let columns = &self.columns;
+        if let Some(spaces) = self.spaces(entry).filter(|_| columns.plain) {
+            let mut classes = columns.below(following);
+            classes.push(following);
+            let cost = |class: Column| {
+                let before = class.wide.checked_sub(spaces)?;
+                let tabs = before / 8 + before % 8;
+                match class.narrow {
+                    WITH_TABS => (before >= 8).then_some(tabs),
+                    _ if columns.lines.contains(&class) => Some(Column { wide: before, narrow: before }.least_bytes()),
+                    _ => Some(tabs),
+                }
+            };
+            return classes.into_iter().filter_map(|class| Some((class, cost(class)?))).collect();
+        }
+        let mut found: BTreeMap<Column, Cost> = BTreeMap::new();
+        for before in Self::befores(entry, following) {
+            let Some(column) = self.through(language, entry, before) else { continue };
+            if column == following || column.is_left_of(following) {
+                let cell = found.entry(columns.class(column)).or_insert(INFINITE);
+                *cell = (*cell).min(Self::entry_cost(entry, before));
+            }
+        }
+        found.into_iter().collect()
     }
 
     /// Finds where the cursor can fall: boundaries and symbols cut in two, for every free state.
@@ -612,7 +760,8 @@ impl Right {
     fn line_start_nodes(&mut self, start: LineStart) -> Vec<NodeId> {
         let LineStart { position, column: Some(column) } = start else { return Vec::new() };
         let mut places = vec![self.line_begin(position, column), Place::Line { position, column, top: Top::Above }];
-        places.extend(Column::below(column).into_iter().map(|top| Place::Line {
+        self.columns.see(column);
+        places.extend(self.columns.below(column).into_iter().map(|top| Place::Line {
             position,
             column,
             top: Top::Exact(top),
@@ -627,14 +776,11 @@ impl Right {
         let index = u16::try_from(self.entries.len()).expect("entries are few");
         self.entries.push(entry);
         let Some(following) = following else { return Vec::new() };
-        let mut columns = Column::below(following);
-        columns.push(following);
-        let mut places: Vec<(Place, Cost)> = Vec::new();
-        for column in columns {
-            if let Some(cost) = self.fits(language, index, column) {
-                places.push((Place::Middle { position: entry.to, line: Top::Exact(column) }, cost));
-            }
-        }
+        self.columns.see(following);
+        let classes = self.entry_classes(language, entry, following).into_iter();
+        let mut places: Vec<(Place, Cost)> = classes
+            .map(|(column, cost)| (Place::Middle { position: entry.to, line: Top::Exact(column) }, cost))
+            .collect();
         let held = if entry.joined { following.least_bytes_right_of() } else { entry.to - entry.from };
         let least = following.least_bytes_right_of().saturating_sub(held);
         places.push((Place::Middle { position: entry.to, line: Top::AboveEntry(index) }, least));
@@ -964,9 +1110,10 @@ impl Right {
     fn read_newline(&mut self, language: &Language, predictions: &Predictions, id: NodeId, line: Top, end: u32) {
         let newline = Language::symbol(language.layout.expect("a language with layout").newline);
         let Some(LineStart { position, column: Some(column) }) = self.line_start(language, end, true) else { return };
+        self.columns.see(column);
         let mut targets = Vec::new();
         match line {
-            Top::Exact(current) => match current.compare(column) {
+            Top::Exact(current) => match self.columns.compare(current, column) {
                 Some(Ordering::Equal) => targets.push(self.line_begin(position, column)),
                 Some(_) => targets.push(Place::Line { position, column, top: line }),
                 None => {}
@@ -976,7 +1123,7 @@ impl Right {
             Top::Unknown => {
                 targets.push(self.line_begin(position, column));
                 targets.push(Place::Line { position, column, top: Top::Above });
-                targets.extend(Column::below(column).into_iter().map(|top| Place::Line {
+                targets.extend(self.columns.below(column).into_iter().map(|top| Place::Line {
                     position,
                     column,
                     top: Top::Exact(top),
@@ -1001,19 +1148,20 @@ impl Right {
         let (indent, dedent) = language.grammar.indent_dedent.expect("a language with layout");
         let begin = self.line_begin(position, column);
         match top {
-            Top::Exact(exact) if exact.is_left_of(column) => {
+            Top::Exact(exact) if self.columns.compare(exact, column) == Some(Ordering::Less) => {
                 self.read_indent(language, predictions, id, indent, begin, (exact, column));
             }
-            Top::Exact(exact) if column.is_left_of(exact) => {
+            Top::Exact(exact) if self.columns.compare(exact, column) == Some(Ordering::Greater) => {
                 self.read_dedent_in_right(language, id, dedent, line, exact);
-                let cost = self.indentation_cost(exact.least_bytes());
+                let cost = self.indentation_cost(self.columns.least_bytes(exact));
                 self.read_dedent_free(language, id, dedent, begin, cost);
-                for below in Column::between(column, exact) {
+                for below in self.columns.between(column, exact) {
                     let target = Place::Line { position, column, top: Top::Exact(below) };
                     self.read_dedent_free(language, id, dedent, target, cost);
                 }
             }
             Top::Above => {
+                self.dedents.insert((id, id));
                 self.nodes[id.index()].incoming.push((dedent, id));
                 self.read_dedent_free(language, id, dedent, begin, 0);
             }
@@ -1117,14 +1265,14 @@ impl Right {
             if own != top {
                 continue;
             }
-            let target = match below.compare(column) {
+            let target = match self.columns.compare(below, column) {
                 Some(Ordering::Equal) => self.line_begin(position, column),
                 Some(Ordering::Greater) => Place::Line { position, column, top: Top::Exact(below) },
                 _ => continue,
             };
             let target = self.intern(target);
             let node = &mut self.nodes[target.index()];
-            if !node.incoming.contains(&(dedent, id)) {
+            if self.dedents.insert((id, target)) {
                 node.incoming.push((dedent, id));
             }
             node.pending.push((Grammar::advance(dot), origin));
@@ -1154,7 +1302,7 @@ impl Right {
         }
         let target = self.intern(target);
         let node = &mut self.nodes[target.index()];
-        if !node.incoming.contains(&(dedent, id)) {
+        if self.dedents.insert((id, target)) {
             node.incoming.push((dedent, id));
         }
         node.pending_free.extend(free);
@@ -1288,10 +1436,10 @@ struct Worker {
     nested: bool,
     pending: Vec<(DotId, OriginId)>,
     pending_free: Vec<(DotId, FreeId, Cost)>,
-    seen: rustc_hash::FxHashSet<(DotId, OriginId)>,
+    seen: FxHashSet<(DotId, OriginId)>,
     items: Vec<(DotId, OriginId)>,
     free: FxHashMap<(DotId, FreeId), Cost>,
-    completed: rustc_hash::FxHashSet<(SymbolId, NodeId)>,
+    completed: FxHashSet<(SymbolId, NodeId)>,
     completed_free: FxHashMap<(SymbolId, FreeId), Cost>,
 }
 

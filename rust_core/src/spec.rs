@@ -111,4 +111,11 @@ pub struct LayoutSpec {
     /// Backslash and newline.
     #[serde(default)]
     pub join: Option<String>,
+    /// Whether unknown columns are taken in classes; each by itself is the plain way to do it, to test the other against.
+    #[serde(default = "yes")]
+    pub column_classes: bool,
+}
+
+fn yes() -> bool {
+    true
 }
