@@ -15,7 +15,7 @@ from fim_server import Language
 PAGE = (Path(__file__).parent.parent / "docs" / "python.md").read_text(encoding="utf-8")
 BRACKETS = 200
 BLOCKS = 99
-COLUMN = 10_000
+COLUMN = 2_000
 
 
 def examples(heading: str) -> list[str]:

@@ -638,6 +638,24 @@ def test_brackets_nest_200_deep_wherever_the_cursor_is(brackets: str) -> None:
             assert verdict.complete == expected, (depth, start, end)
 
 
+def test_brackets_of_fields_count_wherever_they_are() -> None:
+    """Those of a formatted string that the right side opens, and those around it."""
+    for depth, expected in ((199, True), (200, False)):
+        text = "x = f'{" + "(" * depth + "y" + ")" * depth + "}'\n"
+        for start, end in ((0, 0), (4, 4), (0, len(text)), (4, len(text)), (len(text), len(text))):
+            assert python().open(text[:start], text[end:]).check(text[start:end]).complete == expected, (depth, start)
+    for depth, expected in ((198, True), (199, False)):
+        left, right = "x = " + "(" * depth, "f'{(x)}'" + ")" * depth
+        assert python().open(left, right).check("").complete == expected
+
+
+def test_a_block_too_many_is_refused_where_its_header_ends() -> None:
+    left = "".join(" " * level + "if x:\n" for level in range(99)) + " " * 99
+    session = python().open(left, "")
+    assert session.check("if x: y").complete
+    assert session.check("if x:\n").rejected_at == len("if x:")
+
+
 def test_blocks_nest_99_deep_on_the_left_and_in_the_middle() -> None:
     """CPython's tokenizer takes 99 columns besides 0 (MAXINDENT); what R alone opens is not counted."""
     for depth, expected in ((99, True), (100, False)):

@@ -13,7 +13,7 @@ use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{ColourId, ColumnId, DotId, FreeId, NodeId, SetId, SymbolId};
 use crate::language::Language;
 use crate::layout::{Column, Columns, NO_COLUMN};
-use crate::left::{FIRST_SET, LeftChart};
+use crate::left::{FIRST_SET, Indents, LeftChart, NO_INDENTS};
 use crate::predict::{PredictionId, Predictions};
 use crate::right::{Place, Right, Top};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -32,13 +32,13 @@ pub struct Colour {
 struct FrameId(u32);
 
 /// A frame's prediction, indentation and seeds: all that its solutions depend on.
-type FrameKey = (PredictionId, Cost, Vec<(SymbolId, ColourId)>);
+type FrameKey = (PredictionId, Indents, Vec<(SymbolId, ColourId)>);
 
 #[derive(Debug)]
 struct Frame {
     prediction: PredictionId,
-    /// Least bytes of the indentation of the lines around.
-    indent: Cost,
+    /// What indentations cost in the block around.
+    indents: Indents,
     /// Colours that the set's items ask of the symbols after their dots.
     seeds: Vec<(SymbolId, ColourId)>,
     solved: FxHashMap<SymbolId, ColourId>,
@@ -167,7 +167,7 @@ pub struct Colours {
     words: usize,
     target_of: FxHashMap<NodeId, usize>,
     targets: Vec<NodeId>,
-    steps: FxHashMap<(ColourId, DotId, ColumnId, Cost), ColourId>,
+    steps: FxHashMap<(ColourId, DotId, ColumnId, Indents), ColourId>,
     frames: Vec<Frame>,
     frame_ids: FxHashMap<FrameKey, FrameId>,
     frame_of: FxHashMap<SetId, FrameId>,
@@ -308,42 +308,41 @@ impl Colours {
     }
 
     /// Carries a colour backwards over the symbols from the dot to the end of its rule. `column` is the block's, where the
-    /// rule has read its INDENT; `indent` the least bytes of an indentation where the rule began, which each of its further
-    /// lines has as well.
+    /// rule has read its INDENT; `indents` what indentations cost where the rule began: each of its further lines has one.
     pub fn step(
         &mut self,
         context: Context<'_>,
         colour: ColourId,
         dot: DotId,
         column: ColumnId,
-        indent: Cost,
+        indents: Indents,
     ) -> ColourId {
         let grammar = &context.language.grammar;
         let next = grammar.next(dot);
         if next == END_OF_RULE || colour == NO_COLOUR {
             return colour;
         }
-        let indent = if context.language.free.crosses_line(dot) { indent } else { 0 };
-        if let Some(&known) = self.steps.get(&(colour, dot, column, indent)) {
+        let indents = if context.language.free.crosses_line(dot) { indents } else { NO_INDENTS };
+        if let Some(&known) = self.steps.get(&(colour, dot, column, indents)) {
             return known;
         }
         let position = grammar.position(dot);
         let stepped = match grammar.rule(dot).block {
-            Some((open, close)) if position <= open => self.step_unopened(context, colour, dot, (open, close), indent),
+            Some((open, close)) if position <= open => self.step_unopened(context, colour, dot, (open, close), indents),
             Some((_, close)) if position == close => {
-                let after = self.step(context, colour, Grammar::advance(dot), NO_COLUMN, indent);
+                let after = self.step(context, colour, Grammar::advance(dot), NO_COLUMN, indents);
                 let popped =
                     if column == NO_COLUMN { Popped::Any } else { Popped::Column(context.columns.get(column)) };
                 self.before_dedent(context, after, popped)
             }
             block => {
-                let after = self.step(context, colour, Grammar::advance(dot), column, indent);
+                let after = self.step(context, colour, Grammar::advance(dot), column, indents);
                 let inside = block.is_some_and(|(_, close)| position < close);
-                let before = self.before(context, next, after, if inside { 0 } else { indent });
+                let before = self.before(context, next, after, if inside { 0 } else { indents.own });
                 self.intern(context.right, before)
             }
         };
-        self.steps.insert((colour, dot, column, indent), stepped);
+        self.steps.insert((colour, dot, column, indents), stepped);
         stepped
     }
 
@@ -435,14 +434,14 @@ impl Colours {
         colour: ColourId,
         dot: DotId,
         block: (usize, usize),
-        indent_bytes: Cost,
+        indents: Indents,
     ) -> ColourId {
         let grammar = &context.language.grammar;
         let (indent, dedent) = grammar.indent_dedent.expect("a language with layout");
         let position = grammar.position(dot);
         let at = |target: usize| DotId(dot.0 + u32::try_from(target - position).expect("inside the rule"));
         let (open, close) = block;
-        let after = self.step(context, colour, at(close + 1), NO_COLUMN, indent_bytes);
+        let after = self.step(context, colour, at(close + 1), NO_COLUMN, indents);
 
         let mut classes: Vec<(Option<Top>, ColourId)> =
             vec![(None, self.before_dedent(context, after, Popped::InMiddle))];
@@ -459,7 +458,9 @@ impl Colours {
         let mut result = self.blank();
         for (top, mut inner) in classes {
             for middle in (open + 1..close).rev() {
-                let before = self.before(context, grammar.next(at(middle)), inner, 0);
+                // What an INDENT costs is the first line's, and may be in R where the cursor cuts it.
+                let first = if middle == open + 1 { indents.deeper } else { 0 };
+                let before = self.before(context, grammar.next(at(middle)), inner, first);
                 inner = self.intern(context.right, before);
             }
             let before = self.before_indent(context, indent, inner, top);
@@ -479,8 +480,9 @@ impl Colours {
         let mut colour = self.blank();
         for from in free.states() {
             for to in free.states() {
-                let cost = free.relation(indent, from, to).saturating_add(source.free[to.index()]);
-                lower(&mut colour.free[from.index()], cost);
+                if free.relation(indent, from, to) != INFINITE {
+                    lower(&mut colour.free[from.index()], source.free[to.index()]);
+                }
             }
         }
         for &node in &source.nodes {
@@ -541,8 +543,8 @@ impl Colours {
         let items = &context.left.set(set).items;
         for item in items.iter().filter(|item| !grammar.is_lexeme(grammar.next(item.dot))) {
             let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
-            let indent = context.left.indent(item.origin);
-            let demanded = self.step(context, behind, Grammar::advance(item.dot), item.column, indent);
+            let indents = context.left.indents(item.origin);
+            let demanded = self.step(context, behind, Grammar::advance(item.dot), item.column, indents);
             let symbol = grammar.next(item.dot);
             match seeds.last_mut() {
                 Some((last, colour)) if *last == symbol => *colour = self.union(context.right, *colour, demanded),
@@ -550,13 +552,13 @@ impl Colours {
             }
         }
         let prediction = context.left.set(set).prediction;
-        let indent = context.left.indent(set);
-        if let Some(&id) = self.frame_ids.get(&(prediction, indent, seeds.clone())) {
+        let indents = context.left.indents(set);
+        if let Some(&id) = self.frame_ids.get(&(prediction, indents, seeds.clone())) {
             return id;
         }
         let id = FrameId(u32::try_from(self.frames.len()).expect("frame count fits u32"));
-        self.frame_ids.insert((prediction, indent, seeds.clone()), id);
-        self.frames.push(Frame { prediction, indent, seeds, solved: FxHashMap::default() });
+        self.frame_ids.insert((prediction, indents, seeds.clone()), id);
+        self.frames.push(Frame { prediction, indents, seeds, solved: FxHashMap::default() });
         id
     }
 
@@ -565,9 +567,9 @@ impl Colours {
     /// list in R (each of its ends leads to the one before) costs as much as it is long.
     fn solve(&mut self, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
         let grammar = &context.language.grammar;
-        let (prediction, indent, seeds) = {
+        let (prediction, indents, seeds) = {
             let frame = &self.frames[frame.0 as usize];
-            (frame.prediction, frame.indent, frame.seeds.clone())
+            (frame.prediction, frame.indents, frame.seeds.clone())
         };
         let mut place: FxHashMap<SymbolId, usize> = FxHashMap::default();
         let mut unsolved: Vec<Unsolved> = Vec::new();
@@ -600,7 +602,7 @@ impl Colours {
                 let fresh = self.intern(context.right, fresh);
                 for index in 0..unsolved[at].children.len() {
                     let (dot, child) = unsolved[at].children[index];
-                    let demanded = self.step(context, fresh, Grammar::advance(dot), NO_COLUMN, indent);
+                    let demanded = self.step(context, fresh, Grammar::advance(dot), NO_COLUMN, indents);
                     let same_group = unsolved[child].group == unsolved[at].group;
                     if unsolved[child].add(&self.table[demanded.index()]) && same_group {
                         queue.push(child);
@@ -635,8 +637,8 @@ impl Colours {
         let items = &context.left.set(set).items;
         for item in items {
             let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
-            let indent = context.left.indent(item.origin);
-            reached.insert(self.step(context, behind, item.dot, item.column, indent));
+            let indents = context.left.indents(item.origin);
+            reached.insert(self.step(context, behind, item.dot, item.column, indents));
         }
         for colour in reached {
             let row = &self.projections[colour.index() * self.words..(colour.index() + 1) * self.words];

@@ -9,7 +9,7 @@ use crate::guards::{Guards, NO_GUARDS};
 use crate::ids::{AcceptId, FreeId, GuardId, SetId, StateId};
 use crate::language::{Language, Role};
 use crate::layout::{Column, Columns, IndentationId, Indentations, is_blank};
-use crate::left::{FIRST_SET, LeftChart, Mark, NO_SET, Read};
+use crate::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read};
 use crate::lexer::{DEAD, NEVER};
 use crate::predict::Predictions;
 use crate::right::Right;
@@ -308,7 +308,8 @@ impl Engine {
                         return None;
                     }
                     let id = self.columns.intern(column);
-                    self.left.price(id, column.least_bytes());
+                    let indents = Indents { own: column.least_bytes(), deeper: column.least_bytes_right_of() };
+                    self.left.price(id, indents);
                     begun.set = self.scan(begun.set, Read::Indent(id));
                     begun.indentation = self.indentations.push(begun.indentation, column);
                     return (begun.set != NO_SET).then_some(begun);
@@ -396,11 +397,8 @@ impl Engine {
             };
         }
         let mut ways = self.ways_of(branch);
-        if branch.depth >= self.language.limits.brackets {
-            let language = self.language.clone();
-            let mut few = self.ways[ways.0 as usize].clone();
-            few.retain(|way| way.accept.is_none_or(|accept| language.accept_role(accept) != Role::Open));
-            ways = self.intern_ways(few);
+        if self.is_at_limit(branch) {
+            ways = self.ways_at_limit(branch, ways);
         }
         if let Some((set, asked, allowed)) = self.recent
             && (set, asked) == (branch.set, ways)
@@ -417,6 +415,24 @@ impl Engine {
         };
         self.recent = Some((branch.set, ways, allowed));
         allowed
+    }
+
+    /// Those of a branch's ways that open neither a bracket nor a block too many.
+    fn ways_at_limit(&mut self, branch: &Branch, ways: WaysId) -> WaysId {
+        let language = self.language.clone();
+        let mut few = self.ways[ways.0 as usize].clone();
+        few.retain(|way| {
+            let Some(accept) = way.accept else { return true };
+            match language.accept_role(accept) {
+                Role::Open => branch.depth < language.limits.brackets,
+                Role::Newline => {
+                    let set = self.scan(branch.set, Read::Accepted(accept));
+                    set == NO_SET || !self.needs_one_block_more(&Branch { set, ..*branch })
+                }
+                _ => true,
+            }
+        });
+        self.intern_ways(few)
     }
 
     /// Whether a block must open here and the limit on blocks forbids it.
@@ -712,15 +728,17 @@ impl Engine {
     #[must_use]
     pub fn limit_reached(&self, branches: &[Branch]) -> Option<String> {
         let limits = self.language.limits;
-        branches.iter().find_map(|branch| {
-            if branch.depth >= limits.brackets {
-                Some(format!("{} brackets are open, and no more may be", limits.brackets))
-            } else if self.indentations.depth(branch.indentation) >= limits.blocks {
-                Some(format!("{} blocks are open, and no more may be", limits.blocks))
-            } else {
-                None
-            }
+        branches.iter().find(|branch| self.is_at_limit(branch)).map(|branch| {
+            let (count, what) =
+                if branch.depth >= limits.brackets { (limits.brackets, "brackets") } else { (limits.blocks, "blocks") };
+            format!("{count} {what} are open, and no more may be")
         })
+    }
+
+    #[inline]
+    fn is_at_limit(&self, branch: &Branch) -> bool {
+        let limits = self.language.limits;
+        branch.depth >= limits.brackets || self.indentations.depth(branch.indentation) >= limits.blocks
     }
 
     /// The lexemes that may be read next, for people: after the symbol in progress, if it can end here.

@@ -192,10 +192,11 @@ impl Free {
             if grammar.next(dot) == END_OF_RULE || grammar.position(dot) == 0 {
                 continue;
             }
+            // The byte that an INDENT costs may be in R, where the cursor cuts the indentation.
+            let priced = if grammar.is_after_indent(dot) { DotId(dot.0 - 1) } else { dot };
             for from in self.states() {
-                let cost = self.prefix(dot, from, at);
-                if cost != INFINITE {
-                    found.push((dot, from, cost));
+                if self.prefix(dot, from, at) != INFINITE {
+                    found.push((dot, from, self.prefix(priced, from, at)));
                 }
             }
         }
@@ -334,11 +335,7 @@ fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: bool) ->
             continue;
         }
         // What follows such a lexeme is another mode's text, which is free to begin so that the lexeme was the longest match.
-        let leads_away = |lexeme: &LexemeId| {
-            let after = grammar.modes_after_lexeme(SymbolId(lexeme.0));
-            after != 0 && after & grammar.code_modes() == 0
-        };
-        if lexemes.iter().all(leads_away) {
+        if lexemes.iter().all(|lexeme| grammar.leads_away(SymbolId(lexeme.0))) {
             continue;
         }
         if lexemes.iter().all(|lexeme| role(lexeme) == Role::Comment || layout && role(lexeme) == Role::Blank) {

@@ -409,6 +409,19 @@ impl Grammar {
         self.modes.after_lexeme[lexeme.index()]
     }
 
+    /// Whether what follows a lexeme is never code.
+    #[must_use]
+    pub fn leads_away(&self, lexeme: SymbolId) -> bool {
+        let after = self.modes_after_lexeme(lexeme);
+        after != 0 && after & self.modes.code == 0
+    }
+
+    /// Whether a dot stands right after its block's INDENT.
+    #[must_use]
+    pub fn is_after_indent(&self, dot: DotId) -> bool {
+        self.rule(dot).block.is_some_and(|(open, _)| self.position(dot) == open + 1)
+    }
+
     /// Whether a dot's rule can stand between lexemes of another mode (in a field of a formatted string).
     #[inline(always)]
     #[must_use]

@@ -51,6 +51,18 @@ pub enum Read {
     Dedent,
 }
 
+/// Least bytes of the indentations in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Indents {
+    /// Of one of its own lines.
+    pub own: Cost,
+    /// Of a line in a block that it holds.
+    pub deeper: Cost,
+}
+
+/// At the module level, or where nothing is known.
+pub const NO_INDENTS: Indents = Indents { own: 0, deeper: 1 };
+
 /// The tree of sets.
 #[derive(Debug)]
 pub struct LeftChart {
@@ -58,10 +70,10 @@ pub struct LeftChart {
     children: FxHashMap<(SetId, Read), SetId>,
     /// Keys of `children` in order of insertion, for [`LeftChart::truncate`].
     inserted: Vec<(SetId, Read)>,
-    /// Open blocks: the one around, and the least bytes of an indentation at its column. Node 0 is the module.
-    blocks: Vec<(u32, Cost)>,
-    /// The least bytes of an indentation at each interned column.
-    indents: Vec<Cost>,
+    /// Open blocks: the one around, and what indentations cost. Node 0 is the module.
+    blocks: Vec<(u32, Indents)>,
+    /// What indentations cost at each interned column.
+    indents: Vec<Indents>,
     pending: Vec<Item>,
     seen: FxHashSet<Item>,
     completed: FxHashSet<(SymbolId, SetId)>,
@@ -72,6 +84,7 @@ pub struct LeftChart {
 pub struct Mark {
     sets: usize,
     inserted: usize,
+    blocks: usize,
 }
 
 impl LeftChart {
@@ -93,7 +106,7 @@ impl LeftChart {
             sets: vec![first],
             children: FxHashMap::default(),
             inserted: Vec::new(),
-            blocks: vec![(0, 0)],
+            blocks: vec![(0, NO_INDENTS)],
             indents: Vec::new(),
             pending: Vec::new(),
             seen: FxHashSet::default(),
@@ -108,18 +121,18 @@ impl LeftChart {
         &self.sets[id.index()]
     }
 
-    /// Tells what an indentation at an interned column costs, in bytes.
-    pub fn price(&mut self, column: ColumnId, bytes: Cost) {
+    /// Tells what indentations cost in a block at an interned column.
+    pub fn price(&mut self, column: ColumnId, indents: Indents) {
         if self.indents.len() <= column.index() {
-            self.indents.resize(column.index() + 1, 0);
+            self.indents.resize(column.index() + 1, NO_INDENTS);
         }
-        self.indents[column.index()] = bytes;
+        self.indents[column.index()] = indents;
     }
 
-    /// The least bytes of an indentation of the lines around a set.
+    /// What indentations cost in the block around a set.
     #[inline]
     #[must_use]
-    pub fn indent(&self, id: SetId) -> Cost {
+    pub fn indents(&self, id: SetId) -> Indents {
         self.blocks[self.sets[id.index()].block as usize].1
     }
 
@@ -138,7 +151,7 @@ impl LeftChart {
     /// The current size.
     #[must_use]
     pub fn mark(&self) -> Mark {
-        Mark { sets: self.sets.len(), inserted: self.inserted.len() }
+        Mark { sets: self.sets.len(), inserted: self.inserted.len(), blocks: self.blocks.len() }
     }
 
     /// Forgets every set made since the mark. No branch may still hold one of them.
@@ -147,6 +160,7 @@ impl LeftChart {
             self.children.remove(&key);
         }
         self.sets.truncate(mark.sets);
+        self.blocks.truncate(mark.blocks);
     }
 
     /// Items of a set that have a symbol next.
@@ -214,7 +228,7 @@ impl LeftChart {
             Read::Accepted(_) => around,
             Read::Dedent => self.blocks[around as usize].0,
             Read::Indent(column) => {
-                self.blocks.push((around, self.indents.get(column.index()).copied().unwrap_or(0)));
+                self.blocks.push((around, self.indents.get(column.index()).copied().unwrap_or(NO_INDENTS)));
                 u32::try_from(self.blocks.len() - 1).expect("block count fits u32")
             }
         };

@@ -19,4 +19,4 @@ pub const LEXER_BYTES: usize = 128 << 20;
 pub const COMPLETION_EXPANSIONS: usize = 100_000;
 
 /// Columns an indentation may have. Unit: columns. A line indented further has no layout and is refused.
-pub const COLUMN: u32 = 10_000;
+pub const COLUMN: u32 = 2_000;

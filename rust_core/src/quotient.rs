@@ -12,6 +12,7 @@ use crate::free::{INFINITE, LINE};
 use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{ColourId, ColumnId, DotId, FreeId, LexemeId, NodeId, SetId, SymbolId};
 use crate::layout::NO_COLUMN;
+use crate::left::NO_INDENTS;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 
@@ -189,7 +190,7 @@ impl Extractor<'_> {
     /// Every way to split the rest of a rule between the middle and R.
     fn tails(&mut self, tail: Tail, from: FreeId, prefix: Vec<Piece>, out: &mut Vec<Vec<Piece>>) {
         let grammar = &self.context.language.grammar;
-        let here = self.colours.step(self.context, tail.follow.colour(), tail.dot, tail.column, 0);
+        let here = self.colours.step(self.context, tail.follow.colour(), tail.dot, tail.column, NO_INDENTS);
         if self.falls(from, here) {
             out.push(prefix.clone());
         }
@@ -205,7 +206,7 @@ impl Extractor<'_> {
             return;
         }
         let next = Tail { dot: Grammar::advance(tail.dot), ..tail };
-        let after = self.colours.step(self.context, tail.follow.colour(), next.dot, next.column, 0);
+        let after = self.colours.step(self.context, tail.follow.colour(), next.dot, next.column, NO_INDENTS);
         self.cuts(symbol, from, after, &prefix, out);
         for to in self.context.language.free.states() {
             if self.context.language.free.relation(symbol, from, to) == INFINITE {

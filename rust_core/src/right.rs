@@ -97,10 +97,10 @@ pub struct Entry {
 /// R compares the columns of blocks with those of its own lines alone. Where all of those are made of spaces (`plain`), what
 /// counts of another column is its width: a stack is strictly increasing by both widths, so a line left of a block by the
 /// one is left of it by the other too, or the file is refused where the block opens. So each width has one class, and a
-/// second one where a line of R has that width (a column with tabs is not that line's). Otherwise each column is by itself;
-/// with tabs there are few.
+/// second one where a line of R has that width (a column with tabs is not that line's). Otherwise each column is by itself:
+/// few where lines are indented by tabs, many where tabs and spaces are mixed far to the right.
 #[derive(Debug)]
-struct Columns {
+struct Classes {
     lines: FxHashSet<Column>,
     plain: bool,
     /// A line has a column that was not foreseen.
@@ -110,8 +110,8 @@ struct Columns {
 /// Stands for any width with tabs counted as one, in a class of columns.
 const WITH_TABS: u32 = u32::MAX;
 
-impl Columns {
-    /// Columns of spaces: of every line of the text, whether it is a line of R or a string's.
+impl Classes {
+    /// Classes of spaces: of every line of the text, whether it is a line of R or a string's.
     fn of(text: &[u8], plain: bool) -> Self {
         let mut lines: FxHashSet<Column> = std::iter::once(Column::ZERO).collect();
         for start in (0..text.len()).filter(|&at| matches!(text[at], b'\n' | b'\r')).map(|at| at + 1) {
@@ -217,8 +217,9 @@ struct Raw {
     /// Unmatched closing brackets from a position on; `None` where lexing or bracketing fails before the end.
     depth: Vec<Option<u32>>,
     visited: Vec<bool>,
-    /// Where what a lexeme leads into has ended, if it does, for lexemes that lead into another mode.
-    passed: FxHashMap<u32, Option<u32>>,
+    /// Where what a lexeme leads into has ended, if it does, for lexemes that lead into another mode, and how many brackets
+    /// are open there at once.
+    passed: FxHashMap<u32, Option<(u32, u32)>>,
     /// Charts of what such a lexeme leads into.
     charts: FxHashMap<LexemeId, LeftChart>,
 }
@@ -246,7 +247,7 @@ pub struct Right {
     origin_costs: Vec<Cost>,
     entries: Vec<Entry>,
     /// The columns of R's lines, and some more.
-    columns: Columns,
+    classes: Classes,
     /// Free states that reach a node without a symbol, at a cost in bytes (of an indentation that the cursor cuts).
     pub crossings: Vec<(FreeId, NodeId, Cost)>,
     /// Free states that reach a node by a symbol cut by the cursor, at a cost in bytes.
@@ -262,7 +263,7 @@ impl Right {
     pub fn open(language: &Language, predictions: &mut Predictions, text: &[u8]) -> Self {
         let classes = language.layout.is_none_or(|layout| layout.column_classes);
         let right = Self::open_with(language, predictions, text, classes);
-        if right.columns.surprised { Self::open_with(language, predictions, text, false) } else { right }
+        if right.classes.surprised { Self::open_with(language, predictions, text, false) } else { right }
     }
 
     /// The same, with columns in classes or each by itself.
@@ -290,7 +291,7 @@ impl Right {
             origin_ids: FxHashMap::default(),
             origin_costs: Vec::new(),
             entries: Vec::new(),
-            columns: Columns::of(text, plain),
+            classes: Classes::of(text, plain),
             crossings: Vec::new(),
             symbol_crossings: Vec::new(),
             layout: language.layout.is_some(),
@@ -301,7 +302,7 @@ impl Right {
         right.seed(language);
         let mut worker = Worker::default();
         while let Some((_, id)) = right.queue.pop_first() {
-            if right.columns.surprised {
+            if right.classes.surprised {
                 break;
             }
             right.process(language, predictions, &mut worker, id);
@@ -332,12 +333,6 @@ impl Right {
     #[must_use]
     pub fn end(&self) -> Option<NodeId> {
         self.ids.get(&Place::End).copied()
-    }
-
-    /// The node before the first symbol at or after a position inside a line that has a symbol before the cursor.
-    #[must_use]
-    pub fn middle_node(&self, language: &Language, position: u32) -> Option<NodeId> {
-        self.ids.get(&self.middle_place(language, position)?).copied()
     }
 
     /// The nodes at which a line that has a symbol before the cursor can go on at a position, in a mode.
@@ -371,7 +366,7 @@ impl Right {
     pub fn line_node(&self, position: u32, column: Column, top: Column) -> Option<NodeId> {
         let place = match top.compare(column)? {
             Ordering::Equal => self.line_begin(position, column),
-            Ordering::Less => Place::Line { position, column, top: Top::Exact(self.columns.class(top)) },
+            Ordering::Less => Place::Line { position, column, top: Top::Exact(self.classes.class(top)) },
             Ordering::Greater => Place::Line { position, column, top: Top::Above },
         };
         self.ids.get(&place).copied()
@@ -380,7 +375,7 @@ impl Right {
     /// The node for a line whose indentation the cursor cuts, once its column is known.
     #[must_use]
     pub fn entry_node(&self, language: &Language, position: u32, column: Column) -> Option<NodeId> {
-        if let Some(&id) = self.ids.get(&Place::Middle { position, line: Top::Exact(self.columns.class(column)) }) {
+        if let Some(&id) = self.ids.get(&Place::Middle { position, line: Top::Exact(self.classes.class(column)) }) {
             return Some(id);
         }
         (0..self.entries.len()).filter(|&index| self.entries[index].to == position).find_map(|index| {
@@ -428,7 +423,7 @@ impl Right {
     pub fn pops(&self, language: &Language, from: NodeId, column: Column) -> bool {
         let Place::Line { column: line, top, .. } = self.nodes[from.index()].place else { return false };
         match top {
-            Top::Exact(exact) => exact == self.columns.class(column),
+            Top::Exact(exact) => exact == self.classes.class(column),
             Top::Above => line.is_left_of(column),
             Top::AboveEntry(entry) => line.is_left_of(column) && self.fits(language, entry, column).is_some(),
             Top::Unknown => false,
@@ -454,6 +449,7 @@ impl Right {
             Blank::Join => kept = kept.or(column.and_then(Column::kept)),
         })
         .map(|position| self.line_start_at(position, column.map(|column| kept.unwrap_or(column))))
+        .filter(|start| start.column.is_none_or(|column| column.wide <= crate::limits::COLUMN))
     }
 
     fn line_start_at(&self, position: u32, column: Option<Column>) -> LineStart {
@@ -482,7 +478,8 @@ impl Right {
             Blank::Join => kept = kept.or(column.kept()),
         })?;
         let at_end = position as usize == self.text.len();
-        Some((position, if at_end { Column::ZERO } else { kept.unwrap_or(column) }))
+        let column = if at_end { Column::ZERO } else { kept.unwrap_or(column) };
+        (column.wide <= crate::limits::COLUMN).then_some((position, column))
     }
 
     /// Walks over everything that can stand before a line's first symbol. Returns the symbol's position.
@@ -610,16 +607,16 @@ impl Right {
 
     /// The classes of an entry's column up to a line's, and the least bytes that the middle must bring for each.
     fn entry_classes(&self, language: &Language, entry: Entry, following: Column) -> Vec<(Column, Cost)> {
-        let columns = &self.columns;
-        if let Some(spaces) = self.spaces(entry).filter(|_| columns.plain) {
-            let mut classes = columns.below(following);
+        let known = &self.classes;
+        if let Some(spaces) = self.spaces(entry).filter(|_| known.plain) {
+            let mut classes = known.below(following);
             classes.push(following);
             let cost = |class: Column| {
                 let before = class.wide.checked_sub(spaces)?;
                 let tabs = before / 8 + before % 8;
                 match class.narrow {
                     WITH_TABS => (before >= 8).then_some(tabs),
-                    _ if columns.lines.contains(&class) => Some(Column { wide: before, narrow: before }.least_bytes()),
+                    _ if known.lines.contains(&class) => Some(Column { wide: before, narrow: before }.least_bytes()),
                     _ => Some(tabs),
                 }
             };
@@ -629,7 +626,7 @@ impl Right {
         for before in Self::befores(entry, following) {
             let Some(column) = self.through(language, entry, before) else { continue };
             if column == following || column.is_left_of(following) {
-                let cell = found.entry(columns.class(column)).or_insert(INFINITE);
+                let cell = found.entry(known.class(column)).or_insert(INFINITE);
                 *cell = (*cell).min(Self::entry_cost(entry, before));
             }
         }
@@ -760,8 +757,8 @@ impl Right {
     fn line_start_nodes(&mut self, start: LineStart) -> Vec<NodeId> {
         let LineStart { position, column: Some(column) } = start else { return Vec::new() };
         let mut places = vec![self.line_begin(position, column), Place::Line { position, column, top: Top::Above }];
-        self.columns.see(column);
-        places.extend(self.columns.below(column).into_iter().map(|top| Place::Line {
+        self.classes.see(column);
+        places.extend(self.classes.below(column).into_iter().map(|top| Place::Line {
             position,
             column,
             top: Top::Exact(top),
@@ -776,7 +773,7 @@ impl Right {
         let index = u16::try_from(self.entries.len()).expect("entries are few");
         self.entries.push(entry);
         let Some(following) = following else { return Vec::new() };
-        self.columns.see(following);
+        self.classes.see(following);
         let classes = self.entry_classes(language, entry, following).into_iter();
         let mut places: Vec<(Place, Cost)> = classes
             .map(|(column, cost)| (Place::Middle { position: entry.to, line: Top::Exact(column) }, cost))
@@ -815,8 +812,9 @@ impl Right {
                 for &(dot, from, cost) in free.open_dots(at) {
                     if stands_at(&language.grammar, place, dot) {
                         let cell = items.entry((dot, from)).or_insert(INFINITE);
-                        // Where the rule begins in R after all, the indentation is counted where it begins.
-                        *cell = (*cell).min(if cost == 0 { 0 } else { cost.saturating_add(crossing) });
+                        // Where the rule or its block begins in R after all, the indentation is counted where it begins.
+                        let begun = cost != 0 && !language.grammar.is_after_indent(dot);
+                        *cell = (*cell).min(if begun { cost.saturating_add(crossing) } else { cost });
                     }
                 }
             }
@@ -1110,10 +1108,10 @@ impl Right {
     fn read_newline(&mut self, language: &Language, predictions: &Predictions, id: NodeId, line: Top, end: u32) {
         let newline = Language::symbol(language.layout.expect("a language with layout").newline);
         let Some(LineStart { position, column: Some(column) }) = self.line_start(language, end, true) else { return };
-        self.columns.see(column);
+        self.classes.see(column);
         let mut targets = Vec::new();
         match line {
-            Top::Exact(current) => match self.columns.compare(current, column) {
+            Top::Exact(current) => match self.classes.compare(current, column) {
                 Some(Ordering::Equal) => targets.push(self.line_begin(position, column)),
                 Some(_) => targets.push(Place::Line { position, column, top: line }),
                 None => {}
@@ -1123,7 +1121,7 @@ impl Right {
             Top::Unknown => {
                 targets.push(self.line_begin(position, column));
                 targets.push(Place::Line { position, column, top: Top::Above });
-                targets.extend(self.columns.below(column).into_iter().map(|top| Place::Line {
+                targets.extend(self.classes.below(column).into_iter().map(|top| Place::Line {
                     position,
                     column,
                     top: Top::Exact(top),
@@ -1148,14 +1146,14 @@ impl Right {
         let (indent, dedent) = language.grammar.indent_dedent.expect("a language with layout");
         let begin = self.line_begin(position, column);
         match top {
-            Top::Exact(exact) if self.columns.compare(exact, column) == Some(Ordering::Less) => {
+            Top::Exact(exact) if self.classes.compare(exact, column) == Some(Ordering::Less) => {
                 self.read_indent(language, predictions, id, indent, begin, (exact, column));
             }
-            Top::Exact(exact) if self.columns.compare(exact, column) == Some(Ordering::Greater) => {
+            Top::Exact(exact) if self.classes.compare(exact, column) == Some(Ordering::Greater) => {
                 self.read_dedent_in_right(language, id, dedent, line, exact);
-                let cost = self.indentation_cost(self.columns.least_bytes(exact));
+                let cost = self.indentation_cost(self.classes.least_bytes(exact));
                 self.read_dedent_free(language, id, dedent, begin, cost);
-                for below in self.columns.between(column, exact) {
+                for below in self.classes.between(column, exact) {
                     let target = Place::Line { position, column, top: Top::Exact(below) };
                     self.read_dedent_free(language, id, dedent, target, cost);
                 }
@@ -1265,7 +1263,7 @@ impl Right {
             if own != top {
                 continue;
             }
-            let target = match self.columns.compare(below, column) {
+            let target = match self.classes.compare(below, column) {
                 Some(Ordering::Equal) => self.line_begin(position, column),
                 Some(Ordering::Greater) => Place::Line { position, column, top: Top::Exact(below) },
                 _ => continue,
@@ -1354,10 +1352,8 @@ impl Raw {
             let Some((length, accept)) = language.lexer.longest_match(ModeId(0), &text[at..]) else { break };
             let end = u32::try_from(at + length).expect("R fits u32");
             self.symbols[at] = Some((accept, end));
-            let lexeme = language.lexer.lexemes(accept)[0];
-            let after = language.grammar.modes_after_lexeme(Language::symbol(lexeme));
-            if after != 0 && after & language.grammar.code_modes() == 0 {
-                let passed = self.pass(language, predictions, text, lexeme, end);
+            if language.grammar.leads_away(Language::symbol(language.lexer.lexemes(accept)[0])) {
+                let passed = self.pass(language, predictions, text, accept, end);
                 self.passed.insert(u32::try_from(at).expect("R fits u32"), passed);
             }
             let Some(next) = self.end(at, end) else { break };
@@ -1369,7 +1365,11 @@ impl Raw {
             self.depth[at] = match (language.layout.is_some(), language.accept_role(accept)) {
                 (true, Role::Open) => after.checked_sub(1),
                 (true, Role::Close) => (after < language.limits.brackets).then_some(after + 1),
-                _ => Some(after),
+                _ => {
+                    let inside = self.passed.get(&u32::try_from(at).expect("R fits u32")).copied().flatten();
+                    let most = after.saturating_add(inside.map_or(0, |(_, open)| open));
+                    (most <= language.limits.brackets).then_some(after)
+                }
             };
         }
     }
@@ -1377,37 +1377,45 @@ impl Raw {
     /// Where lexing as code goes on after the symbol at a position.
     fn end(&self, at: usize, end: u32) -> Option<u32> {
         let at = u32::try_from(at).expect("R fits u32");
-        self.passed.get(&at).copied().unwrap_or(Some(end))
+        self.passed.get(&at).map_or(Some(end), |passed| passed.map(|(end, _)| end))
     }
 
-    /// Where the rule that a lexeme begins has ended: parsed, since the modes inside are as the parser says.
+    /// Where the rule that a lexeme begins has ended, and the most brackets that are open in between: parsed, since the modes
+    /// inside are as the parser says.
     fn pass(
         &mut self,
         language: &Language,
         predictions: &mut Predictions,
         text: &[u8],
-        begin: LexemeId,
+        accept: AcceptId,
         end: u32,
-    ) -> Option<u32> {
+    ) -> Option<(u32, u32)> {
         let grammar = &language.grammar;
+        let begin = language.lexer.lexemes(accept)[0];
         let symbol = Language::symbol(begin);
         let chart = self.charts.entry(begin).or_insert_with(|| {
             let begun = grammar.initial(symbol).iter().map(|&dot| grammar.lhs(dot));
             LeftChart::rooted(grammar, predictions, begun)
         });
-        let accept = language.lexer.accept_sets().find(|&accept| language.lexer.lexemes(accept) == [begin])?;
         let mut set = chart.scan(language, predictions, FIRST_SET, Read::Accepted(accept));
         let mut at = end as usize;
+        let (mut open, mut most) = (0u32, 0);
         while set != NO_SET && !chart.set(set).items.is_empty() {
             let mode = chart.set(set).mode;
             let (length, accept) = language.lexer.longest_match(mode, &text[at..])?;
             at += length;
             let role = language.accept_role(accept);
+            match role {
+                Role::Open => open += 1,
+                Role::Close => open = open.saturating_sub(1),
+                _ => {}
+            }
+            most = most.max(open);
             if !role.is_ignored() && role != Role::Newline {
                 set = chart.scan(language, predictions, set, Read::Accepted(accept));
             }
         }
-        (set != NO_SET).then(|| u32::try_from(at).expect("R fits u32"))
+        (set != NO_SET).then(|| (u32::try_from(at).expect("R fits u32"), most))
     }
 }
 
