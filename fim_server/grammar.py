@@ -139,8 +139,11 @@ def lower(definition: Definition) -> dict[str, Any]:
         raise LanguageError(f"language {definition.name}: {_one_line(error)}") from error
     # A mode whose lexemes no rule uses (any more, in an older version of the language) is none.
     used = {str(symbol.name) for rule in rules for symbol in rule.expansion}
-    modes = [mode for mode in spec.get("modes", []) if used & set(mode["lexemes"])]
-    unused = {name for mode in spec.get("modes", []) if mode not in modes for name in mode["lexemes"]}
+    declared = spec.get("modes", [])
+    if not (isinstance(declared, list) and all(isinstance(mode, dict) and "lexemes" in mode for mode in declared)):
+        raise LanguageError(f"language {definition.name}: modes are tables with a name and lexemes")
+    modes = [mode for mode in declared if used & set(mode["lexemes"])]
+    unused = {name for mode in declared if mode not in modes for name in mode["lexemes"]}
     lexemes = []
     by_text = {}
     for terminal in terminals:

@@ -646,9 +646,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.resume and options.out is None:
         parser.error("--resume needs --out")
-    sources = folders(options.source or ["stdlib"])
+    try:
+        sources = folders(options.source or ["stdlib"])
+        earlier = finished(options.out) if options.resume else []
+    except OSError as error:
+        print(f"exactness: {error}", file=sys.stderr)
+        return 2
     deadline = time.time() + 60 * options.time_limit if options.time_limit else None
-    earlier = finished(options.out) if options.resume else []
     try:
         judge = Judge()
     except Unavailable as error:

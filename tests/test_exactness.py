@@ -1,11 +1,12 @@
 """The exactness harness: its judge, its cuts, and a short run of it."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from exactness import Totals, documented, finished, run, summary
+from exactness import Totals, documented, finished, main, run, summary
 from judge import Judge, Running, unavailable
 from windows import KINDS, LIBRARY, Drawer, Folder
 
@@ -162,3 +163,8 @@ def test_short_run(library: Folder, tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == lines
     assert (again.cases, again.counts, again.kinds) == (totals.cases, totals.counts, totals.kinds)
     assert [json.loads(line)["index"] for line in lines.splitlines()] == [*range(CUTS)]
+
+
+def test_a_source_that_is_none_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--cuts", "1", "--source", "no-such-folder"]) == 2
+    assert re.fullmatch(r"exactness: [^\n]+\n", capsys.readouterr().err)

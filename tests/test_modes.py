@@ -191,6 +191,22 @@ def test_a_mode_names_lexemes_that_exist_once(tmp_path: Path) -> None:
         load(tmp_path, GRAMMAR, SPEC.replace('["Q_CLOSE"], close', '["Q_CLOSE", "T_OPEN"], close'))
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('lexemes = ["Q_CLOSE"], ', "", "modes are tables with a name and lexemes"),
+        ('name = "spec", ', "", "missing field `name`"),
+        ('close = ["Q_CLOSE"]', 'closes = ["Q_CLOSE"]', "unknown field `closes`"),
+        ("\nmodes", "\nlimits = { braces = 3 }\nmodes", "unknown field `braces`"),
+        ("\nmodes", "\nlimits = { brackets = -1 }\nmodes", "invalid value"),
+    ],
+)
+def test_modes_and_limits_that_are_none(tmp_path: Path, before: str, after: str, message: str) -> None:
+    assert before in SPEC
+    with pytest.raises(LanguageError, match=message):
+        load(tmp_path, GRAMMAR, SPEC.replace(before, after, 1))
+
+
 def test_a_rule_that_ends_a_mode_begins_what_leads_there(tmp_path: Path) -> None:
     grammar = GRAMMAR.replace(
         'ticked: TICK (T_OPEN start "}")* T_END', 'ticked: TICK rest\nrest: (T_OPEN start "}")* T_END'

@@ -15,7 +15,8 @@ from fim_server import Language
 PAGE = (Path(__file__).parent.parent / "docs" / "python.md").read_text(encoding="utf-8")
 BRACKETS = 200
 BLOCKS = 99
-COLUMN = 2_000
+COLUMN = 10_000
+RIGHT_COLUMN = 2_000
 
 
 def examples(heading: str) -> list[str]:
@@ -120,6 +121,9 @@ def test_limits_that_are_not(newest: judge.Judge) -> None:
         for text in (f"if x:\n{' ' * column}pass\n", f"{' ' * column}\n", f"{' ' * column}# c\n"):
             assert newest.verdict(text)
             assert accepts(text) == (column == COLUMN)
+    for column in (RIGHT_COLUMN, RIGHT_COLUMN + 1):
+        verdict = python().open("", f"if x:\n{' ' * column}pass\n").check("")
+        assert verdict.complete == (column == RIGHT_COLUMN)
     for count in (149, 150):
         nested = "f'{" * count + "1" + "}'" * count + "\n"
         assert accepts(nested)

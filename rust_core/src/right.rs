@@ -111,7 +111,7 @@ struct Classes {
 const WITH_TABS: u32 = u32::MAX;
 
 impl Classes {
-    /// Classes of spaces: of every line of the text, whether it is a line of R or a string's.
+    /// Knows the columns of spaces of every line of the text, whether it is a line of R or a string's.
     fn of(text: &[u8], plain: bool) -> Self {
         let mut lines: FxHashSet<Column> = std::iter::once(Column::ZERO).collect();
         for start in (0..text.len()).filter(|&at| matches!(text[at], b'\n' | b'\r')).map(|at| at + 1) {
@@ -449,7 +449,7 @@ impl Right {
             Blank::Join => kept = kept.or(column.and_then(Column::kept)),
         })
         .map(|position| self.line_start_at(position, column.map(|column| kept.unwrap_or(column))))
-        .filter(|start| start.column.is_none_or(|column| column.wide <= crate::limits::COLUMN))
+        .filter(|start| start.column.is_none_or(|column| column.wide <= crate::limits::RIGHT_COLUMN))
     }
 
     fn line_start_at(&self, position: u32, column: Option<Column>) -> LineStart {
@@ -479,7 +479,7 @@ impl Right {
         })?;
         let at_end = position as usize == self.text.len();
         let column = if at_end { Column::ZERO } else { kept.unwrap_or(column) };
-        (column.wide <= crate::limits::COLUMN).then_some((position, column))
+        (column.wide <= crate::limits::RIGHT_COLUMN).then_some((position, column))
     }
 
     /// Walks over everything that can stand before a line's first symbol. Returns the symbol's position.
@@ -1059,24 +1059,22 @@ impl Right {
                         }
                         lines.sort_unstable();
                         lines.dedup();
-                        for line in lines.into_iter().filter(|_| middle.is_some()) {
-                            let target = self.middle_at(middle.expect("filtered"), line);
+                        for line in lines {
+                            let Some(position) = middle else { break };
+                            let target = self.middle_at(position, line);
                             self.read_to(language, predictions, id, symbol, target, |right, dot, origin| {
-                                goes_on(dot)
-                                    && match origin.map(|origin| right.begun_at(origin)) {
-                                        None | Some(None) => line == Top::Unknown,
-                                        Some(Some(Place::Middle { line: begun, .. })) => begun == line,
-                                        Some(Some(_)) => false,
-                                    }
+                                let same = match origin.and_then(|origin| right.begun_at(origin)) {
+                                    None => line == Top::Unknown,
+                                    Some(Place::Middle { line: begun, .. }) => begun == line,
+                                    Some(_) => false,
+                                };
+                                same && goes_on(dot)
                             });
                         }
                         if let Some(target) = nested {
                             self.read_to(language, predictions, id, symbol, target, |right, dot, origin| {
-                                goes_on(dot)
-                                    && !matches!(
-                                        origin.map(|origin| right.begun_at(origin)),
-                                        Some(Some(Place::Middle { .. }))
-                                    )
+                                let begun = origin.and_then(|origin| right.begun_at(origin));
+                                goes_on(dot) && !matches!(begun, Some(Place::Middle { .. }))
                             });
                         }
                     }

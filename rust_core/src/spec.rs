@@ -50,7 +50,7 @@ pub struct LexemeSpec {
 
 /// How deep texts of a language may nest; deeper ones are not in it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct LimitsSpec {
     /// Brackets that are open at once.
     pub brackets: u32,
@@ -67,6 +67,7 @@ impl Default for LimitsSpec {
 /// A mode of the lexer. The first one of which the parser can take a lexeme is in force; where there is none, the lexemes are
 /// read that are in no mode.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ModeSpec {
     /// The mode's name.
     pub name: String,
