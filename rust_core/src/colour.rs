@@ -654,6 +654,56 @@ impl Colours {
         outlook
     }
 
+    /// Whether the stack of a set is loose: wherever one of its rules ends, the middle can go on from every free state that
+    /// can follow the rule at all (see `follow`). Then R has no say in what may come next, however far the stack is popped.
+    pub fn is_loose(&mut self, context: Context<'_>, set: SetId) -> bool {
+        let follow = &context.language.follow;
+        let grammar = &context.language.grammar;
+        if !follow.is_even() || !self.is_loose_below(context) {
+            return false;
+        }
+        let mut seen: FxHashSet<SetId> = FxHashSet::default();
+        let mut stack = vec![set];
+        while let Some(at) = stack.pop() {
+            for item in &context.left.set(at).items {
+                let lhs = grammar.lhs(item.dot);
+                if lhs != grammar.start || item.origin != FIRST_SET {
+                    let colour = self.colour(context, item.origin, lhs);
+                    if follow.after(lhs) & !self.open_mask(colour) != 0 {
+                        return false;
+                    }
+                }
+                if seen.insert(item.origin) {
+                    stack.push(item.origin);
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether the end of the file leaves the middle as free as it can be: because R asks for nothing, or because what ends
+    /// the file can always be followed by more of it.
+    fn is_loose_below(&mut self, context: Context<'_>) -> bool {
+        let follow = &context.language.follow;
+        let grammar = &context.language.grammar;
+        if follow.after(grammar.start) & !self.open_mask(self.bottom) == 0 {
+            return true;
+        }
+        follow.is_open_ended()
+            && grammar.rules().iter().filter(|rule| rule.lhs == grammar.start).all(|rule| {
+                rule.rhs.iter().all(|&list| {
+                    let colour = self.colour(context, FIRST_SET, list);
+                    follow.after(list) & !self.open_mask(colour) == 0
+                })
+            })
+    }
+
+    /// The free states from which the middle can go on, as a mask.
+    fn open_mask(&self, colour: ColourId) -> u64 {
+        let free = self.table[colour.index()].free.iter().enumerate();
+        free.filter(|&(_, &cost)| cost != INFINITE).fold(0, |mask, (index, _)| mask | 1 << index)
+    }
+
     /// The number of interned colours and frames, for statistics.
     #[must_use]
     pub fn sizes(&self) -> (usize, usize) {

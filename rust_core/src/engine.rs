@@ -4,6 +4,7 @@
 //! still go on; a branch that cannot be completed is dropped at once, so a list of branches is viable iff it is not empty.
 
 use crate::colour::{Colours, Context, Outlook};
+use crate::follow::bit;
 use crate::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::guards::{Guards, NO_GUARDS};
 use crate::ids::{AcceptId, FreeId, GuardId, SetId, StateId};
@@ -11,6 +12,7 @@ use crate::language::{Language, Role};
 use crate::layout::{Column, Columns, IndentationId, Indentations, is_blank};
 use crate::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read};
 use crate::lexer::{DEAD, NEVER};
+use crate::next::{NextId, Nexts};
 use crate::predict::Predictions;
 use crate::right::Right;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -117,6 +119,11 @@ pub struct Engine {
     allowed: FxHashMap<(SetId, WaysId), bool>,
     /// The last answer of `allowed`: a mask asks the same again for every byte of an identifier or a string.
     recent: Option<(SetId, WaysId, bool)>,
+    nexts: Nexts,
+    /// The stacks of all branches are loose: what may come next depends on nothing in R.
+    loose: bool,
+    /// Accept sets that a symbol in progress beside guards can still be, as masks.
+    guarded_live: FxHashMap<(StateId, GuardId), Box<[u64]>>,
     line_bytes: Vec<LineByte>,
     newline_accepts: Vec<AcceptId>,
 }
@@ -144,6 +151,9 @@ impl Engine {
             guarded_ways: FxHashMap::default(),
             allowed: FxHashMap::default(),
             recent: None,
+            nexts: Nexts::new(language),
+            loose: false,
+            guarded_live: FxHashMap::default(),
             line_bytes: line_bytes(language),
             newline_accepts: language
                 .lexer
@@ -191,6 +201,26 @@ impl Engine {
         self.colours.truncate(sets);
         self.allowed.retain(|key, _| key.0.index() < sets);
         self.recent = None;
+        self.nexts.truncate(sets);
+    }
+
+    /// Finds out whether R has a say in what may follow some branches. Branches that come of them need not be asked again.
+    pub fn loosen(&mut self, branches: &[Branch]) {
+        self.loose = branches.iter().all(|branch| {
+            let (colours, context) = self.parts();
+            colours.is_loose(context, branch.set)
+        });
+    }
+
+    /// Whether R has no say in what may come next.
+    #[must_use]
+    pub fn is_loose(&self) -> bool {
+        self.loose
+    }
+
+    /// Takes R into account at every step, even where it has no say: the plain twin.
+    pub fn tighten(&mut self) {
+        self.loose = false;
     }
 
     /// The sizes of everything kept: sets, lattice nodes, colours, frames.
@@ -387,6 +417,78 @@ impl Engine {
 
     /// Whether some further middle completes the branch.
     pub fn viable(&mut self, branch: &Branch) -> bool {
+        if self.loose && !self.is_at_limit(branch) {
+            self.viable_loosely(branch)
+        } else {
+            self.viable_by_colours(branch)
+        }
+    }
+
+    /// The same where the stack is loose.
+    fn viable_loosely(&mut self, branch: &Branch) -> bool {
+        let id = self.next_of(branch.set);
+        if let Mode::Line { .. } = branch.mode {
+            return self.nexts.get(id).free & bit(LINE) != 0;
+        }
+        let lexer = &self.language.lexer;
+        if lexer.is_start(branch.state) {
+            return self.nexts.get(id).free & bit(MIDDLE) != 0;
+        }
+        let outside = self.nesting(branch) == Nesting::Outside;
+        if branch.guards == NO_GUARDS {
+            return self.nexts.get(id).takes(outside, lexer.live_mask(branch.state));
+        }
+        self.live_beside(branch.state, branch.guards);
+        self.nexts.get(id).takes(outside, &self.guarded_live[&(branch.state, branch.guards)])
+    }
+
+    /// What a set allows next where its stack is loose.
+    #[inline]
+    pub fn next_of(&mut self, set: SetId) -> NextId {
+        match self.nexts.known(set) {
+            Some(known) => known,
+            None => self.nexts.of(&self.language, &self.left, &self.predictions, set),
+        }
+    }
+
+    /// Finds the accept sets that a symbol in progress beside guards can still be.
+    fn live_beside(&mut self, state: StateId, guards: GuardId) {
+        if self.guarded_live.contains_key(&(state, guards)) {
+            return;
+        }
+        let language = self.language.clone();
+        let lexer = &language.lexer;
+        let mut live = vec![0u64; lexer.live_mask(state).len()].into_boxed_slice();
+        let mut seen: FxHashSet<(StateId, GuardId)> = FxHashSet::default();
+        let mut stack = vec![(state, guards)];
+        let representatives = lexer.representatives();
+        while let Some((state, guards)) = stack.pop() {
+            if !seen.insert((state, guards)) {
+                continue;
+            }
+            if guards == NO_GUARDS {
+                for (word, more) in live.iter_mut().zip(lexer.live_mask(state)) {
+                    *word |= more;
+                }
+                continue;
+            }
+            let accept = lexer.accept(state).index();
+            if accept != 0 {
+                live[accept / 64] |= 1 << (accept % 64);
+            }
+            for &byte in &representatives {
+                let target = lexer.step(state, byte);
+                if target != DEAD
+                    && let Some(stepped) = self.guards.step(lexer, guards, byte)
+                {
+                    stack.push((target, stepped));
+                }
+            }
+        }
+        self.guarded_live.insert((state, guards), live);
+    }
+
+    fn viable_by_colours(&mut self, branch: &Branch) -> bool {
         if let Mode::Line { .. } = branch.mode {
             return self.outlook(branch.set).cost(LINE) != INFINITE && !self.needs_one_block_more(branch);
         }

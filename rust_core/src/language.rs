@@ -1,6 +1,7 @@
 //! A compiled language: lexer, grammar, and what a middle that is still free can do.
 
 use crate::error::Error;
+use crate::follow::Follow;
 use crate::free::Free;
 use crate::grammar::Grammar;
 use crate::ids::{AcceptId, LexemeId, SymbolId};
@@ -58,6 +59,8 @@ pub struct Language {
     pub grammar: Grammar,
     /// What a free middle can do.
     pub free: Free,
+    /// What may come next where R asks for nothing.
+    pub follow: Follow,
     /// The layout lexemes, for a language with indentation.
     pub layout: Option<Layout>,
     /// How deep texts may nest.
@@ -92,11 +95,13 @@ impl Language {
         }
         let grammar = Grammar::compile(spec, &producible, lexer::mode_of(spec)?)?;
         let free = Free::derive(&lexer, &grammar, &roles, layout)?;
+        let follow = Follow::derive(&grammar, &free, layout.is_some());
         Ok(Self {
             name: spec.name.clone(),
             lexer,
             grammar,
             free,
+            follow,
             layout,
             limits: spec.limits,
             mode_count: spec.modes.len() + 1,

@@ -6,7 +6,8 @@ use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, SetId, SymbolId};
 use crate::language::Language;
 use crate::layout::NO_COLUMN;
 use crate::predict::{PredictionId, Predictions};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use std::hash::BuildHasher;
 
 /// The set before the first symbol.
 pub const FIRST_SET: SetId = SetId(0);
@@ -38,6 +39,10 @@ pub struct Set {
     pub mode: ModeId,
     /// The innermost open block, as a node of `blocks`.
     block: u32,
+    /// Of what tells sets apart; for interning.
+    hash: u64,
+    /// The set of the same hash that was made before this one.
+    collides: SetId,
 }
 
 /// What is read: a symbol from the lexer, or one from the layout stage with its block's column.
@@ -63,15 +68,18 @@ pub struct Indents {
 /// At the module level, or where nothing is known.
 pub const NO_INDENTS: Indents = Indents { own: 0, deeper: 1 };
 
-/// The tree of sets.
+/// The sets, interned: a set is made once for its items, whose origins are sets themselves. So a set stands for a whole
+/// parse stack, wherever in the text it comes up, and `children` is a pushdown automaton that grows as it is used.
 #[derive(Debug)]
 pub struct LeftChart {
     sets: Vec<Set>,
+    interned: FxHashMap<u64, SetId>,
     children: FxHashMap<(SetId, Read), SetId>,
     /// Keys of `children` in order of insertion, for [`LeftChart::truncate`].
     inserted: Vec<(SetId, Read)>,
     /// Open blocks: the one around, and what indentations cost. Node 0 is the module.
     blocks: Vec<(u32, Indents)>,
+    block_ids: FxHashMap<(u32, Indents), u32>,
     /// What indentations cost at each interned column.
     indents: Vec<Indents>,
     pending: Vec<Item>,
@@ -101,12 +109,15 @@ impl LeftChart {
     ) -> Self {
         let prediction = predictions.of(grammar, nonterminals);
         let mode = mode(grammar, predictions, &[], prediction);
-        let first = Set { items: Box::new([]), prediction, accepts: grammar.nullable(grammar.start), mode, block: 0 };
+        let accepts = grammar.nullable(grammar.start);
+        let first = Set { items: Box::new([]), prediction, accepts, mode, block: 0, hash: 0, collides: NO_SET };
         Self {
             sets: vec![first],
+            interned: FxHashMap::default(),
             children: FxHashMap::default(),
             inserted: Vec::new(),
             blocks: vec![(0, NO_INDENTS)],
+            block_ids: FxHashMap::default(),
             indents: Vec::new(),
             pending: Vec::new(),
             seen: FxHashSet::default(),
@@ -159,8 +170,16 @@ impl LeftChart {
         for key in self.inserted.drain(mark.inserted..) {
             self.children.remove(&key);
         }
-        self.sets.truncate(mark.sets);
-        self.blocks.truncate(mark.blocks);
+        for set in self.sets.drain(mark.sets..).rev() {
+            if set.collides == NO_SET {
+                self.interned.remove(&set.hash);
+            } else {
+                self.interned.insert(set.hash, set.collides);
+            }
+        }
+        for block in self.blocks.drain(mark.blocks..) {
+            self.block_ids.remove(&block);
+        }
     }
 
     /// Items of a set that have a symbol next.
@@ -221,19 +240,47 @@ impl LeftChart {
             }
         }
         items.sort_unstable_by_key(|item| (grammar.next(item.dot), item.dot, item.origin, item.column));
-        let prediction = predictions.of(grammar, items.iter().map(|item| grammar.next(item.dot)));
-        let id = SetId::from_index(self.sets.len());
         let around = self.sets[from.index()].block;
         let block = match read {
             Read::Accepted(_) => around,
             Read::Dedent => self.blocks[around as usize].0,
-            Read::Indent(column) => {
-                self.blocks.push((around, self.indents.get(column.index()).copied().unwrap_or(NO_INDENTS)));
-                u32::try_from(self.blocks.len() - 1).expect("block count fits u32")
-            }
+            Read::Indent(column) => self.open_block(around, column),
         };
+        self.intern(grammar, predictions, items, accepts, block)
+    }
+
+    fn open_block(&mut self, around: u32, column: ColumnId) -> u32 {
+        let block = (around, self.indents.get(column.index()).copied().unwrap_or(NO_INDENTS));
+        let fresh = u32::try_from(self.blocks.len()).expect("block count fits u32");
+        *self.block_ids.entry(block).or_insert_with(|| {
+            self.blocks.push(block);
+            fresh
+        })
+    }
+
+    fn intern(
+        &mut self,
+        grammar: &Grammar,
+        predictions: &mut Predictions,
+        items: Vec<Item>,
+        accepts: bool,
+        block: u32,
+    ) -> SetId {
+        let hash = FxBuildHasher.hash_one((&items, accepts, block));
+        let first = self.interned.get(&hash).copied().unwrap_or(NO_SET);
+        let mut at = first;
+        while at != NO_SET {
+            let known = &self.sets[at.index()];
+            if *known.items == *items && known.accepts == accepts && known.block == block {
+                return at;
+            }
+            at = known.collides;
+        }
+        let prediction = predictions.of(grammar, items.iter().map(|item| grammar.next(item.dot)));
         let mode = mode(grammar, predictions, &items, prediction);
-        self.sets.push(Set { items: items.into_boxed_slice(), prediction, accepts, mode, block });
+        let id = SetId::from_index(self.sets.len());
+        self.sets.push(Set { items: items.into(), prediction, accepts, mode, block, hash, collides: first });
+        self.interned.insert(hash, id);
         id
     }
 

@@ -496,10 +496,22 @@ impl Lexer {
         (1..self.table.accept_sets.len()).map(AcceptId::from_index)
     }
 
+    /// The number of accept sets, the empty one included.
+    #[must_use]
+    pub fn accept_set_count(&self) -> usize {
+        self.table.accept_sets.len()
+    }
+
+    /// The accept sets that can still be reached from a state (by zero or more bytes), as a mask.
+    #[inline(always)]
+    #[must_use]
+    pub fn live_mask(&self, state: StateId) -> &[u64] {
+        &self.live[state.index() * self.live_words..(state.index() + 1) * self.live_words]
+    }
+
     /// The accept sets that can still be reached from a state (by zero or more bytes).
     pub fn live(&self, state: StateId) -> impl Iterator<Item = AcceptId> + '_ {
-        let words = &self.live[state.index() * self.live_words..(state.index() + 1) * self.live_words];
-        bits(words).map(AcceptId::from_index)
+        bits(self.live_mask(state)).map(AcceptId::from_index)
     }
 
     /// Whether an accepting state can be reached from here by at least one byte.

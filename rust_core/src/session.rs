@@ -90,6 +90,7 @@ impl Session {
         if !diagnostics.is_empty() {
             branches.clear();
         }
+        engine.loosen(&branches);
         let guarantee = if branches.is_empty() { Guarantee::None } else { Guarantee::Exact };
         Arc::new(Self { engine: Mutex::new(engine), opening: branches, guarantee, diagnostics })
     }
@@ -128,6 +129,17 @@ impl Session {
     #[must_use]
     pub fn quotient_grammar(&self) -> String {
         quotient::extract(&mut self.lock(), &self.opening)
+    }
+
+    /// Whether R has no say in what may come next, so that masks are shared with other sessions.
+    #[must_use]
+    pub fn is_loose(&self) -> bool {
+        self.lock().is_loose()
+    }
+
+    /// Takes R into account at every step from now on, even where it has no say: the plain twin.
+    pub fn tighten(&self) {
+        self.lock().tighten();
     }
 
     /// Sizes of what is kept: left sets, lattice nodes, colours, frames.

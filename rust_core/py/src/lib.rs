@@ -139,6 +139,16 @@ impl Session {
         State { core: Mutex::new(self.core.start()) }
     }
 
+    /// Whether the right context has no say in what may come next.
+    fn is_loose(&self) -> bool {
+        self.core.is_loose()
+    }
+
+    /// Takes the right context into account at every step: the plain twin, for tests.
+    fn tighten(&self) {
+        self.core.tighten();
+    }
+
     /// Sizes of what is kept: left sets, lattice nodes, colours, frames.
     fn sizes(&self, py: Python<'_>) -> (usize, usize, usize, usize) {
         py.detach(|| self.core.sizes())
