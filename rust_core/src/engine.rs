@@ -7,12 +7,14 @@ use crate::colour::{Colours, Context, Outlook};
 use crate::follow::bit;
 use crate::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::guards::{Guards, NO_GUARDS};
-use crate::ids::{AcceptId, FreeId, GuardId, SetId, StateId};
+use crate::ids::{AcceptId, FreeId, GuardId, ModeId, SetId, StateId};
 use crate::language::{Language, Role};
 use crate::layout::{Column, Columns, IndentationId, Indentations, is_blank};
-use crate::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read};
+use crate::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
 use crate::lexer::{DEAD, NEVER};
-use crate::next::{NextId, Nexts};
+use crate::limits;
+use crate::masks::{Key, Mask, ShapeMemo};
+use crate::next::{Next, NextId, Nexts};
 use crate::predict::Predictions;
 use crate::right::Right;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -83,14 +85,14 @@ pub struct Opening {
 
 /// Which side of a bracket the newline is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Nesting {
+pub(crate) enum Nesting {
     Outside,
     Inside,
 }
 
 /// What a byte does at the start of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LineByte {
+pub(crate) enum LineByte {
     Blank,
     Newline,
     /// Begins a comment or a backslash-newline: the line has no symbol yet.
@@ -122,6 +124,10 @@ pub struct Engine {
     nexts: Nexts,
     /// The stacks of all branches are loose: what may come next depends on nothing in R.
     loose: bool,
+    /// Masks where R has a say, and the size of the chart when the session was opened.
+    own_masks: FxHashMap<Key, Mask>,
+    opened: usize,
+    shapes: ShapeMemo,
     /// Accept sets that a symbol in progress beside guards can still be, as masks.
     guarded_live: FxHashMap<(StateId, GuardId), Box<[u64]>>,
     line_bytes: Vec<LineByte>,
@@ -153,6 +159,9 @@ impl Engine {
             recent: None,
             nexts: Nexts::new(language),
             loose: false,
+            own_masks: FxHashMap::default(),
+            opened: 0,
+            shapes: ShapeMemo::default(),
             guarded_live: FxHashMap::default(),
             line_bytes: line_bytes(language),
             newline_accepts: language
@@ -184,7 +193,7 @@ impl Engine {
 
     /// The lexer's state between two symbols, in the mode that the set before them is in.
     #[inline]
-    fn start_at(&self, set: SetId) -> StateId {
+    pub(crate) fn start_at(&self, set: SetId) -> StateId {
         self.language.lexer.start_of(self.left.set(set).mode)
     }
 
@@ -202,10 +211,45 @@ impl Engine {
         self.allowed.retain(|key, _| key.0.index() < sets);
         self.recent = None;
         self.nexts.truncate(sets);
+        self.shapes.truncate(sets);
+    }
+
+    /// A set of the left chart.
+    #[inline]
+    pub(crate) fn left_set(&self, id: SetId) -> &Set {
+        self.left.set(id)
+    }
+
+    /// Masks where R has a say.
+    pub(crate) fn own_masks(&mut self) -> &mut FxHashMap<Key, Mask> {
+        &mut self.own_masks
+    }
+
+    /// Whether masks have left so many sets behind that the next one shall leave none.
+    pub(crate) fn is_full(&self) -> bool {
+        self.left.len() > self.opened + limits::MASK_SETS
+    }
+
+    pub(crate) fn take_shapes(&mut self) -> ShapeMemo {
+        std::mem::take(&mut self.shapes)
+    }
+
+    pub(crate) fn put_shapes(&mut self, shapes: ShapeMemo) {
+        self.shapes = shapes;
+    }
+
+    /// The columns of the open blocks, innermost first.
+    pub(crate) fn for_each_block(&self, indentation: IndentationId, mut each: impl FnMut(Column)) {
+        let mut at = indentation;
+        while let Some(parent) = self.indentations.parent(at) {
+            each(self.indentations.top(at));
+            at = parent;
+        }
     }
 
     /// Finds out whether R has a say in what may follow some branches. Branches that come of them need not be asked again.
     pub fn loosen(&mut self, branches: &[Branch]) {
+        self.opened = self.left.len();
         self.loose = branches.iter().all(|branch| {
             let (colours, context) = self.parts();
             colours.is_loose(context, branch.set)
@@ -244,7 +288,7 @@ impl Engine {
         )
     }
 
-    fn scan(&mut self, set: SetId, read: Read) -> SetId {
+    pub(crate) fn scan(&mut self, set: SetId, read: Read) -> SetId {
         self.left.scan(&self.language, &mut self.predictions, set, read)
     }
 
@@ -304,7 +348,7 @@ impl Engine {
         match self.line_bytes[byte as usize] {
             LineByte::Blank => {
                 let column = column.after(byte);
-                if column.wide <= crate::limits::COLUMN {
+                if column.wide <= limits::COLUMN {
                     out.push(Branch { mode: Mode::Line { column, kept }, ..*branch });
                 }
             }
@@ -327,7 +371,7 @@ impl Engine {
     }
 
     /// Reads the layout symbols that a line's first symbol at a column brings about.
-    fn begin_line(&mut self, branch: &Branch, column: Column) -> Option<Branch> {
+    pub(crate) fn begin_line(&mut self, branch: &Branch, column: Column) -> Option<Branch> {
         let mut begun = Branch { mode: Mode::Middle, ..*branch };
         loop {
             let top = self.indentations.top(begun.indentation);
@@ -442,6 +486,33 @@ impl Engine {
         self.nexts.get(id).takes(outside, &self.guarded_live[&(branch.state, branch.guards)])
     }
 
+    /// An interned set of guards.
+    pub(crate) fn guards_of(&mut self, states: &[StateId]) -> GuardId {
+        self.guards.intern(&self.language.lexer, states.to_vec())
+    }
+
+    /// The states of a set of guards.
+    pub(crate) fn guard_states(&self, id: GuardId) -> &[StateId] {
+        self.guards.states(id)
+    }
+
+    /// The mode of a set.
+    #[inline]
+    pub(crate) fn mode_of(&self, set: SetId) -> ModeId {
+        self.left.set(set).mode
+    }
+
+    /// Open blocks of a stack.
+    pub(crate) fn blocks(&self, indentation: IndentationId) -> u32 {
+        self.indentations.depth(indentation)
+    }
+
+    /// What may come next after a set of a loose stack.
+    #[inline]
+    pub(crate) fn next(&self, id: NextId) -> &Next {
+        self.nexts.get(id)
+    }
+
     /// What a set allows next where its stack is loose.
     #[inline]
     pub fn next_of(&mut self, set: SetId) -> NextId {
@@ -488,7 +559,7 @@ impl Engine {
         self.guarded_live.insert((state, guards), live);
     }
 
-    fn viable_by_colours(&mut self, branch: &Branch) -> bool {
+    pub(crate) fn viable_by_colours(&mut self, branch: &Branch) -> bool {
         if let Mode::Line { .. } = branch.mode {
             return self.outlook(branch.set).cost(LINE) != INFINITE && !self.needs_one_block_more(branch);
         }
@@ -569,7 +640,7 @@ impl Engine {
         found
     }
 
-    fn nesting(&self, branch: &Branch) -> Nesting {
+    pub(crate) fn nesting(&self, branch: &Branch) -> Nesting {
         if self.language.layout.is_some() && branch.depth == 0 { Nesting::Outside } else { Nesting::Inside }
     }
 
@@ -946,7 +1017,7 @@ impl Engine {
     }
 }
 
-fn line_bytes(language: &Language) -> Vec<LineByte> {
+pub(crate) fn line_bytes(language: &Language) -> Vec<LineByte> {
     (0..=255u8)
         .map(|byte| {
             if is_blank(byte) {

@@ -43,6 +43,8 @@ pub struct Grammar {
     /// Per nonterminal: bitset of the nonterminals predicted with it.
     closure: Vec<u64>,
     closure_words: usize,
+    /// Per lexeme: bitset of the lexemes that can come next, those of the layout stage passed over.
+    adjacent: Vec<u64>,
     modes: Modes,
 }
 
@@ -108,6 +110,7 @@ impl Grammar {
         if let Some(layout) = &spec.layout {
             grammar.pair_blocks(symbol(&layout.indent)?, symbol(&layout.dedent)?, spec)?;
         }
+        grammar.derive_adjacent();
         Ok(grammar)
     }
 
@@ -150,6 +153,7 @@ impl Grammar {
             occurrences,
             closure: Vec::new(),
             closure_words: nonterminals.div_ceil(64),
+            adjacent: Vec::new(),
             modes: Modes::default(),
         };
         grammar.derive_closure(nonterminals);
@@ -258,6 +262,73 @@ impl Grammar {
         }
         self.modes = Modes { any: !spec.modes.is_empty(), of, code, after, after_lexeme, nested };
         Ok(())
+    }
+
+    /// Which lexemes can stand next to each other in some text of the language.
+    fn derive_adjacent(&mut self) {
+        let words = self.lexeme_count.div_ceil(64);
+        let symbols = self.names.len();
+        let mut first = vec![0u64; symbols * words];
+        for lexeme in 0..self.lexeme_count {
+            first[lexeme * words + lexeme / 64] |= 1 << (lexeme % 64);
+        }
+        let mut last = first.clone();
+        let join = |into: &mut [u64], from: &[u64]| {
+            into.iter_mut().zip(from).fold(false, |changed, (word, &more)| {
+                let old = std::mem::replace(word, *word | more);
+                changed | (old != *word)
+            })
+        };
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for rule in &self.rules {
+                let target = rule.lhs.index() * words..(rule.lhs.index() + 1) * words;
+                for (table, backwards) in [(&mut first, false), (&mut last, true)] {
+                    let mut own = vec![0u64; words];
+                    for place in 0..rule.rhs.len() {
+                        let symbol = rule.rhs[if backwards { rule.rhs.len() - 1 - place } else { place }];
+                        join(&mut own, &table[symbol.index() * words..(symbol.index() + 1) * words]);
+                        if !self.nullable[symbol.index()] {
+                            break;
+                        }
+                    }
+                    changed |= join(&mut table[target.clone()], &own);
+                }
+            }
+        }
+        self.adjacent = vec![0; self.lexeme_count * words];
+        for rule in &self.rules {
+            for (place, one) in rule.rhs.iter().enumerate() {
+                for other in &rule.rhs[place + 1..] {
+                    let next = &first[other.index() * words..(other.index() + 1) * words];
+                    for lexeme in crate::lexer::bits(&last[one.index() * words..(one.index() + 1) * words]) {
+                        join(&mut self.adjacent[lexeme * words..(lexeme + 1) * words], next);
+                    }
+                    if !self.nullable[other.index()] {
+                        break;
+                    }
+                }
+            }
+        }
+        let Some((indent, dedent)) = self.indent_dedent else { return };
+        for _ in 0..self.lexeme_count {
+            for lexeme in 0..self.lexeme_count {
+                for layout in [indent.index(), dedent.index()] {
+                    if self.adjacent[lexeme * words + layout / 64] >> (layout % 64) & 1 == 1 {
+                        let next = self.adjacent[layout * words..(layout + 1) * words].to_vec();
+                        join(&mut self.adjacent[lexeme * words..(lexeme + 1) * words], &next);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a lexeme can come right after another, the layout stage's passed over.
+    #[must_use]
+    pub fn is_adjacent(&self, one: SymbolId, other: SymbolId) -> bool {
+        let words = self.lexeme_count.div_ceil(64);
+        self.adjacent[one.index() * words + other.index() / 64] >> (other.index() % 64) & 1 == 1
     }
 
     /// Checks and records where blocks open and close: the column of a block is a property of one rule.

@@ -26,6 +26,18 @@ impl Default for Guards {
 }
 
 impl Guards {
+    /// The number of sets, the empty one included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Never: the empty set is always there.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
     /// The states of a set, ascending.
     #[must_use]
     pub fn states(&self, id: GuardId) -> &[StateId] {

@@ -63,6 +63,8 @@ pub struct Language {
     pub follow: Follow,
     /// The layout lexemes, for a language with indentation.
     pub layout: Option<Layout>,
+    /// A hash of the definition.
+    pub fingerprint: u128,
     /// How deep texts may nest.
     pub limits: LimitsSpec,
     mode_count: usize,
@@ -103,6 +105,7 @@ impl Language {
             free,
             follow,
             layout,
+            fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
             limits: spec.limits,
             mode_count: spec.modes.len() + 1,
             roles,

@@ -24,3 +24,17 @@ pub const COLUMN: u32 = 10_000;
 
 /// The same in R, whose chart grows with the square of a column: this one takes half a second and 100 MB.
 pub const RIGHT_COLUMN: u32 = 2_000;
+
+/// Masks kept for all sessions of one language and vocabulary. Unit: bytes. Those not asked for lately are forgotten.
+pub const MASK_BYTES: usize = 64 << 20;
+
+/// Masks kept by a session whose right context has a say in them. Unit: bytes. Passing it forgets them.
+pub const OWN_MASK_BYTES: usize = 1 << 20;
+
+/// Shapes of parse stacks told apart by the masks of one language and vocabulary. Unit: shapes, of some hundred bytes
+/// each. Passing it starts afresh, masks included.
+pub const SHAPES: usize = 100_000;
+
+/// Sets of the left chart that masks may leave behind for the ones after them. Unit: sets, of half a kB each. Past it,
+/// sets made during a mask are forgotten after it.
+pub const MASK_SETS: usize = 3_000;

@@ -24,8 +24,19 @@ pub fn mask_words(tokens: usize) -> usize {
 /// # Panics
 /// If `words` is not [`mask_words`] long.
 pub fn fill_mask(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, words: &mut [u32]) {
-    assert_eq!(words.len(), mask_words(vocabulary.len()), "one word for 32 tokens");
     words.fill(0);
+    add_tokens(recognizer, vocabulary, words);
+    if recognizer.is_complete() {
+        add_end_tokens(vocabulary, words);
+    }
+}
+
+/// Adds the tokens that may follow to a packed mask, the end tokens left out.
+///
+/// # Panics
+/// If `words` is not [`mask_words`] long.
+pub fn add_tokens(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, words: &mut [u32]) {
+    assert_eq!(words.len(), mask_words(vocabulary.len()), "one word for 32 tokens");
     let nodes = vocabulary.nodes();
     let mut at = 0;
     while at < nodes.len() {
@@ -41,9 +52,11 @@ pub fn fill_mask(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, word
         at += 1;
     }
     recognizer.pop_to(0);
-    if recognizer.is_complete() {
-        for token in vocabulary.end_tokens() {
-            words[token.index() / 32] |= 1 << (token.0 % 32);
-        }
+}
+
+/// Adds the end tokens to a packed mask.
+pub fn add_end_tokens(vocabulary: &Vocabulary, words: &mut [u32]) {
+    for token in vocabulary.end_tokens() {
+        words[token.index() / 32] |= 1 << (token.0 % 32);
     }
 }

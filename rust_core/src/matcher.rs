@@ -32,6 +32,15 @@ impl Matcher {
         }
     }
 
+    /// The same by a walk over the vocabulary's trie, with nothing kept: the plain twin.
+    pub fn fill_mask_plain(&self, words: &mut [u32]) {
+        if self.ended {
+            words.fill(0);
+        } else {
+            self.state.fill_mask_plain(&self.vocabulary, words);
+        }
+    }
+
     /// Whether a token may be committed.
     ///
     /// # Errors

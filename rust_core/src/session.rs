@@ -231,10 +231,24 @@ impl State {
     }
 
     /// Fills a packed mask over a vocabulary: what may follow, the end tokens iff the whole is a program.
+    ///
+    /// # Panics
+    /// If `words` is not [`mask::mask_words`] long.
     pub fn fill_mask(&self, vocabulary: &Vocabulary, words: &mut [u32]) {
+        assert_eq!(words.len(), mask::mask_words(vocabulary.len()), "one word for 32 tokens");
+        let mut engine = self.session.lock();
+        let masks = vocabulary.masks(&engine.language);
+        masks.fill(&mut engine, vocabulary, self.branches(), words);
+        if self.branches().iter().any(|branch| engine.complete(branch)) {
+            mask::add_end_tokens(vocabulary, words);
+        }
+    }
+
+    /// The same by a walk over the vocabulary's trie, with nothing kept: the plain twin.
+    pub fn fill_mask_plain(&self, vocabulary: &Vocabulary, words: &mut [u32]) {
         let mut engine = self.session.lock();
         let mark = engine.mark();
-        mask::fill_mask(&mut Walk::new(&mut engine, self.branches(), vocabulary.longest()), vocabulary, words);
+        mask::fill_mask(&mut TrieWalk::new(&mut engine, self.branches(), vocabulary.longest()), vocabulary, words);
         engine.truncate(mark);
     }
 
@@ -249,7 +263,7 @@ impl State {
             return false;
         }
         let mut engine = self.session.lock();
-        let mut walk = Walk::new(&mut engine, self.branches(), bytes.len());
+        let mut walk = TrieWalk::new(&mut engine, self.branches(), bytes.len());
         bytes.iter().all(|&byte| walk.try_push(byte))
     }
 
@@ -279,7 +293,7 @@ impl State {
 }
 
 /// A stack of branch lists over one engine, in one flat list.
-struct Walk<'a> {
+pub(crate) struct TrieWalk<'a> {
     engine: &'a mut Engine,
     branches: Vec<Branch>,
     /// Where each list begins; the last one ends with the list.
@@ -287,8 +301,8 @@ struct Walk<'a> {
     stepped: Vec<Branch>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(engine: &'a mut Engine, branches: &[Branch], longest: usize) -> Self {
+impl<'a> TrieWalk<'a> {
+    pub(crate) fn new(engine: &'a mut Engine, branches: &[Branch], longest: usize) -> Self {
         let mut begins = Vec::with_capacity(longest + 1);
         begins.push(0);
         Self { engine, branches: branches.to_vec(), begins, stepped: Vec::new() }
@@ -299,7 +313,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Recognizer for Walk<'_> {
+impl Recognizer for TrieWalk<'_> {
     fn try_push(&mut self, byte: u8) -> bool {
         let begin = *self.begins.last().expect("never empty");
         let end = self.branches.len();

@@ -2,6 +2,10 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
+use crate::masks::Masks;
+use rustc_hash::FxHashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// One node of the trie, in depth-first order.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +31,15 @@ pub struct Vocabulary {
     nodes: Vec<TrieNode>,
     ending: Vec<TokenId>,
     longest: usize,
+    fingerprint: u128,
+    /// Where tables are kept between runs.
+    cache_folder: Option<PathBuf>,
+    /// The masks of each language, by its fingerprint.
+    masks: Mutex<FxHashMap<u128, Slot>>,
 }
+
+/// Masks that are there once they have been asked for.
+pub(crate) type Slot = Arc<OnceLock<Arc<Masks>>>;
 
 impl Vocabulary {
     /// Builds the trie. A token without bytes (a special token, a hole in the ids) is never allowed; `end_tokens` end the
@@ -64,9 +76,43 @@ impl Vocabulary {
             nodes: Vec::new(),
             ending: Vec::new(),
             longest: 0,
+            fingerprint: 0,
+            cache_folder: None,
+            masks: Mutex::default(),
         };
+        vocabulary.fingerprint = vocabulary.hash();
         vocabulary.build_trie();
         Ok(vocabulary)
+    }
+
+    /// Keeps what is prepared for a language in a folder, for the next run.
+    #[must_use]
+    pub fn cached_in(self, folder: Option<PathBuf>) -> Self {
+        Self { cache_folder: folder, ..self }
+    }
+
+    /// Where tables are kept between runs.
+    #[must_use]
+    pub fn cache_folder(&self) -> Option<&Path> {
+        self.cache_folder.as_deref()
+    }
+
+    /// Where the masks of a language are, or will be.
+    pub(crate) fn slot(&self, language: u128) -> Slot {
+        self.masks.lock().unwrap_or_else(PoisonError::into_inner).entry(language).or_default().clone()
+    }
+
+    fn hash(&self) -> u128 {
+        let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+        hasher.update(bytemuck::cast_slice(&self.offsets));
+        hasher.update(&self.bytes);
+        hasher.digest128()
+    }
+
+    /// A hash of the tokens' bytes by id.
+    #[must_use]
+    pub fn fingerprint(&self) -> u128 {
+        self.fingerprint
     }
 
     fn build_trie(&mut self) {

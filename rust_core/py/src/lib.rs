@@ -12,6 +12,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pyo3::create_exception!(_core, LanguageError, PyValueError, "A language definition that cannot be used.");
@@ -212,14 +213,45 @@ struct Vocabulary {
 
 #[pymethods]
 impl Vocabulary {
+    /// `cache` is the folder where tables are kept between runs.
     #[new]
-    fn new(py: Python<'_>, tokens: Vec<Option<Vec<u8>>>, end_tokens: Vec<u32>) -> PyResult<Self> {
+    #[pyo3(signature = (tokens, end_tokens, cache=None))]
+    fn new(
+        py: Python<'_>,
+        tokens: Vec<Option<Vec<u8>>>,
+        end_tokens: Vec<u32>,
+        cache: Option<PathBuf>,
+    ) -> PyResult<Self> {
         let core = py.detach(|| CoreVocabulary::new(&tokens, &end_tokens)).map_err(|error| raise(&error))?;
-        Ok(Self { core: Arc::new(core) })
+        Ok(Self { core: Arc::new(core.cached_in(cache)) })
     }
 
     fn __len__(&self) -> usize {
         self.core.len()
+    }
+
+    /// Makes the table of a language ready: (seconds it took, whether it came from a file, its bytes).
+    fn prepare(&self, py: Python<'_>, language: &Language) -> (f64, bool, usize) {
+        py.detach(|| {
+            let masks = self.core.masks(&language.core);
+            (masks.seconds, masks.cached, masks.spanner.bytes())
+        })
+    }
+
+    /// Forgets the masks of a language.
+    fn clear(&self, py: Python<'_>, language: &Language) {
+        py.detach(|| self.core.masks(&language.core).clear());
+    }
+
+    /// (masks, distinct ones, hits, misses, bytes, bytes of the table).
+    fn statistics(&self, py: Python<'_>, language: &Language) -> (usize, usize, u64, u64, usize, usize) {
+        let found = py.detach(|| self.core.masks(&language.core).statistics());
+        (found.masks, found.distinct, found.hits, found.misses, found.bytes, found.table)
+    }
+
+    /// Nodes, groups, edges, token sets and roots of a language's table.
+    fn table_sizes(&self, py: Python<'_>, language: &Language) -> [usize; 5] {
+        py.detach(|| self.core.masks(&language.core).spanner.sizes())
     }
 
     fn token_bytes<'py>(&self, py: Python<'py>, token: u32) -> PyResult<Bound<'py, PyBytes>> {
@@ -248,6 +280,20 @@ impl Matcher {
             return Err(PyValueError::new_err(format!("a mask needs {needed} words, not {}", words.item_count())));
         }
         let filled = self.filled(py, needed);
+        words.copy_from_slice(py, &filled)
+    }
+
+    /// The same by a walk over the vocabulary's trie: the plain twin.
+    fn fill_mask_plain(&self, py: Python<'_>, words: PyBuffer<u32>) -> PyResult<()> {
+        let needed = mask_words(lock(&self.core).vocabulary().len());
+        if words.item_count() != needed {
+            return Err(PyValueError::new_err(format!("a mask needs {needed} words, not {}", words.item_count())));
+        }
+        let filled = py.detach(|| {
+            let mut filled = vec![0; needed];
+            lock(&self.core).fill_mask_plain(&mut filled);
+            filled
+        });
         words.copy_from_slice(py, &filled)
     }
 

@@ -1,0 +1,407 @@
+//! The token spanner table as one run of words, in memory or mapped from a file.
+
+use crate::error::{Error, ErrorKind};
+use crate::guards::Guards;
+use crate::ids::{AcceptId, GuardId, ModeId, StateId};
+use crate::language::Language;
+use crate::spanner_builder::{self, passes, Built, Configuration, End, Label, Line};
+use crate::token_sets::DENSE;
+use crate::vocabulary::Vocabulary;
+use memmap2::Mmap;
+use rustc_hash::FxHashMap;
+use std::io::Write;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The first word of a file.
+const MAGIC: u32 = u32::from_le_bytes(*b"FSpT");
+
+/// The layout of the words below; a file of another one is not read.
+const FORMAT: u32 = 1;
+
+/// Header: magic, format, key (4 words), checksum (2), then offset and length of each section.
+const HEADER: usize = 8;
+
+const SECTIONS: usize = 9;
+
+/// No lexer state: the tokens end in an indentation.
+const IN_LINE: u32 = u32::MAX;
+
+/// Sections of the words.
+#[derive(Clone, Copy)]
+enum Section {
+    /// Per node, and once more at the end: where its groups, its edges and its odd tokens begin (3 words).
+    Nodes,
+    /// Lexer state, guards, set (3 words).
+    Groups,
+    /// Kind, accept set or line, mode, target (4 words).
+    Edges,
+    Odd,
+    /// Where a set begins in `Data`, and its length in tokens or [`DENSE`] (2 words).
+    Sets,
+    Data,
+    /// Guard sets: count, then length and states of each.
+    Guards,
+    /// Runs of blanks: the same with bytes.
+    Runs,
+    /// Roots: state, guards, start of the mode, kind of line, node (5 words).
+    Roots,
+}
+
+/// The table. Immutable; shared by all masks of one language and vocabulary.
+#[derive(Debug)]
+pub struct Spanner {
+    words: Words,
+    sections: [(usize, usize); SECTIONS],
+    guards: Vec<Box<[StateId]>>,
+    runs: Vec<Box<[u8]>>,
+    /// Nodes of the states without guards in the middle of a line, [`NO_NODE`] where there is none.
+    plain: Vec<NodeId>,
+    /// Per state: whether a symbol in progress leaves the mode in force, because it may be ignored.
+    mode_counts: Vec<bool>,
+    default_start: StateId,
+    others: FxHashMap<Key, NodeId>,
+    longest: u32,
+}
+
+/// A root that is not a plain state: state, guards, start of the mode in force, whether the line has no symbol yet.
+type Key = (StateId, Box<[StateId]>, StateId, bool);
+
+/// A node of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeId(pub u32);
+
+const NO_NODE: NodeId = NodeId(u32::MAX);
+
+#[derive(Debug)]
+enum Words {
+    Owned(Vec<u32>),
+    Mapped(Mmap),
+}
+
+impl Words {
+    fn all(&self) -> &[u32] {
+        match self {
+            Self::Owned(words) => words,
+            Self::Mapped(map) => bytemuck::cast_slice(map),
+        }
+    }
+}
+
+/// Tokens of a group or an edge.
+#[derive(Debug, Clone, Copy)]
+pub enum TokenSet<'a> {
+    /// Their ids.
+    Sparse(&'a [u32]),
+    /// A packed mask.
+    Dense(&'a [u32]),
+}
+
+impl TokenSet<'_> {
+    /// Adds the tokens to a packed mask.
+    #[inline]
+    pub fn add_to(self, words: &mut [u32]) {
+        match self {
+            Self::Sparse(tokens) => {
+                for &token in tokens {
+                    words[token as usize / 32] |= 1 << (token % 32);
+                }
+            }
+            Self::Dense(mask) => {
+                for (word, &more) in words.iter_mut().zip(mask) {
+                    *word |= more;
+                }
+            }
+        }
+    }
+}
+
+/// Some tokens of a node, and where they end.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending {
+    /// The symbol in progress and its guards; `None` in an indentation.
+    pub at: End,
+    set: u32,
+}
+
+impl Spanner {
+    /// Builds the table.
+    #[must_use]
+    pub fn build(language: &Language, vocabulary: &Vocabulary, threads: usize) -> Self {
+        let built = spanner_builder::build(language, vocabulary, threads);
+        let words = lay_out(&built, key(language, vocabulary));
+        Self::read(Words::Owned(words), language, vocabulary)
+            .expect("what was laid out is read")
+    }
+
+    /// Maps a table from a file.
+    ///
+    /// # Errors
+    /// The file is missing, damaged, or of another language, vocabulary or version: it is to be built again.
+    pub fn load(path: &Path, language: &Language, vocabulary: &Vocabulary) -> Result<Self, Error> {
+        let damaged = |what: String| Error::new(ErrorKind::Vocabulary, format!("{}: {what}", path.display()));
+        let file = std::fs::File::open(path).map_err(|error| damaged(error.to_string()))?;
+        // SAFETY: files of the cache are written under another name, then renamed, and never changed. Should another program
+        // cut one short while it is mapped, reading it ends this process, as with every mapped file.
+        let map = unsafe { Mmap::map(&file) }.map_err(|error| damaged(error.to_string()))?;
+        if map.len() % 4 != 0 || map.len() < 4 * (HEADER + 2 * SECTIONS) {
+            return Err(damaged("this is no token table".into()));
+        }
+        Self::read(Words::Mapped(map), language, vocabulary)
+            .ok_or_else(|| damaged("the token table is damaged, or another's".into()))
+    }
+
+    /// Writes the table to a file, whole or not at all.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        let failed = |error: std::io::Error| Error::new(ErrorKind::Vocabulary, format!("{}: {error}", path.display()));
+        let fresh = path.with_extension(format!("{}.new", std::process::id()));
+        let write = || {
+            let mut file = std::fs::File::create(&fresh)?;
+            file.write_all(bytemuck::cast_slice(self.words.all()))?;
+            drop(file);
+            std::fs::rename(&fresh, path)
+        };
+        write().map_err(|error| {
+            let _ = std::fs::remove_file(&fresh);
+            failed(error)
+        })
+    }
+
+    fn read(words: Words, language: &Language, vocabulary: &Vocabulary) -> Option<Self> {
+        let all = words.all();
+        if all[..2] != [MAGIC, FORMAT] || all[2..6] != split(key(language, vocabulary)) {
+            return None;
+        }
+        let sum = u64::from(all[6]) | u64::from(all[7]) << 32;
+        if sum != xxh3_64(bytemuck::cast_slice(&all[HEADER..])) {
+            return None;
+        }
+        let mut sections = [(0, 0); SECTIONS];
+        for (index, section) in sections.iter_mut().enumerate() {
+            let at = HEADER + 2 * index;
+            *section = (all[at] as usize, all[at + 1] as usize);
+        }
+        let lists = |section: Section| {
+            let (begin, length) = sections[section as usize];
+            let mut rest = &all[begin..begin + length];
+            let mut found = Vec::new();
+            while let [count, tail @ ..] = rest {
+                let (list, tail) = tail.split_at(*count as usize);
+                found.push(list);
+                rest = tail;
+            }
+            found
+        };
+        let guards: Vec<Box<[StateId]>> =
+            lists(Section::Guards).into_iter().map(|list| list.iter().map(|&state| StateId(state)).collect()).collect();
+        let byte = |&byte: &u32| u8::try_from(byte).expect("runs are bytes");
+        let runs = lists(Section::Runs).into_iter().map(|list| list.iter().map(byte).collect()).collect();
+        let lexer = &language.lexer;
+        let default_start = lexer.start().0;
+        let mut plain = vec![NO_NODE; lexer.state_count()];
+        let mut others = FxHashMap::default();
+        let (begin, length) = sections[Section::Roots as usize];
+        for root in all[begin..begin + length].chunks_exact(5) {
+            let [state, guard, start, line, node] = *root else { continue };
+            if guard == 0 && line == 0 && start == default_start {
+                plain[state as usize] = NodeId(node);
+            } else {
+                let key = (StateId(state), guards[guard as usize].clone(), StateId(start), line != 0);
+                others.insert(key, NodeId(node));
+            }
+        }
+        let mode_counts = (0..lexer.state_count()).map(StateId::from_index).map(|state| passes(language, state)).collect();
+        Some(Self { words, sections, guards, runs, plain, mode_counts, default_start: StateId(default_start), others, longest: word(vocabulary.longest()) })
+    }
+
+    #[inline(always)]
+    fn section(&self, section: Section) -> &[u32] {
+        let (begin, length) = self.sections[section as usize];
+        &self.words.all()[begin..begin + length]
+    }
+
+    /// The node before a token: the symbol in progress, its guards, the lexer's state before a symbol in the mode in force, and
+    /// whether the line has no symbol yet. `None` if the table does not describe it.
+    #[must_use]
+    pub fn root(&self, state: StateId, guards: &[StateId], start: StateId, in_line: bool) -> Option<NodeId> {
+        let plain = self.plain[state.index()];
+        if guards.is_empty() && !in_line && (start == self.default_start || !self.mode_counts[state.index()]) {
+            return Some(plain).filter(|&node| node != NO_NODE);
+        }
+        let start = if in_line || self.mode_counts[state.index()] { start } else { self.default_start };
+        self.others.get(&(state, guards.into(), start, in_line)).copied()
+    }
+
+    #[inline(always)]
+    fn span(&self, node: NodeId, which: usize) -> std::ops::Range<usize> {
+        let nodes = self.section(Section::Nodes);
+        let at = 3 * node.0 as usize + which;
+        nodes[at] as usize..nodes[at + 3] as usize
+    }
+
+    /// Where a node's tokens end.
+    #[inline]
+    pub fn endings(&self, node: NodeId) -> impl Iterator<Item = Ending> + '_ {
+        let groups = self.section(Section::Groups);
+        self.span(node, 0).map(move |index| {
+            let group = &groups[3 * index..3 * index + 3];
+            let at = (group[0] != IN_LINE).then_some((StateId(group[0]), GuardId(group[1])));
+            Ending { at, set: group[2] }
+        })
+    }
+
+    /// The number of a node's edges.
+    #[inline]
+    #[must_use]
+    pub fn edges(&self, node: NodeId) -> std::ops::Range<usize> {
+        self.span(node, 1)
+    }
+
+    /// An edge.
+    #[inline]
+    #[must_use]
+    pub fn edge(&self, index: usize) -> (Label, NodeId) {
+        let edge = &self.section(Section::Edges)[4 * index..4 * index + 4];
+        let accept = || AcceptId::from_index(edge[1] as usize);
+        let mode = || ModeId::from_index(edge[2] as usize);
+        let label = match edge[0] {
+            0 => Label::Read(accept(), mode()),
+            1 => Label::Inside,
+            2 => Label::Newline(accept(), mode()),
+            3 => Label::NewlineBegin(accept(), mode()),
+            4 => Label::Begin(Line::Relative(edge[1])),
+            _ => Label::Begin(Line::Absolute(edge[1])),
+        };
+        (label, NodeId(edge[3]))
+    }
+
+    /// Tokens of a node that are to be tried byte by byte.
+    #[inline]
+    #[must_use]
+    pub fn odd(&self, node: NodeId) -> &[u32] {
+        &self.section(Section::Odd)[self.span(node, 2)]
+    }
+
+    /// The tokens of an ending.
+    #[inline]
+    #[must_use]
+    pub fn tokens(&self, ending: Ending) -> TokenSet<'_> {
+        let sets = self.section(Section::Sets);
+        let (begin, length) = (sets[2 * ending.set as usize] as usize, sets[2 * ending.set as usize + 1]);
+        let count = (length & !DENSE) as usize;
+        let words = &self.section(Section::Data)[begin..begin + count];
+        if length & DENSE == 0 { TokenSet::Sparse(words) } else { TokenSet::Dense(words) }
+    }
+
+    /// The states of a guard set.
+    #[must_use]
+    pub fn guards(&self, id: GuardId) -> &[StateId] {
+        &self.guards[id.index()]
+    }
+
+    /// The bytes of a run of blanks.
+    #[must_use]
+    pub fn run(&self, id: u32) -> &[u8] {
+        &self.runs[id as usize]
+    }
+
+    /// Bytes of the longest token.
+    #[must_use]
+    pub fn longest(&self) -> u32 {
+        self.longest
+    }
+
+    /// Bytes of the table.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        4 * self.words.all().len()
+    }
+
+    /// Nodes, groups, edges, token sets and roots, for statistics.
+    #[must_use]
+    pub fn sizes(&self) -> [usize; 5] {
+        let length = |section: Section| self.sections[section as usize].1;
+        [
+            length(Section::Nodes) / 3 - 1,
+            length(Section::Groups) / 3,
+            length(Section::Edges) / 4,
+            length(Section::Sets) / 2,
+            length(Section::Roots) / 5,
+        ]
+    }
+}
+
+/// What a table is made of.
+fn key(language: &Language, vocabulary: &Vocabulary) -> u128 {
+    let version = concat!(env!("CARGO_PKG_VERSION"), "/spanner/1");
+    let parts = [language.fingerprint.to_le_bytes(), vocabulary.fingerprint().to_le_bytes()].concat();
+    xxhash_rust::xxh3::xxh3_128_with_seed(&parts, xxh3_64(version.as_bytes()))
+}
+
+fn split(key: u128) -> [u32; 4] {
+    [0, 32, 64, 96].map(|shift| (key >> shift & 0xffff_ffff) as u32)
+}
+
+fn word(number: usize) -> u32 {
+    u32::try_from(number).expect("table fits u32")
+}
+
+fn lay_out(built: &Built, key: u128) -> Vec<u32> {
+    let (mut nodes, mut groups, mut edges, mut odd) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for node in &built.nodes {
+        nodes.extend([word(groups.len() / 3), word(edges.len() / 4), word(odd.len())]);
+        for &(end, set) in &node.groups {
+            let (state, guards) = end.map_or((IN_LINE, 0), |(state, guards)| (state.0, guards.0));
+            groups.extend([state, guards, set]);
+        }
+        for &(label, target) in &node.edges {
+            let (kind, first, mode) = match label {
+                Label::Read(accept, mode) => (0, accept.index(), mode.index()),
+                Label::Inside => (1, 0, 0),
+                Label::Newline(accept, mode) => (2, accept.index(), mode.index()),
+                Label::NewlineBegin(accept, mode) => (3, accept.index(), mode.index()),
+                Label::Begin(Line::Relative(run)) => (4, run as usize, 0),
+                Label::Begin(Line::Absolute(run)) => (5, run as usize, 0),
+                Label::Begin(Line::Middle) => unreachable!("a line begins in its indentation"),
+            };
+            edges.extend([kind, word(first), word(mode), target]);
+        }
+        odd.extend(node.odd.iter().map(|token| token.0));
+    }
+    nodes.extend([word(groups.len() / 3), word(edges.len() / 4), word(odd.len())]);
+    let roots = built.roots.iter().flat_map(|&(root, node)| root_words(root, node)).collect();
+    let sets = built.sets.sets.iter().flatten().copied().collect();
+    let runs = lists(built.runs.iter().map(|run| run.iter().map(|&byte| u32::from(byte)).collect()));
+    let sections =
+        [nodes, groups, edges, odd, sets, built.sets.data.clone(), guard_lists(&built.guards), runs, roots];
+    let mut words = vec![MAGIC, FORMAT];
+    words.extend(split(key));
+    words.extend([0, 0]);
+    let mut begin = HEADER + 2 * SECTIONS;
+    for section in &sections {
+        words.extend([word(begin), word(section.len())]);
+        begin += section.len();
+    }
+    for section in sections {
+        words.extend(section);
+    }
+    let sum = xxh3_64(bytemuck::cast_slice(&words[HEADER..]));
+    words[6] = (sum & 0xffff_ffff) as u32;
+    words[7] = (sum >> 32) as u32;
+    words
+}
+
+fn root_words(root: Configuration, node: u32) -> [u32; 5] {
+    [root.state.0, root.guards.0, root.start.0, u32::from(root.line != Line::Middle), node]
+}
+
+fn lists(lists: impl Iterator<Item = Vec<u32>>) -> Vec<u32> {
+    lists.flat_map(|list| std::iter::once(word(list.len())).chain(list)).collect()
+}
+
+fn guard_lists(guards: &Guards) -> Vec<u32> {
+    lists((0..guards.len()).map(|id| guards.states(GuardId::from_index(id)).iter().map(|state| state.0).collect()))
+}
