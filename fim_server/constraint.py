@@ -1,7 +1,7 @@
 """The engine's token masks on the model's logits.
 
 A mask is packed: bit ``t % 32`` of word ``t // 32`` (little-endian, ``uint32``) is set iff token ``t`` is allowed. It
-crosses to the device in that form, 19 kB for 151k tokens, and is unpacked there.
+crosses to the device in that form, 19 kB for 151k tokens, and is unpacked there; so do the masks of a batch, one a row.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import torch
 
+from fim_server.forced import ForcedMatcher, forced_tokens
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from fim_server.vocabulary import Vocabulary
 
 WORD_BITS = 32
 
@@ -39,19 +43,97 @@ def contains(words: NDArray[np.uint32], token_id: int) -> bool:
     return word < len(words) and bool(int(words[word]) >> bit & 1)
 
 
-def apply_mask(logits: torch.Tensor, words: NDArray[np.uint32]) -> torch.Tensor:
-    """Set the logits of refused tokens to minus infinity.
+def mask_buffer(size: int, rows: int | None = None) -> tuple[torch.Tensor, NDArray[np.uint32]]:
+    """A zeroed buffer for packed masks over ``size`` tokens: ``rows`` of them, or a single one.
 
-    ``logits``: [V], any float type, any device; ``words``: [>= ceil(V / 32)]. Returns a new tensor [V] on the same
-    device. Raises ValueError for a mask that is too short.
+    Returns two views of the same memory: an int32 tensor [rows, W] or [W] for :func:`apply_mask_`, and a uint32 array
+    of the same shape for ``fill_mask``; W is ``word_count(size)``. Where CUDA is present the memory is pinned, and
+    applying the mask copies it without making the host wait. Before the buffer is filled again that copy has to be
+    over, which it is once anything that was computed from the masked logits has been read.
     """
-    size = logits.shape[-1]
-    if len(words) < word_count(size):
-        raise ValueError(f"a mask of {len(words)} words for {size} tokens, {word_count(size)} needed")
-    packed = torch.from_numpy(words.view(np.int32)).to(logits.device)  # torch has no shifts on uint32
-    shifts = torch.arange(WORD_BITS, dtype=torch.int32, device=logits.device)
-    allowed = ((packed[:, None] >> shifts) & 1).flatten()[:size] != 0  # [W, 32] -> [V]
-    return logits.masked_fill(~allowed, float("-inf"))
+    shape = (word_count(size),) if rows is None else (rows, word_count(size))
+    packed = torch.zeros(shape, dtype=torch.int32, pin_memory=torch.cuda.is_available())
+    return packed, packed.numpy().view(np.uint32)
+
+
+def apply_mask(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
+    """A copy of logits with those of refused tokens at minus infinity. As :func:`apply_mask_`."""
+    return apply_mask_(logits.clone(), words)
+
+
+def apply_mask_(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
+    """Set the logits of refused tokens to minus infinity, in place. Returns the same tensor.
+
+    ``logits``: [V] or [B, V], float16, bfloat16, float32 or float64, any device. ``words``: packed masks [W] or [B, W],
+    as a numpy array of uint32 or a torch tensor of int32 (the same bits; torch has no arithmetic on uint32), on any
+    device; [W] with logits [B, V] holds for every row. V and W need not match: words beyond the logits are not looked
+    at, and logits beyond the words are refused.
+
+    The words are copied to the logits' device as they are, and unpacked there. Raises ValueError for other shapes or
+    types.
+    """
+    packed = _as_tensor(words)
+    if logits.ndim not in (1, 2) or not logits.dtype.is_floating_point or logits.dtype not in _AS_INTEGERS:
+        raise ValueError(f"logits of shape {tuple(logits.shape)} and type {logits.dtype} take no mask")
+    if packed.ndim not in (1, 2) or packed.shape[:-1] not in ((), logits.shape[:-1]):
+        raise ValueError(f"masks of shape {tuple(packed.shape)} for logits of shape {tuple(logits.shape)}")
+    size = min(logits.shape[-1], packed.shape[-1] * WORD_BITS)
+    packed = packed[..., : word_count(size)].to(logits.device, non_blocking=True)
+    # A model's logits are made in inference mode, where alone they may be changed.
+    with torch.inference_mode(logits.is_inference()):
+        logits[..., size:].fill_(float("-inf"))
+        known = logits[..., :size]
+        if logits.device.type != "cpu" or logits.requires_grad:
+            known.masked_fill_(_refused(packed, size), float("-inf"))
+        elif known.ndim == 1:
+            _mask_row(known, packed)
+        else:  # row by row: what one row needs stays in the cache
+            for row, mask in zip(known, packed.expand(len(known), -1), strict=True):
+                _mask_row(row, mask)
+    return logits
+
+
+_AS_INTEGERS = {
+    torch.float16: torch.int16,
+    torch.bfloat16: torch.int16,
+    torch.float32: torch.int32,
+    torch.float64: torch.int64,
+}
+
+
+def _as_tensor(words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
+    """Packed masks as int32, without a copy where the array allows that."""
+    if isinstance(words, torch.Tensor):
+        if words.dtype != torch.int32:
+            raise ValueError(f"masks of type {words.dtype} instead of torch.int32")
+        return words
+    if words.dtype != np.uint32:
+        raise ValueError(f"masks of type {words.dtype} instead of uint32")
+    return torch.from_numpy(np.require(words, requirements=["C", "W"]).view(np.int32))
+
+
+def _refused(packed: torch.Tensor, size: int) -> torch.Tensor:
+    """Packed masks [..., W] as booleans [..., size], true where refused. Temporaries take one byte a token."""
+    octets = packed.contiguous().view(torch.uint8)  # [..., 4 W]; every device that torch knows is little-endian
+    bits = torch.tensor([1 << bit for bit in range(8)], dtype=torch.uint8, device=packed.device)
+    return (octets[..., None] & bits).eq_(0).view(torch.bool).flatten(-2)[..., :size]
+
+
+def _mask_row(logits: torch.Tensor, packed: torch.Tensor) -> None:
+    """Mask logits [V] by words [W] on the CPU.
+
+    By arithmetic on the floats' own bits: x becomes ((x ^ inf) & m) ^ inf, where m is all ones for an allowed token and
+    zero for a refused one. That is vectorised, where ``masked_fill_`` branches on every element. In numpy, because work
+    this small is only delayed by being shared among torch's threads.
+    """
+    octets = packed.contiguous().numpy().view(np.uint8)
+    bits = logits.view(_AS_INTEGERS[logits.dtype]).numpy()
+    allowed = np.unpackbits(octets, count=len(bits), bitorder="little").astype(bits.dtype)
+    np.negative(allowed, out=allowed)
+    infinity = torch.tensor(float("-inf"), dtype=logits.dtype).view(_AS_INTEGERS[logits.dtype]).numpy()
+    bits ^= infinity
+    bits &= allowed
+    bits ^= infinity
 
 
 class Constraint:
@@ -64,7 +146,7 @@ class Constraint:
     def __init__(self, matcher: Matcher, size: int, worker: ThreadPoolExecutor) -> None:
         self._matcher = matcher
         self._worker = worker
-        self._words = np.zeros(word_count(size), dtype=np.uint32)
+        _, self._words = mask_buffer(size)
         self._filling: Future[None] | None = None
         self._filled = False
         self._mask_seconds = 0.0
@@ -114,6 +196,16 @@ class Constraint:
         self._matcher.commit(token_id)
         self._filled = False
         self._account(started)
+
+    def forced(self, vocabulary: Vocabulary) -> list[int]:
+        """The tokens that every continuation begins with; none if the matcher cannot tell."""
+        if not isinstance(self._matcher, ForcedMatcher):
+            return []
+        started = time.perf_counter()
+        self._join()
+        tokens = forced_tokens(self._matcher, vocabulary)
+        self._account(started)
+        return tokens
 
     def close(self) -> None:
         """Wait for the worker to leave the matcher."""

@@ -5,7 +5,6 @@ Lark's own loader reads the grammar text and lowers EBNF to BNF; nothing here pa
 
 import hashlib
 import json
-import os
 import tempfile
 import tomllib
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fim_server import _core
+from fim_server.cache import cache_folder
 from fim_server.versions import Versions
 
 LanguageError = _core.LanguageError
@@ -201,10 +201,9 @@ def _mode(mode: dict[str, Any], named: Callable[[str], str]) -> dict[str, Any]:
 
 def _cache_path(definition: Definition) -> Path | None:
     """Where a compiled definition is kept; None where the user wants no cache (FIM_SERVER_CACHE is empty)."""
-    folder = os.environ.get("FIM_SERVER_CACHE")
-    if folder == "":
+    base = cache_folder()
+    if base is None:
         return None
-    base = Path(folder) if folder else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fim-server"
     content = json.dumps([_CACHE_FORMAT, _engine_version(), definition.grammar, definition.spec], sort_keys=True)
     return base / f"{definition.name}-{hashlib.sha256(content.encode()).hexdigest()[:32]}.json"
 

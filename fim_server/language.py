@@ -62,7 +62,7 @@ class Language:
 
     def __init__(self, definition: grammar.Definition) -> None:
         """Compiles a definition; use `load` or `from_files`."""
-        self._core = grammar.compile_definition(definition)
+        self.core = grammar.compile_definition(definition)
         self.name = definition.name
         self.version = definition.version
         """The version it is narrowed to; None is the newest, or that it has no versions."""
@@ -97,6 +97,8 @@ class Language:
     def versions(name: str) -> tuple[str, ...]:
         """The versions that a language can be narrowed to, oldest first; the last is the newest, its default.
 
+        Empty for a language that has no versions.
+
         Raises:
             LanguageError: There is no such language.
         """
@@ -127,7 +129,7 @@ class Language:
 
     def open(self, left: str, right: str) -> "Session":
         """Opens a session on the text left and right of a cursor. Never raises on the user's code."""
-        return Session(self._core.open(_encodable(left), _encodable(right)))
+        return Session(self.core.open(_encodable(left), _encodable(right)))
 
     def __repr__(self) -> str:
         return f"<Language {self.title}>"
@@ -295,22 +297,38 @@ class Matcher:
 
     def __init__(self, core: _core.Matcher, vocabulary: "Vocabulary") -> None:
         """Wraps the engine's matcher; use `Session.matcher`."""
-        self._core = core
+        self.core = core
         self._vocabulary = vocabulary
 
     def mask(self) -> NDArray[np.bool_]:
         """Which tokens may follow. Shape: [vocabulary size]. The end tokens are allowed iff the middle is complete."""
-        words = np.frombuffer(self._core.mask(), dtype=np.uint8)
+        words = np.frombuffer(self.core.mask(), dtype=np.uint8)
         return np.unpackbits(words, bitorder="little")[: self._vocabulary.size].astype(np.bool_)
 
     def fill_mask(self, words: NDArray[np.uint32]) -> None:
         """Fills a packed mask in place: bit `id % 32` of word `id // 32`. Shape: [ceil(vocabulary size / 32)].
 
         Raises:
-            ValueError: The array has another length.
+            ValueError: The array has another length, or gaps.
             BufferError: The array is of another type or read-only.
         """
-        self._core.fill_mask(words)
+        self.core.fill_mask(words)
+
+    def fill_mask_plain(self, words: NDArray[np.uint32]) -> None:
+        """The same mask by a walk over the whole vocabulary, byte by byte, with nothing kept: `fill_mask`'s plain twin.
+
+        Raises:
+            ValueError: The array has another length, or gaps.
+            BufferError: The array is of another type or read-only.
+        """
+        self.core.fill_mask_plain(words)
+
+    def forced(self) -> bytes:
+        """The bytes that every continuation begins with; none where the middle may end. At most 256.
+
+        `fim_server.forced.forced_tokens` says which tokens they are.
+        """
+        return self.core.forced()
 
     def allows(self, token_id: int) -> bool:
         """Whether one token may follow, without the price of a whole mask.
@@ -318,7 +336,7 @@ class Matcher:
         Raises:
             ValueError: The token is outside the vocabulary.
         """
-        return self._core.allows(token_id)
+        return self.core.allows(token_id)
 
     def commit(self, token_id: int) -> None:
         """Appends a token.
@@ -326,7 +344,7 @@ class Matcher:
         Raises:
             ValueError: The token is not allowed here, or outside the vocabulary; nothing changes then.
         """
-        self._core.commit(token_id)
+        self.core.commit(token_id)
 
     def rollback(self, n_tokens: int) -> None:
         """Takes back tokens.
@@ -336,8 +354,8 @@ class Matcher:
         """
         if n_tokens < 0:
             raise ValueError(f"cannot take back {n_tokens} tokens")
-        self._core.rollback(n_tokens)
+        self.core.rollback(n_tokens)
 
     def is_complete(self) -> bool:
         """Whether left + middle + right is a program."""
-        return self._core.is_complete()
+        return self.core.is_complete()

@@ -97,7 +97,8 @@ def assemble(
     name: str, network: Any, tokenizer: PreTrainedTokenizerBase, bound: BoundFormat, device: torch.device
 ) -> FimModel:
     """Put a model together from loaded parts. Raises :class:`ModelError` where its tokens' bytes cannot be told."""
-    size = max(int(network.get_output_embeddings().weight.shape[0]), len(tokenizer))
+    # A tokenizer's ids may have holes, and a model fewer logits than there are ids: what it lacks is never its choice.
+    size = max(int(network.get_output_embeddings().weight.shape[0]), 1 + max(tokenizer.get_vocab().values(), default=0))
     try:
         vocabulary = Vocabulary.from_tokenizer(tokenizer, size=size, end_token_ids=bound.stop_ids)
     except VocabularyError as error:

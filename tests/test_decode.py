@@ -13,7 +13,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from fim_server.constraint import Constraint, apply_mask, contains, word_count
+from fim_server.constraint import Constraint, _refused, apply_mask, apply_mask_, contains, mask_buffer, word_count
 from fim_server.decode import Completion, DecodeOptions, StopReason, complete
 from fim_server.document import Split
 from fim_server.formats import BoundFormat, Slot
@@ -168,6 +168,10 @@ class ScriptedModel(FimModel):
     script: Script = field(kw_only=True)
     forward_seconds: float = 0.0
     seen: list[int] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return SIZE
 
     def new_cache(self) -> list[int]:
         return []
@@ -464,10 +468,141 @@ def test_a_mask_that_takes_longer_than_the_model_is_computed_only_on_refusal() -
 def test_statistics_add_up() -> None:
     completion = run(saying(["a"], ["]", "b"], [END]))
     statistics = completion.statistics
-    assert (statistics.tokens, statistics.refused_tokens) == (2, 1)
+    assert (statistics.tokens, statistics.refused_tokens, statistics.fast_forwarded_tokens) == (2, 1, 0)
     assert statistics.prompt_tokens == len("(") + len(")") + 2
     assert 0 <= statistics.engine_wait_ms <= statistics.total_ms
     assert 0 < statistics.model_ms <= statistics.total_ms
+
+
+# --- forced tokens -------------------------------------------------------------------------------------------------
+
+
+class FiniteVocabulary(ByteVocabulary):
+    """A vocabulary that can encode: the longest of its tokens."""
+
+    longest_token = 4
+
+    def encode(self, text: bytes) -> list[int]:
+        tokens = []
+        while text:
+            tokens.append(next((token for token, word in WORDS.items() if text.startswith(word)), text[0]))
+            text = text[len(self.token_bytes(tokens[-1])) :]
+        return tokens
+
+    def longer_tokens(self, start: bytes) -> list[int]:
+        return [token for token, word in WORDS.items() if word.startswith(start) and word != start]
+
+
+class FiniteMatcher(ByteMatcher):
+    """Knows what is forced, and notes when it was asked."""
+
+    def forced(self) -> bytes:
+        assert isinstance(self.session, Finite)
+        assert not self.busy.locked()
+        rests = [
+            text.encode()[len(self.middle) :] for text in self.session.texts if self.session.fits(text, self.middle)
+        ]
+        length = 0
+        while rests and len({rest[: length + 1] for rest in rests}) == 1 and length < min(map(len, rests)):
+            length += 1
+        return rests[0][:length] if rests else b""
+
+    def commit(self, token_id: int) -> None:
+        super().commit(token_id)
+        self.lengths = [*getattr(self, "lengths", []), len(self.vocabulary.token_bytes(token_id))]
+
+    def rollback(self, n_tokens: int) -> None:
+        for _ in range(n_tokens):
+            self.middle = self.middle[: len(self.middle) - self.lengths.pop()]
+
+
+@dataclass
+class Finite(BracketSession):
+    """A language of a few middles."""
+
+    texts: tuple[str, ...] = ()
+
+    @staticmethod
+    def fits(text: str, middle: bytes) -> bool:
+        return text.encode().startswith(middle)
+
+    def viable(self, middle: bytes) -> bool:
+        return any(self.fits(text, middle) for text in self.texts)
+
+    def complete(self, middle: bytes) -> bool:
+        return any(text.encode() == middle for text in self.texts)
+
+    def matcher(self, vocabulary: ByteVocabulary) -> FiniteMatcher:
+        self.matchers.append(FiniteMatcher(self, vocabulary))
+        return self.matchers[-1]  # type: ignore[return-value]
+
+
+def run_finite(script: Script, texts: Sequence[str], **options: Any) -> tuple[Completion, list[list[int]]]:
+    """The completion, and the tokens of each forward pass after the prompt's."""
+    passes: list[list[int]] = []
+
+    class Watched(ScriptedModel):
+        def forward(self, token_ids: Sequence[int], cache: list[int]) -> torch.Tensor:
+            passes.append(after_prompt([*token_ids]) if CONTROL in token_ids else [*token_ids])
+            return super().forward(token_ids, cache)
+
+    model = scripted(script)
+    values = {name: getattr(model, name) for name in model.__dataclass_fields__} | {"vocabulary": FiniteVocabulary()}
+    language = Brackets(Finite, {"texts": tuple(texts)})
+    return complete(Watched(**values), language, Split("(", ")"), DecodeOptions(**options)), passes
+
+
+def test_forced_tokens_are_appended_without_the_model_and_read_with_the_one_before() -> None:
+    texts = ["abcf(x)d1", "abcf(x)d2", "b"]
+    script = saying(["a"], ["?"], ["?"], ["?"], ["?"], ["2"], [END])
+    completion, passes = run_finite(script, texts, fast_forward=True)
+    assert (completion.text, completion.stop_reason) == ("abcf(x)d2", StopReason.END_TOKEN)
+    assert passes == [[], [ord("a"), ord("b"), ord("c"), 260, ord("d")], [ord("2")]]
+    statistics = completion.statistics
+    assert (statistics.tokens, statistics.fast_forwarded_tokens, statistics.refused_tokens) == (6, 4, 0)
+
+
+def test_tokens_forced_at_once_are_read_with_the_prompt() -> None:
+    completion, passes = run_finite(saying([END]), ["f(x)"], fast_forward=True)
+    assert completion.text == "f(x)"
+    assert passes == [[260]]
+    assert (completion.statistics.tokens, completion.statistics.fast_forwarded_tokens) == (1, 1)
+
+
+def test_without_the_option_the_model_is_asked_for_every_token() -> None:
+    completion, passes = run_finite(saying(["f"], ["("], ["x"], [")"], [END]), ["f(x)"])
+    assert completion.text == "f(x)"
+    assert passes == [[], [ord("f")], [ord("(")], [ord("x")], [ord(")")]]
+    assert completion.statistics.fast_forwarded_tokens == 0
+
+
+def test_forced_tokens_keep_to_the_budget() -> None:
+    completion, passes = run_finite(saying(["a"], ["x"]), ["abcdefgh"], fast_forward=True, max_new_tokens=5)
+    assert (completion.text, completion.stop_reason) == (None, StopReason.BUDGET)
+    assert passes == [list(b"abcde")]
+    assert completion.statistics.tokens == 5
+
+
+def test_a_forced_token_that_the_model_has_not_is_left_to_the_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ScriptedModel, "size", 260)  # its f(x) is beyond that
+    completion, passes = run_finite(saying(["?"], ["f"], ["("], ["x"], [")"], [END]), ["af(x)"], fast_forward=True)
+    assert completion.text == "af(x)"
+    assert passes[0] == [ord("a")]
+    assert all(260 not in tokens for tokens in passes)
+
+
+def test_nothing_is_forced_where_the_middle_may_end_or_the_matcher_cannot_tell() -> None:
+    completion, _ = run_finite(saying([END]), ["", "abc"], fast_forward=True)
+    assert (completion.text, completion.statistics.tokens) == ("", 0)
+    assert run(saying(["a"], [END]), fast_forward=True).statistics.fast_forwarded_tokens == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_fast_forwarding_ends_in_the_language_too(seed: int) -> None:
+    texts = ["ab((cd", "ab((ce", "abf(x)", "]]]]", "]]f(x)", "]]f(x)((", "éa", "éb"]
+    completion, _ = run_finite(noise(seed), texts, fast_forward=True, temperature=1.0, seed=seed)
+    assert completion.text in texts
+    assert completion.statistics.tokens >= completion.statistics.fast_forwarded_tokens
 
 
 # --- masks on tensors ----------------------------------------------------------------------------------------------
@@ -487,12 +622,116 @@ def test_a_packed_mask_is_applied_bit_by_bit(size: int) -> None:
     assert [contains(words, token) for token in range(size)] == allowed.tolist()
 
 
-def test_logits_shorter_than_the_mask_are_fine_and_longer_are_not() -> None:
+def test_logits_beyond_the_mask_are_refused_and_words_beyond_the_logits_do_not_count() -> None:
     words = np.full(2, 0xFFFFFFFF, dtype=np.uint32)
-    assert apply_mask(torch.zeros(40), words).shape == (40,)
-    with pytest.raises(ValueError, match="3 needed"):
-        apply_mask(torch.zeros(65), words)
+    assert torch.equal(apply_mask(torch.zeros(40), words), torch.zeros(40))
+    for rows in ((), (3,)):
+        masked = apply_mask(torch.zeros(*rows, 70), words)
+        assert torch.equal(masked[..., :64], torch.zeros(*rows, 64))
+        assert bool((masked[..., 64:] == float("-inf")).all())
     assert not contains(words, 64)
+
+
+FLOATS = [torch.float32, torch.bfloat16, torch.float16, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(("size", "masked_size"), [(1, 1), (33, 33), (300, 300), (64, 320), (320, 33), (1000, 990)])
+def test_a_batch_of_masks_is_applied_row_by_row(dtype: torch.dtype, size: int, masked_size: int) -> None:
+    generator = np.random.default_rng(size)
+    rows = 5
+    packed, words = mask_buffer(masked_size, rows)
+    assert [*packed.shape] == [*words.shape] == [rows, word_count(masked_size)]
+    words[:] = generator.integers(0, 1 << 32, words.shape, dtype=np.uint32)
+    words[0], words[1] = 0, 0xFFFFFFFF
+    logits = torch.randn(rows, size).to(dtype)
+    logits[2] = float("nan")
+    logits[3] = float("inf")
+    logits[4] = -0.0
+    expected = logits.clone()
+    beyond = word_count(masked_size) * 32
+    for row in range(rows):
+        for token in range(size):
+            if token >= beyond or not contains(words[row], token):
+                expected[row, token] = float("-inf")
+    for form in (words, packed, words.copy(order="F")):
+        assert same_bits(apply_mask(logits, form), expected)
+        changed = logits.clone()
+        assert apply_mask_(changed, form) is changed
+        assert same_bits(changed, expected)
+    for row in range(rows):
+        assert same_bits(apply_mask(logits[row], words[row]), expected[row])
+        assert same_bits(apply_mask(logits[row], packed[row]), expected[row])
+    assert same_bits(apply_mask(logits, words[4])[4], expected[4])  # one mask for all rows
+    assert bool(apply_mask(logits, words[0]).isinf().all())
+
+
+def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Equality that takes NaN for equal to itself and zeros of different signs for different."""
+    integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}[one.element_size()]
+    return one.dtype == other.dtype and torch.equal(one.view(integers), other.view(integers))
+
+
+def test_unpacking_as_on_other_devices_says_the_same() -> None:
+    words = np.random.default_rng(0).integers(0, 1 << 32, (3, 4), dtype=np.uint32)
+    packed = torch.from_numpy(words.view(np.int32))
+    for size in (1, 31, 97, 128):
+        refused = _refused(packed[:, : word_count(size)], size)
+        expected = [[not contains(row, token) for token in range(size)] for row in words]
+        assert refused.tolist() == expected
+        assert _refused(packed[0, : word_count(size)], size).tolist() == expected[0]
+
+
+def test_masks_are_applied_to_parts_of_tensors_in_place() -> None:
+    words = np.array([0b1010, 0], dtype=np.uint32)
+    whole = torch.zeros(4, 3, 8)
+    apply_mask_(whole[:, 1], words)
+    assert bool((whole[:, [0, 2]] == 0).all())
+    assert torch.equal(whole[:, 1].isinf(), torch.tensor([True, False] * 2 + [True] * 4).expand(4, -1))
+    columns = torch.zeros(8, 2).T  # not contiguous
+    apply_mask_(columns, words)
+    assert columns[0].isinf().tolist() == [True, False, True, False, True, True, True, True]
+
+
+def test_masks_are_applied_in_inference_mode_and_with_gradients() -> None:
+    words = np.array([0b01], dtype=np.uint32)
+    with torch.inference_mode():
+        logits = torch.zeros(2)
+    assert apply_mask(logits, words).tolist() == [0.0, float("-inf")]
+    assert logits.tolist() == [0.0, 0.0]
+    assert apply_mask_(logits, words).tolist() == [0.0, float("-inf")]
+    learnt = torch.zeros(2, requires_grad=True)
+    apply_mask(learnt, words)[0].backward()  # type: ignore[no-untyped-call]
+    assert learnt.grad is not None
+    assert learnt.grad.tolist() == [1.0, 0.0]
+
+
+def test_read_only_words_are_fine_and_other_types_and_shapes_are_not() -> None:
+    frozen = np.frombuffer(b"\x01\0\0\0", dtype=np.uint32)
+    assert apply_mask(torch.zeros(2), frozen).tolist() == [0.0, float("-inf")]
+    wrong: list[tuple[Any, Any]] = [
+        (torch.zeros(2), np.zeros(1, dtype=np.int64)),
+        (torch.zeros(2), torch.zeros(1, dtype=torch.int64)),
+        (torch.zeros(2), np.zeros((1, 1), dtype=np.uint32)),
+        (torch.zeros(2, 2), np.zeros((3, 1), dtype=np.uint32)),
+        (torch.zeros(2, 2, 2), np.zeros(1, dtype=np.uint32)),
+        (torch.zeros(()), np.zeros(1, dtype=np.uint32)),
+        (torch.zeros(2), np.zeros((), dtype=np.uint32)),
+        (torch.zeros(2, dtype=torch.int64), np.zeros(1, dtype=np.uint32)),
+    ]
+    for logits, words in wrong:
+        with pytest.raises(ValueError, match=r"shape|type"):
+            apply_mask(logits, words)
+
+
+def test_a_mask_buffer_is_one_memory_in_two_views() -> None:
+    for rows in (None, 3):
+        packed, words = mask_buffer(33, rows)
+        assert [*packed.shape] == [*words.shape] == ([2] if rows is None else [3, 2])
+        assert not words.any()
+        words[..., 0] = 0x80000001
+        assert bool((packed[..., 0] == -(2**31) + 1).all())
+        assert packed.is_pinned() == torch.cuda.is_available()
 
 
 def test_a_refused_commit_raises() -> None:

@@ -15,15 +15,18 @@ PACKAGE = ROOT / "fim_server"
 ENGINE = ROOT / "rust_core"
 
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"_core", "document", "formats"}),
+    frozenset({"_core", "cache", "document", "formats"}),
     frozenset({"versions"}),
     frozenset({"grammar", "vocabulary"}),
-    frozenset({"language"}),
+    frozenset({"forced", "language"}),
+    frozenset({"masks"}),
     frozenset({"fim_server"}),  # the package's own __init__: the public names of the engine
     frozenset({"constraint", "model"}),
     frozenset({"decode"}),
-    frozenset({"bench", "plot", "server", "training"}),
+    frozenset({"bench", "json_documents", "plot", "server", "training"}),
     frozenset({"scaling"}),
+    frozenset({"peers"}),
+    frozenset({"masks_bench"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )

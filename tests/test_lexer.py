@@ -128,7 +128,7 @@ def twin_longest_match(text: str, mode: int = 0) -> tuple[int, list[str]] | None
 
 
 def engine_longest_match(text: str, mode: int = 0) -> tuple[int, list[str]] | None:
-    found = Language.load("python")._core.longest_match(text.encode(), mode)
+    found = Language.load("python").core.longest_match(text.encode(), mode)
     return None if found is None else (found[0], sorted(found[1]))
 
 
@@ -137,7 +137,7 @@ def twin_matches_partially(text: str, mode: int = 0) -> bool:
 
 
 def engine_matches_partially(text: str, mode: int = 0) -> bool:
-    return Language.load("python")._core.matches_partially(text.encode(), mode)
+    return Language.load("python").core.matches_partially(text.encode(), mode)
 
 
 def mode_of(index: int) -> int:
@@ -206,18 +206,18 @@ def test_a_literal_is_itself(name: str) -> None:
 
 def test_a_mode_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(ValueError, match=f"no mode {len(MODES)}"):
-        Language.load("python")._core.longest_match(b"x", len(MODES))
+        Language.load("python").core.longest_match(b"x", len(MODES))
 
 
 def test_bytes_that_are_no_text_match_nothing() -> None:
-    core = Language.load("python")._core
+    core = Language.load("python").core
     for data in (b"\x80", b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf8", b"\xc3a", b"'\xff'"):
         assert core.longest_match(data) is None
         assert not core.matches_partially(data)
 
 
 def test_a_character_cut_in_two_is_a_partial_match_only() -> None:
-    core = Language.load("python")._core
+    core = Language.load("python").core
     for character in ("é", "变", "𝐱"):
         encoded = character.encode()
         for end in range(1, len(encoded)):

@@ -38,3 +38,6 @@ pub const SHAPES: usize = 100_000;
 /// Sets of the left chart that masks may leave behind for the ones after them. Unit: sets, of half a kB each. Past it,
 /// sets made during a mask are forgotten after it.
 pub const MASK_SETS: usize = 3_000;
+
+/// Bytes that are looked ahead for what every continuation begins with. Unit: bytes.
+pub const FORCED_BYTES: usize = 256;

@@ -15,8 +15,11 @@ use crate::vocabulary::Vocabulary;
 use crate::walk::{self, Rest};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
+use std::num::NonZero;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 /// A packed mask, the end tokens left out.
 pub type Mask = Arc<[u32]>;
@@ -246,7 +249,6 @@ impl Masks {
         engine.put_shapes(memo);
         key.into()
     }
-
 }
 
 /// The key of a state that is not loose, in its own session.
@@ -320,30 +322,48 @@ fn sort_pairs(words: &mut [u32]) {
     }
 }
 
-impl Vocabulary {
-    /// The masks of a language over this vocabulary; the table is loaded or built when they are first asked for.
+/// A vocabulary with the masks of each language that it is used for.
+#[derive(Debug)]
+pub struct Tables {
+    /// The vocabulary.
+    pub vocabulary: Vocabulary,
+    folder: Option<PathBuf>,
+    masks: Mutex<FxHashMap<u128, Slot>>,
+}
+
+/// Masks that are there once they have been asked for.
+type Slot = Arc<OnceLock<Arc<Masks>>>;
+
+impl Tables {
+    /// No tables yet. A folder keeps what is built for the next run.
+    #[must_use]
+    pub fn new(vocabulary: Vocabulary, folder: Option<PathBuf>) -> Self {
+        Self { vocabulary, folder, masks: Mutex::default() }
+    }
+
+    /// The masks of a language. Its table is loaded, or built, when it is first asked for.
+    #[must_use]
     pub fn masks(&self, language: &Language) -> Arc<Masks> {
-        let slot = self.slot(language.fingerprint);
+        let slot = lock(&self.masks).entry(language.fingerprint).or_default().clone();
         slot.get_or_init(|| Arc::new(self.prepare(language))).clone()
     }
 
     fn prepare(&self, language: &Language) -> Masks {
-        let clock = std::time::Instant::now();
-        let path = self.cache_folder().map(|folder| {
-            folder.join(format!("{:016x}-{:016x}.spanner", language.fingerprint as u64, self.fingerprint() as u64))
-        });
+        let clock = Instant::now();
+        let name = format!("{:032x}-{:032x}.spanner", language.fingerprint, self.vocabulary.fingerprint());
+        let path = self.folder.as_ref().map(|folder| folder.join(name));
         if let Some(path) = &path
-            && let Ok(spanner) = Spanner::load(path, language, self)
+            && let Ok(spanner) = Spanner::load(path, language, &self.vocabulary)
         {
-            return Masks::new(spanner, self, true, clock.elapsed().as_secs_f64());
+            return Masks::new(spanner, &self.vocabulary, true, clock.elapsed().as_secs_f64());
         }
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let spanner = Spanner::build(language, self, threads);
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let spanner = Spanner::build(language, &self.vocabulary, threads);
         if let Some(path) = &path {
             // Without the file the table is only built again next time.
             let _ = path.parent().map(std::fs::create_dir_all);
             let _ = spanner.save(path);
         }
-        Masks::new(spanner, self, false, clock.elapsed().as_secs_f64())
+        Masks::new(spanner, &self.vocabulary, false, clock.elapsed().as_secs_f64())
     }
 }

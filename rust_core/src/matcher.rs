@@ -2,15 +2,18 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
+use crate::mask::mask_words;
+use crate::masks::Tables;
 use crate::session::State;
 use crate::vocabulary::Vocabulary;
-use std::sync::Arc;
+use rayon::prelude::*;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A middle in progress, in tokens.
 #[derive(Debug, Clone)]
 pub struct Matcher {
     state: State,
-    vocabulary: Arc<Vocabulary>,
+    tables: Arc<Tables>,
     /// Bytes of each committed token; an end token has none.
     lengths: Vec<usize>,
     ended: bool,
@@ -19,8 +22,8 @@ pub struct Matcher {
 impl Matcher {
     /// A matcher that goes on from a state.
     #[must_use]
-    pub fn new(state: State, vocabulary: Arc<Vocabulary>) -> Self {
-        Self { state, vocabulary, lengths: Vec::new(), ended: false }
+    pub fn new(state: State, tables: Arc<Tables>) -> Self {
+        Self { state, tables, lengths: Vec::new(), ended: false }
     }
 
     /// Fills a packed mask; after an end token nothing is allowed.
@@ -28,7 +31,7 @@ impl Matcher {
         if self.ended {
             words.fill(0);
         } else {
-            self.state.fill_mask(&self.vocabulary, words);
+            self.state.fill_mask(&self.tables, words);
         }
     }
 
@@ -37,7 +40,7 @@ impl Matcher {
         if self.ended {
             words.fill(0);
         } else {
-            self.state.fill_mask_plain(&self.vocabulary, words);
+            self.state.fill_mask_plain(&self.tables.vocabulary, words);
         }
     }
 
@@ -47,7 +50,7 @@ impl Matcher {
     /// A token outside the vocabulary.
     pub fn allows(&self, token: TokenId) -> Result<bool, Error> {
         self.known(token)?;
-        Ok(!self.ended && self.state.allows(&self.vocabulary, token))
+        Ok(!self.ended && self.state.allows(self.vocabulary(), token))
     }
 
     /// Goes on by a token.
@@ -60,7 +63,7 @@ impl Matcher {
         if self.ended {
             return Err(Error::new(ErrorKind::State, format!("token {} after the end token", token.0)));
         }
-        if self.vocabulary.is_end(token) {
+        if self.vocabulary().is_end(token) {
             if !self.state.is_complete() {
                 return Err(refused());
             }
@@ -68,8 +71,8 @@ impl Matcher {
             self.lengths.push(0);
             return Ok(());
         }
-        let vocabulary = self.vocabulary.clone();
-        let bytes = vocabulary.bytes_of(token);
+        let tables = self.tables.clone();
+        let bytes = tables.vocabulary.bytes_of(token);
         let accepted = self.state.advance(bytes);
         if bytes.is_empty() || accepted < bytes.len() {
             self.state.rollback(accepted)?;
@@ -103,17 +106,67 @@ impl Matcher {
         self.state.is_complete()
     }
 
+    /// The bytes that every continuation begins with; none where the middle may end, or has.
+    #[must_use]
+    pub fn forced(&self) -> Vec<u8> {
+        if self.ended { Vec::new() } else { self.state.forced() }
+    }
+
     /// The vocabulary.
     #[must_use]
-    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
-        &self.vocabulary
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.tables.vocabulary
     }
 
     fn known(&self, token: TokenId) -> Result<(), Error> {
-        if token.index() < self.vocabulary.len() {
+        if token.index() < self.vocabulary().len() {
             return Ok(());
         }
-        let message = format!("token {} is outside the vocabulary of {} tokens", token.0, self.vocabulary.len());
+        let message = format!("token {} is outside the vocabulary of {} tokens", token.0, self.vocabulary().len());
         Err(Error::new(ErrorKind::Vocabulary, message))
     }
+}
+
+/// Fills one row of packed masks for each matcher, on some threads.
+///
+/// # Errors
+/// Rows that do not fit the matchers or their vocabularies, or threads that cannot be started.
+pub fn fill_masks(matchers: &[Arc<Mutex<Matcher>>], words: &mut [u32], threads: usize) -> Result<(), Error> {
+    let tables = |matcher: &Mutex<Matcher>| matcher.lock().unwrap_or_else(PoisonError::into_inner).tables.clone();
+    let Some(first) = matchers.first() else { return Ok(()) };
+    let row = words.len() / matchers.len();
+    let needed = mask_words(tables(first).vocabulary.len());
+    if row * matchers.len() != words.len() || row < needed {
+        let message = format!("{} masks of {needed} words do not fit {} words", matchers.len(), words.len());
+        return Err(Error::new(ErrorKind::Vocabulary, message));
+    }
+    if matchers.iter().any(|matcher| mask_words(tables(matcher).vocabulary.len()) != needed) {
+        return Err(Error::new(ErrorKind::Vocabulary, "matchers of vocabularies of different sizes"));
+    }
+    let fill = |(matcher, row): (&Arc<Mutex<Matcher>>, &mut [u32])| {
+        let (own, padding) = row.split_at_mut(needed);
+        padding.fill(0);
+        matcher.lock().unwrap_or_else(PoisonError::into_inner).fill_mask(own);
+    };
+    if threads < 2 || matchers.len() < 2 {
+        matchers.iter().zip(words.chunks_exact_mut(row)).for_each(fill);
+        return Ok(());
+    }
+    let pool = pool(threads)?;
+    pool.install(|| matchers.par_iter().zip(words.par_chunks_exact_mut(row)).for_each(fill));
+    Ok(())
+}
+
+/// A pool of some threads, kept for the next batch.
+fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>, Error> {
+    static POOL: Mutex<Option<Arc<rayon::ThreadPool>>> = Mutex::new(None);
+    let mut kept = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(pool) = kept.as_ref().filter(|pool| pool.current_num_threads() == threads) {
+        return Ok(pool.clone());
+    }
+    let built =
+        rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("mask-{index}")).build();
+    let pool = Arc::new(built.map_err(|error| Error::new(ErrorKind::Limit, format!("no threads: {error}")))?);
+    *kept = Some(pool.clone());
+    Ok(pool)
 }

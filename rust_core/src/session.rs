@@ -5,7 +5,9 @@ use crate::engine::{Branch, Engine};
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
 use crate::language::Language;
+use crate::limits;
 use crate::mask::{self, Recognizer};
+use crate::masks::Tables;
 use crate::quotient;
 use crate::vocabulary::Vocabulary;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,6 +24,7 @@ pub enum Guarantee {
 /// One pair of contexts. Shared by its states; calls from several threads wait for each other.
 #[derive(Debug)]
 pub struct Session {
+    language: Arc<Language>,
     engine: Mutex<Engine>,
     opening: Vec<Branch>,
     guarantee: Guarantee,
@@ -92,7 +95,13 @@ impl Session {
         }
         engine.loosen(&branches);
         let guarantee = if branches.is_empty() { Guarantee::None } else { Guarantee::Exact };
-        Arc::new(Self { engine: Mutex::new(engine), opening: branches, guarantee, diagnostics })
+        Arc::new(Self {
+            language: language.clone(),
+            engine: Mutex::new(engine),
+            opening: branches,
+            guarantee,
+            diagnostics,
+        })
     }
 
     /// How much the answers promise.
@@ -234,10 +243,12 @@ impl State {
     ///
     /// # Panics
     /// If `words` is not [`mask::mask_words`] long.
-    pub fn fill_mask(&self, vocabulary: &Vocabulary, words: &mut [u32]) {
+    pub fn fill_mask(&self, tables: &Tables, words: &mut [u32]) {
+        let vocabulary = &tables.vocabulary;
         assert_eq!(words.len(), mask::mask_words(vocabulary.len()), "one word for 32 tokens");
+        // Building a table takes a while: the session is not locked meanwhile.
+        let masks = tables.masks(&self.session.language);
         let mut engine = self.session.lock();
-        let masks = vocabulary.masks(&engine.language);
         masks.fill(&mut engine, vocabulary, self.branches(), words);
         if self.branches().iter().any(|branch| engine.complete(branch)) {
             mask::add_end_tokens(vocabulary, words);
@@ -267,6 +278,33 @@ impl State {
         bytes.iter().all(|&byte| walk.try_push(byte))
     }
 
+    /// The bytes that every continuation begins with; none where the middle may end. A text longer than the limit is cut.
+    #[must_use]
+    pub fn forced(&self) -> Vec<u8> {
+        let mut engine = self.session.lock();
+        let lexer_bytes = byte_classes(&engine.language);
+        let mut branches = self.branches().to_vec();
+        let mut forced = Vec::new();
+        let mut stepped = Vec::new();
+        while forced.len() < limits::FORCED_BYTES && !branches.iter().any(|branch| engine.complete(branch)) {
+            let mut only: Option<(u8, Vec<Branch>)> = None;
+            for &(byte, count) in &lexer_bytes {
+                engine.advance(&branches, byte, &mut stepped);
+                if stepped.is_empty() {
+                    continue;
+                }
+                if only.is_some() || count > 1 {
+                    return forced;
+                }
+                only = Some((byte, stepped.clone()));
+            }
+            let Some((byte, next)) = only else { return forced };
+            forced.push(byte);
+            branches = next;
+        }
+        forced
+    }
+
     /// How far a text goes from here, and what stands against the rest.
     #[must_use]
     pub fn explain(&self, text: &[u8]) -> Explanation {
@@ -290,6 +328,13 @@ impl State {
     fn branches(&self) -> &[Branch] {
         self.history.last().expect("never empty")
     }
+}
+
+/// One byte of each class that no state of the lexer tells apart, with the number of bytes in it.
+fn byte_classes(language: &Language) -> Vec<(u8, usize)> {
+    let lexer = &language.lexer;
+    let count = |byte: u8| (0..=255u8).filter(|&other| lexer.class_of(other) == lexer.class_of(byte)).count();
+    lexer.representatives().into_iter().map(|byte| (byte, count(byte))).collect()
 }
 
 /// A stack of branch lists over one engine, in one flat list.

@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind};
 use crate::guards::Guards;
 use crate::ids::{AcceptId, GuardId, ModeId, StateId};
 use crate::language::Language;
-use crate::spanner_builder::{self, passes, Built, Configuration, End, Label, Line};
+use crate::spanner_builder::{self, Built, Configuration, End, Label, Line, passes};
 use crate::token_sets::DENSE;
 use crate::vocabulary::Vocabulary;
 use memmap2::Mmap;
@@ -130,8 +130,7 @@ impl Spanner {
     pub fn build(language: &Language, vocabulary: &Vocabulary, threads: usize) -> Self {
         let built = spanner_builder::build(language, vocabulary, threads);
         let words = lay_out(&built, key(language, vocabulary));
-        Self::read(Words::Owned(words), language, vocabulary)
-            .expect("what was laid out is read")
+        Self::read(Words::Owned(words), language, vocabulary).expect("what was laid out is read")
     }
 
     /// Maps a table from a file.
@@ -213,8 +212,19 @@ impl Spanner {
                 others.insert(key, NodeId(node));
             }
         }
-        let mode_counts = (0..lexer.state_count()).map(StateId::from_index).map(|state| passes(language, state)).collect();
-        Some(Self { words, sections, guards, runs, plain, mode_counts, default_start: StateId(default_start), others, longest: word(vocabulary.longest()) })
+        let mode_counts =
+            (0..lexer.state_count()).map(StateId::from_index).map(|state| passes(language, state)).collect();
+        Some(Self {
+            words,
+            sections,
+            guards,
+            runs,
+            plain,
+            mode_counts,
+            default_start: StateId(default_start),
+            others,
+            longest: word(vocabulary.longest()),
+        })
     }
 
     #[inline(always)]
@@ -375,8 +385,7 @@ fn lay_out(built: &Built, key: u128) -> Vec<u32> {
     let roots = built.roots.iter().flat_map(|&(root, node)| root_words(root, node)).collect();
     let sets = built.sets.sets.iter().flatten().copied().collect();
     let runs = lists(built.runs.iter().map(|run| run.iter().map(|&byte| u32::from(byte)).collect()));
-    let sections =
-        [nodes, groups, edges, odd, sets, built.sets.data.clone(), guard_lists(&built.guards), runs, roots];
+    let sections = [nodes, groups, edges, odd, sets, built.sets.data.clone(), guard_lists(&built.guards), runs, roots];
     let mut words = vec![MAGIC, FORMAT];
     words.extend(split(key));
     words.extend([0, 0]);

@@ -108,11 +108,8 @@ pub fn build(language: &Language, vocabulary: &Vocabulary, threads: usize) -> Bu
     let context = Context::new(language, vocabulary);
     let mut guards = Guards::default();
     let roots = roots(&context, &mut guards);
-    let shared = Mutex::new(Shared {
-        guards,
-        runs: vec![Vec::new()],
-        run_ids: std::iter::once((Vec::new(), 0)).collect(),
-    });
+    let shared =
+        Mutex::new(Shared { guards, runs: vec![Vec::new()], run_ids: std::iter::once((Vec::new(), 0)).collect() });
     let mut sets = TokenSets::new(vocabulary.len());
     let mut numbers = Numbers::default();
     let numbered: Vec<(Configuration, u32)> =
@@ -298,8 +295,8 @@ impl<'a> Context<'a> {
             let used = symbols(accept).any(|lexeme| !language.grammar.occurrences(lexeme).is_empty());
             let mut next = if used { passing.clone() } else { vec![0; words] };
             for other in lexer.accept_sets().filter(|_| used) {
-                let adjacent = symbols(accept)
-                    .any(|one| symbols(other).any(|other| language.grammar.is_adjacent(one, other)));
+                let adjacent =
+                    symbols(accept).any(|one| symbols(other).any(|other| language.grammar.is_adjacent(one, other)));
                 if adjacent {
                     next[other.index() / 64] |= 1 << (other.index() % 64);
                 }
@@ -483,8 +480,8 @@ impl<'a> Explorer<'a> {
                     begins.truncate(level);
                 }
                 stepped.clear();
-                for place in begins[level - 1]..configurations.len() {
-                    self.step(configurations[place], index, node.byte, &mut stepped);
+                for &at in &configurations[begins[level - 1]..] {
+                    self.step(at, index, node.byte, &mut stepped);
                 }
                 if stepped.is_empty() {
                     index = node.skip as usize;
@@ -608,14 +605,7 @@ impl<'a> Explorer<'a> {
     }
 
     /// Ends the symbol in progress before a byte, as `Engine::end_symbol` does.
-    fn end_symbol(
-        &mut self,
-        at: Configuration,
-        target: StateId,
-        index: usize,
-        byte: u8,
-        out: &mut Vec<Configuration>,
-    ) {
+    fn end_symbol(&mut self, at: Configuration, target: StateId, index: usize, byte: u8, out: &mut Vec<Configuration>) {
         let context = self.context;
         let lexer = &context.language.lexer;
         let accept = lexer.accept(at.state);

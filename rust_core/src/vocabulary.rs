@@ -2,10 +2,6 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
-use crate::masks::Masks;
-use rustc_hash::FxHashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// One node of the trie, in depth-first order.
 #[derive(Debug, Clone, Copy)]
@@ -32,14 +28,7 @@ pub struct Vocabulary {
     ending: Vec<TokenId>,
     longest: usize,
     fingerprint: u128,
-    /// Where tables are kept between runs.
-    cache_folder: Option<PathBuf>,
-    /// The masks of each language, by its fingerprint.
-    masks: Mutex<FxHashMap<u128, Slot>>,
 }
-
-/// Masks that are there once they have been asked for.
-pub(crate) type Slot = Arc<OnceLock<Arc<Masks>>>;
 
 impl Vocabulary {
     /// Builds the trie. A token without bytes (a special token, a hole in the ids) is never allowed; `end_tokens` end the
@@ -77,29 +66,10 @@ impl Vocabulary {
             ending: Vec::new(),
             longest: 0,
             fingerprint: 0,
-            cache_folder: None,
-            masks: Mutex::default(),
         };
         vocabulary.fingerprint = vocabulary.hash();
         vocabulary.build_trie();
         Ok(vocabulary)
-    }
-
-    /// Keeps what is prepared for a language in a folder, for the next run.
-    #[must_use]
-    pub fn cached_in(self, folder: Option<PathBuf>) -> Self {
-        Self { cache_folder: folder, ..self }
-    }
-
-    /// Where tables are kept between runs.
-    #[must_use]
-    pub fn cache_folder(&self) -> Option<&Path> {
-        self.cache_folder.as_deref()
-    }
-
-    /// Where the masks of a language are, or will be.
-    pub(crate) fn slot(&self, language: u128) -> Slot {
-        self.masks.lock().unwrap_or_else(PoisonError::into_inner).entry(language).or_default().clone()
     }
 
     fn hash(&self) -> u128 {

@@ -96,8 +96,7 @@ impl Walk<'_> {
             }
         }
         self.rest.tokens.extend(spanner.odd(node));
-        let mut edges = spanner.edges(node);
-        while let Some(index) = edges.next() {
+        for index in spanner.edges(node) {
             let (label, target) = spanner.edge(index);
             match label {
                 Label::Read(accept, mode) => {

@@ -4,12 +4,13 @@ use fim_server_core::error::{Error, ErrorKind};
 use fim_server_core::ids::{ModeId, TokenId};
 use fim_server_core::language::Language as CoreLanguage;
 use fim_server_core::mask::mask_words;
-use fim_server_core::matcher::Matcher as CoreMatcher;
+use fim_server_core::masks::Tables;
+use fim_server_core::matcher::{Matcher as CoreMatcher, fill_masks as core_fill_masks};
 use fim_server_core::session::{Guarantee, Session as CoreSession, State as CoreState};
 use fim_server_core::spec::LanguageSpec;
 use fim_server_core::vocabulary::Vocabulary as CoreVocabulary;
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -201,14 +202,14 @@ impl State {
 
     fn matcher(&self, py: Python<'_>, vocabulary: &Vocabulary) -> Matcher {
         let state = py.detach(|| lock(&self.core).clone());
-        Matcher { core: Mutex::new(CoreMatcher::new(state, vocabulary.core.clone())) }
+        Matcher { core: Arc::new(Mutex::new(CoreMatcher::new(state, vocabulary.core.clone()))) }
     }
 }
 
 /// A model's vocabulary.
 #[pyclass(frozen, module = "fim_server._core")]
 struct Vocabulary {
-    core: Arc<CoreVocabulary>,
+    core: Arc<Tables>,
 }
 
 #[pymethods]
@@ -223,11 +224,11 @@ impl Vocabulary {
         cache: Option<PathBuf>,
     ) -> PyResult<Self> {
         let core = py.detach(|| CoreVocabulary::new(&tokens, &end_tokens)).map_err(|error| raise(&error))?;
-        Ok(Self { core: Arc::new(core.cached_in(cache)) })
+        Ok(Self { core: Arc::new(Tables::new(core, cache)) })
     }
 
     fn __len__(&self) -> usize {
-        self.core.len()
+        self.core.vocabulary.len()
     }
 
     /// Makes the table of a language ready: (seconds it took, whether it came from a file, its bytes).
@@ -255,46 +256,38 @@ impl Vocabulary {
     }
 
     fn token_bytes<'py>(&self, py: Python<'py>, token: u32) -> PyResult<Bound<'py, PyBytes>> {
-        if token as usize >= self.core.len() {
+        if token as usize >= self.core.vocabulary.len() {
             return Err(PyValueError::new_err(format!(
                 "token {token} is outside the vocabulary of {} tokens",
-                self.core.len()
+                self.core.vocabulary.len()
             )));
         }
-        Ok(PyBytes::new(py, self.core.bytes_of(TokenId(token))))
+        Ok(PyBytes::new(py, self.core.vocabulary.bytes_of(TokenId(token))))
     }
 }
 
 /// A middle in progress, in tokens.
 #[pyclass(frozen, module = "fim_server._core")]
 struct Matcher {
-    core: Mutex<CoreMatcher>,
+    core: Arc<Mutex<CoreMatcher>>,
 }
 
 #[pymethods]
 impl Matcher {
     /// Fills a writable buffer of uint32 words in place.
     fn fill_mask(&self, py: Python<'_>, words: PyBuffer<u32>) -> PyResult<()> {
-        let needed = mask_words(lock(&self.core).vocabulary().len());
-        if words.item_count() != needed {
-            return Err(PyValueError::new_err(format!("a mask needs {needed} words, not {}", words.item_count())));
-        }
-        let filled = self.filled(py, needed);
-        words.copy_from_slice(py, &filled)
+        let words = Words::new(&words)?;
+        self.check(words.0.len())?;
+        py.detach(|| lock(&self.core).fill_mask(words.0));
+        Ok(())
     }
 
     /// The same by a walk over the vocabulary's trie: the plain twin.
     fn fill_mask_plain(&self, py: Python<'_>, words: PyBuffer<u32>) -> PyResult<()> {
-        let needed = mask_words(lock(&self.core).vocabulary().len());
-        if words.item_count() != needed {
-            return Err(PyValueError::new_err(format!("a mask needs {needed} words, not {}", words.item_count())));
-        }
-        let filled = py.detach(|| {
-            let mut filled = vec![0; needed];
-            lock(&self.core).fill_mask_plain(&mut filled);
-            filled
-        });
-        words.copy_from_slice(py, &filled)
+        let words = Words::new(&words)?;
+        self.check(words.0.len())?;
+        py.detach(|| lock(&self.core).fill_mask_plain(words.0));
+        Ok(())
     }
 
     /// The packed mask as bytes.
@@ -320,9 +313,49 @@ impl Matcher {
     fn is_complete(&self, py: Python<'_>) -> bool {
         py.detach(|| lock(&self.core).is_complete())
     }
+
+    /// The bytes that every continuation begins with.
+    fn forced<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let forced = py.detach(|| lock(&self.core).forced());
+        PyBytes::new(py, &forced)
+    }
+}
+
+/// The words of a buffer that a caller lends for one call.
+struct Words<'a>(&'a mut [u32]);
+
+impl<'a> Words<'a> {
+    fn new(buffer: &'a PyBuffer<u32>) -> PyResult<Self> {
+        if buffer.readonly() {
+            return Err(PyBufferError::new_err("a mask needs a writable array"));
+        }
+        if !buffer.is_c_contiguous() {
+            return Err(PyValueError::new_err("a mask needs an array without gaps"));
+        }
+        // SAFETY: the buffer is writable and contiguous, and PyO3 has checked that it is aligned and of u32; its exporter keeps the
+        // memory where it is as long as the buffer is held. Nobody else may use the array during the call, as with
+        // every numpy function that writes into an array with the GIL released.
+        Ok(Self(unsafe { std::slice::from_raw_parts_mut(buffer.buf_ptr().cast(), buffer.item_count()) }))
+    }
+}
+
+/// Fills a buffer of uint32 words [matchers, words] in place, a row for each matcher.
+#[pyfunction]
+fn fill_masks(py: Python<'_>, matchers: Vec<PyRef<'_, Matcher>>, words: PyBuffer<u32>, threads: usize) -> PyResult<()> {
+    let words = Words::new(&words)?;
+    let matchers: Vec<Arc<Mutex<CoreMatcher>>> = matchers.iter().map(|matcher| matcher.core.clone()).collect();
+    py.detach(|| core_fill_masks(&matchers, words.0, threads)).map_err(|error| raise(&error))
 }
 
 impl Matcher {
+    fn check(&self, words: usize) -> PyResult<()> {
+        let needed = mask_words(lock(&self.core).vocabulary().len());
+        if words == needed {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!("a mask needs {needed} words, not {words}")))
+    }
+
     fn filled(&self, py: Python<'_>, needed: usize) -> Vec<u32> {
         py.detach(|| {
             let mut filled = vec![0; needed];
@@ -335,5 +368,5 @@ impl Matcher {
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{Language, LanguageError, Matcher, Session, State, Vocabulary};
+    use super::{Language, LanguageError, Matcher, Session, State, Vocabulary, fill_masks};
 }
