@@ -27,7 +27,7 @@ import time
 import tokenize
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -112,9 +112,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "budget, what it is to reach in the end (both of the median where they do not say otherwise)."
     )
     parser.add_argument(
-        "--positions", type=_count, default=8, metavar="N", help="samples of each named position (default: 8)"
+        "--positions", type=positive_count, default=8, metavar="N", help="samples of each named position (default: 8)"
     )
-    parser.add_argument("--files", type=_count, default=6, metavar="N", help="files of each size (default: 6)")
+    parser.add_argument("--files", type=positive_count, default=6, metavar="N", help="files of each size (default: 6)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of both (default: 0)")
     parser.add_argument(
         "--vocabulary",
@@ -146,7 +146,8 @@ def run_engine_benchmark(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _count(text: str) -> int:
+def positive_count(text: str) -> int:
+    """An argument that is a number above 0."""
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return int(text)
@@ -479,18 +480,28 @@ class Tokens:
 
     def tokenise(self, text: str) -> list[int]:
         """A text's tokens, the longest that fits first; stops where none fits."""
-        encoded = text.encode()
-        ids: list[int] = []
-        start = 0
-        while start < len(encoded):
-            for length in range(min(self.longest, len(encoded) - start), 0, -1):
-                if (found := self.ids.get(encoded[start : start + length])) is not None:
-                    ids.append(found)
-                    start += length
-                    break
-            else:
+        return longest_first(self.ids, self.longest, text.encode())
+
+
+def longest_first(ids: Mapping[bytes, int], longest: int, text: bytes) -> list[int]:
+    """A text's tokens, the longest that fits first; stops where none fits.
+
+    Args:
+        ids: Token ids by byte string.
+        longest: Bytes of the longest.
+        text: The text.
+    """
+    found: list[int] = []
+    start = 0
+    while start < len(text):
+        for length in range(min(longest, len(text) - start), 0, -1):
+            if (token := ids.get(text[start : start + length])) is not None:
+                found.append(token)
+                start += length
                 break
-        return ids
+        else:
+            break
+    return found
 
 
 def read_tokens(name: str, path: Path) -> Tokens:

@@ -162,12 +162,19 @@ def add_bench(commands: Any, wanted: bool) -> None:
     parser = commands.add_parser("bench", help="measure", description="Measure on this machine.")
     subjects = parser.add_subparsers(title="subjects", metavar="SUBJECT", required=True)
     engine = subjects.add_parser("engine", help="sessions, checks and masks", description="Measure the engine.")
+    masks = subjects.add_parser(
+        "masks",
+        help="token masks along real files, beside other engines",
+        description="Measure token masks along real files, with a model's vocabulary.",
+    )
     if wanted:
-        from fim_server import bench, scaling
+        from fim_server import bench, masks_bench, scaling
 
         bench.add_arguments(engine)
         scaling.add_arguments(engine)
         engine.set_defaults(run=run_bench_engine)
+        masks_bench.add_arguments(masks)
+        masks.set_defaults(run=masks_bench.run)
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -186,8 +193,8 @@ def add_python_version(parser: argparse.ArgumentParser) -> None:
         "--python-version",
         type=python_version,
         metavar="X.Y",
-        help=f"the Python whose grammar counts, or {NEWEST} (default: the oldest that requires-python in the nearest "
-        "pyproject.toml admits, else the newest)",
+        help=f"for Python files, the version whose grammar counts, or {NEWEST} (default: the oldest that "
+        "requires-python in the nearest pyproject.toml admits, else the newest)",
     )
 
 

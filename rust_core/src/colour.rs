@@ -167,6 +167,8 @@ pub struct Colours {
     words: usize,
     target_of: FxHashMap<NodeId, usize>,
     targets: Vec<NodeId>,
+    /// Per target: bitset of the lexemes that R goes on with there.
+    leaving: Vec<Box<[u64]>>,
     steps: FxHashMap<(ColourId, DotId, ColumnId, Indents), ColourId>,
     frames: Vec<Frame>,
     frame_ids: FxHashMap<FrameKey, FrameId>,
@@ -220,6 +222,7 @@ impl Colours {
             projections: Vec::new(),
             words: targets.len().div_ceil(64),
             target_of: targets.iter().enumerate().map(|(index, &node)| (node, index)).collect(),
+            leaving: Vec::new(),
             targets,
             steps: FxHashMap::default(),
             frames: Vec::new(),
@@ -229,11 +232,25 @@ impl Colours {
             bottom: NO_COLOUR,
             free_count,
         };
+        colours.leaving = colours.find_leaving(language, right);
         colours.intern(right, colours.blank());
         let mut bottom = colours.blank();
         bottom.nodes.extend(right.end());
         colours.bottom = colours.intern(right, bottom);
         colours
+    }
+
+    fn find_leaving(&self, language: &Language, right: &Right) -> Vec<Box<[u64]>> {
+        let words = language.grammar.lexeme_count().div_ceil(64);
+        let mut leaving = vec![vec![0u64; words].into_boxed_slice(); self.targets.len()];
+        for node in (0..right.node_count()).map(NodeId::from_index) {
+            for &(symbol, from) in &right.node(node).incoming {
+                if let Some(&target) = self.target_of.get(&from) {
+                    leaving[target][symbol.index() / 64] |= 1 << (symbol.index() % 64);
+                }
+            }
+        }
+        leaving
     }
 
     fn blank(&self) -> Colour {
@@ -615,6 +632,38 @@ impl Colours {
             let id = self.intern(context.right, colour);
             self.frames[frame.0 as usize].solved.insert(found.symbol, id);
         }
+    }
+
+    /// Whether the cursor may fall on one of some targets right after a set. As `outlook` says it, but only those items are
+    /// asked whose rule can go on with what R goes on with.
+    pub fn reaches(&mut self, context: Context<'_>, set: SetId, targets: &[usize]) -> bool {
+        if set == FIRST_SET || self.outlooks.contains_key(&set) {
+            let outlook = self.outlook(context, set);
+            return targets.iter().any(|&target| outlook.reaches(target));
+        }
+        let source = context.left.set(set);
+        if source.accepts && targets.iter().any(|&target| self.projects(self.bottom, target)) {
+            return true;
+        }
+        let grammar = &context.language.grammar;
+        for item in &source.items {
+            let first = grammar.first(item.dot);
+            let can = |target: usize| first.iter().zip(&self.leaving[target]).any(|(one, other)| one & other != 0);
+            if !targets.iter().any(|&target| can(target)) {
+                continue;
+            }
+            let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
+            let indents = context.left.indents(item.origin);
+            let colour = self.step(context, behind, item.dot, item.column, indents);
+            if targets.iter().any(|&target| self.projects(colour, target)) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn projects(&self, colour: ColourId, target: usize) -> bool {
+        self.projections[colour.index() * self.words + target / 64] >> (target % 64) & 1 == 1
     }
 
     /// Where the cursor may fall right after a set.

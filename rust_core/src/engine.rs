@@ -849,8 +849,8 @@ impl Engine {
         if targets.is_empty() {
             return false;
         }
-        let outlook = self.outlook(set);
-        targets.into_iter().any(|target| outlook.reaches(target))
+        let (colours, context) = self.parts();
+        colours.reaches(context, set, &targets)
     }
 
     /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.

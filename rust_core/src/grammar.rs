@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::ids::{DotId, ModeId, SymbolId};
+use crate::predict::SharedPredictions;
 use crate::spec::LanguageSpec;
 use rustc_hash::FxHashMap;
 
@@ -45,6 +46,9 @@ pub struct Grammar {
     closure_words: usize,
     /// Per lexeme: bitset of the lexemes that can come next, those of the layout stage passed over.
     adjacent: Vec<u64>,
+    /// Per dot: bitset of the lexemes that the rest of its rule can begin with.
+    first: Vec<u64>,
+    predictions: SharedPredictions,
     modes: Modes,
 }
 
@@ -154,6 +158,8 @@ impl Grammar {
             closure: Vec::new(),
             closure_words: nonterminals.div_ceil(64),
             adjacent: Vec::new(),
+            first: Vec::new(),
+            predictions: SharedPredictions::default(),
             modes: Modes::default(),
         };
         grammar.derive_closure(nonterminals);
@@ -297,6 +303,18 @@ impl Grammar {
                 }
             }
         }
+        self.first = vec![0; self.next.len() * words];
+        for dot in (0..self.next.len()).rev() {
+            let symbol = self.next[dot];
+            if symbol == END_OF_RULE {
+                continue;
+            }
+            let mut own = first[symbol.index() * words..(symbol.index() + 1) * words].to_vec();
+            if self.nullable[symbol.index()] {
+                join(&mut own, &self.first[(dot + 1) * words..(dot + 2) * words]);
+            }
+            self.first[dot * words..(dot + 1) * words].copy_from_slice(&own);
+        }
         self.adjacent = vec![0; self.lexeme_count * words];
         for rule in &self.rules {
             for (place, one) in rule.rhs.iter().enumerate() {
@@ -322,6 +340,20 @@ impl Grammar {
                 }
             }
         }
+    }
+
+    /// What the sessions of this grammar have predicted.
+    #[must_use]
+    pub fn shared_predictions(&self) -> &SharedPredictions {
+        &self.predictions
+    }
+
+    /// Bitset of the lexemes that the rest of a dot's rule can begin with.
+    #[inline]
+    #[must_use]
+    pub fn first(&self, dot: DotId) -> &[u64] {
+        let words = self.lexeme_count.div_ceil(64);
+        &self.first[dot.index() * words..(dot.index() + 1) * words]
     }
 
     /// Whether a lexeme can come right after another, the layout stage's passed over.

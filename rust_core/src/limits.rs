@@ -41,3 +41,6 @@ pub const MASK_SETS: usize = 3_000;
 
 /// Bytes that are looked ahead for what every continuation begins with. Unit: bytes.
 pub const FORCED_BYTES: usize = 256;
+
+/// Predictions that the sessions of a language share. Unit: predictions, of some ten kB each. Passing it starts afresh.
+pub const SHARED_PREDICTIONS: usize = 1_000;

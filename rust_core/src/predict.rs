@@ -4,14 +4,17 @@
 use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{DotId, SymbolId};
 use crate::lexer::bits;
+use crate::limits;
 use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An interned prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PredictionId(pub u32);
 
+/// What one bitset of nonterminals predicts.
 #[derive(Debug)]
-struct Prediction {
+pub struct Prediction {
     nonterminals: Box<[u64]>,
     /// `dots[begin[symbol]..begin[symbol + 1]]` have the symbol next.
     begin: Box<[u32]>,
@@ -20,10 +23,29 @@ struct Prediction {
     modes: u64,
 }
 
+/// What the sessions of one grammar have met, so that each of them builds it once only.
+#[derive(Debug, Default)]
+pub struct SharedPredictions(Mutex<FxHashMap<Box<[u64]>, Arc<Prediction>>>);
+
+impl SharedPredictions {
+    fn of(&self, grammar: &Grammar, nonterminals: &[u64]) -> Arc<Prediction> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(nonterminals).cloned();
+        if let Some(known) = known {
+            return known;
+        }
+        let built = Arc::new(build(grammar, nonterminals.into()));
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.len() >= limits::SHARED_PREDICTIONS {
+            shared.clear();
+        }
+        shared.entry(nonterminals.into()).or_insert(built).clone()
+    }
+}
+
 /// All predictions met so far.
 #[derive(Debug, Default)]
 pub struct Predictions {
-    table: Vec<Prediction>,
+    table: Vec<Arc<Prediction>>,
     ids: FxHashMap<Box<[u64]>, PredictionId>,
     scratch: Vec<u64>,
 }
@@ -48,7 +70,7 @@ impl Predictions {
         }
         let id = PredictionId(u32::try_from(self.table.len()).expect("prediction count fits u32"));
         let nonterminals: Box<[u64]> = self.scratch.clone().into_boxed_slice();
-        self.table.push(build(grammar, nonterminals.clone()));
+        self.table.push(grammar.shared_predictions().of(grammar, &nonterminals));
         self.ids.insert(nonterminals, id);
         id
     }
