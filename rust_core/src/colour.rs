@@ -44,32 +44,31 @@ struct Frame {
     solved: FxHashMap<SymbolId, ColourId>,
 }
 
-/// A nonterminal's colour while its frame is solved.
+/// A nonterminal while its frame is solved.
 #[derive(Debug)]
 struct Unsolved {
     symbol: SymbolId,
-    nodes: FxHashSet<NodeId>,
-    free: Vec<Cost>,
-    /// What has been found since it was last carried on.
-    fresh: Vec<NodeId>,
-    cheaper: bool,
+    /// What it is known to hold.
+    colour: ColourId,
     /// What it leads to: the dot before it and the place of the nonterminal after the step.
     children: Vec<(DotId, usize)>,
     /// The nonterminals that lead to each other have the same.
     group: usize,
 }
 
-impl Unsolved {
-    fn new(symbol: SymbolId, free_count: usize) -> Self {
-        Self {
-            symbol,
-            nodes: FxHashSet::default(),
-            free: vec![INFINITE; free_count],
-            fresh: Vec::new(),
-            cheaper: false,
-            children: Vec::new(),
-            group: 0,
-        }
+/// A colour that grows, in a group of nonterminals that lead to each other.
+#[derive(Debug)]
+struct Growing {
+    nodes: FxHashSet<NodeId>,
+    free: Vec<Cost>,
+    /// What has been found since it was last carried on.
+    fresh: Vec<NodeId>,
+    cheaper: bool,
+}
+
+impl Growing {
+    fn new(free_count: usize) -> Self {
+        Self { nodes: FxHashSet::default(), free: vec![INFINITE; free_count], fresh: Vec::new(), cheaper: false }
     }
 
     /// Adds a colour; whether there is anything new to carry on.
@@ -316,8 +315,11 @@ impl Colours {
         if one == other || other == NO_COLOUR {
             return one;
         }
-        if one == NO_COLOUR {
+        if one == NO_COLOUR || self.holds(other, one) {
             return other;
+        }
+        if self.holds(one, other) {
+            return one;
         }
         let mut colour = self.table[one.index()].clone();
         merge(&mut colour, &self.table[other.index()]);
@@ -579,59 +581,119 @@ impl Colours {
         id
     }
 
-    /// Least fixpoint over the nonterminals of a frame that lead to the wanted one. What is new is carried on alone, since
-    /// steps distribute over unions, and nonterminals that lead to each other are finished before what they lead to: a long
-    /// list in R (each of its ends leads to the one before) costs as much as it is long.
+    /// Least fixpoint over the nonterminals of a frame that lead to the wanted one. Those that lead to each other are finished
+    /// before what they lead to.
     fn solve(&mut self, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
         let grammar = &context.language.grammar;
         let (prediction, indents, seeds) = {
             let frame = &self.frames[frame.0 as usize];
             (frame.prediction, frame.indents, frame.seeds.clone())
         };
+        let unsolved = |symbol| Unsolved { symbol, colour: NO_COLOUR, children: Vec::new(), group: 0 };
         let mut place: FxHashMap<SymbolId, usize> = FxHashMap::default();
-        let mut unsolved: Vec<Unsolved> = Vec::new();
+        let mut found: Vec<Unsolved> = vec![unsolved(wanted)];
         let mut stack = vec![wanted];
         place.insert(wanted, 0);
-        unsolved.push(Unsolved::new(wanted, self.free_count));
         while let Some(symbol) = stack.pop() {
             let own = place[&symbol];
             if let Some(&known) = self.frames[frame.0 as usize].solved.get(&symbol) {
-                unsolved[own].add(&self.table[known.index()]);
+                found[own].colour = known;
                 continue;
             }
             if let Some(&(_, colour)) = seeds.iter().find(|seed| seed.0 == symbol) {
-                unsolved[own].add(&self.table[colour.index()]);
+                found[own].colour = colour;
             }
             for &dot in context.predictions.dots(prediction, symbol) {
                 let parent = grammar.lhs(dot);
                 let at = *place.entry(parent).or_insert_with(|| {
-                    unsolved.push(Unsolved::new(parent, self.free_count));
+                    found.push(unsolved(parent));
                     stack.push(parent);
-                    unsolved.len() - 1
+                    found.len() - 1
                 });
-                unsolved[at].children.push((dot, own));
+                found[at].children.push((dot, own));
             }
         }
-        for group in groups(&mut unsolved) {
-            let mut queue = group;
-            while let Some(at) = queue.pop() {
-                let Some(fresh) = unsolved[at].take(self.free_count) else { continue };
-                let fresh = self.intern(context.right, fresh);
-                for index in 0..unsolved[at].children.len() {
-                    let (dot, child) = unsolved[at].children[index];
-                    let demanded = self.step(context, fresh, Grammar::advance(dot), NO_COLUMN, indents);
-                    let same_group = unsolved[child].group == unsolved[at].group;
-                    if unsolved[child].add(&self.table[demanded.index()]) && same_group {
-                        queue.push(child);
+        for group in groups(&mut found) {
+            if !self.is_settled(context, &mut found, &group, indents) {
+                self.grow(context, &mut found, &group, indents);
+            }
+            for &at in &group {
+                self.frames[frame.0 as usize].solved.insert(found[at].symbol, found[at].colour);
+                for index in 0..found[at].children.len() {
+                    let (dot, child) = found[at].children[index];
+                    if found[child].group != found[at].group {
+                        let demanded = self.step(context, found[at].colour, Grammar::advance(dot), NO_COLUMN, indents);
+                        found[child].colour = self.union(context.right, found[child].colour, demanded);
                     }
                 }
             }
         }
-        for found in unsolved {
-            let colour = Colour { free: found.free, nodes: found.nodes.into_iter().collect() };
-            let id = self.intern(context.right, colour);
-            self.frames[frame.0 as usize].solved.insert(found.symbol, id);
+    }
+
+    /// Whether what the nonterminals of a group lead to in each other is known of them already: mostly, an operator that
+    /// could be repeated does not come next in R.
+    fn is_settled(
+        &mut self,
+        context: Context<'_>,
+        found: &mut [Unsolved],
+        group: &[usize],
+        indents: Indents,
+    ) -> bool {
+        for &at in group {
+            for index in 0..found[at].children.len() {
+                let (dot, child) = found[at].children[index];
+                if found[child].group == found[at].group {
+                    let demanded = self.step(context, found[at].colour, Grammar::advance(dot), NO_COLUMN, indents);
+                    if !self.holds(found[child].colour, demanded) {
+                        return false;
+                    }
+                }
+            }
         }
+        true
+    }
+
+    /// Finishes the nonterminals of a group. What is new is carried on alone, since steps distribute over unions: a long list
+    /// in R (each of its ends leads to the one before) costs as much as it is long.
+    fn grow(&mut self, context: Context<'_>, found: &mut [Unsolved], group: &[usize], indents: Indents) {
+        let mut growing: FxHashMap<usize, Growing> = FxHashMap::default();
+        for &at in group {
+            let mut own = Growing::new(self.free_count);
+            own.add(&self.table[found[at].colour.index()]);
+            growing.insert(at, own);
+        }
+        let mut queue = group.to_vec();
+        while let Some(at) = queue.pop() {
+            let Some(fresh) = growing.get_mut(&at).and_then(|own| own.take(self.free_count)) else { continue };
+            let fresh = self.intern(context.right, fresh);
+            for index in 0..found[at].children.len() {
+                let (dot, child) = found[at].children[index];
+                if found[child].group != found[at].group {
+                    continue;
+                }
+                let demanded = self.step(context, fresh, Grammar::advance(dot), NO_COLUMN, indents);
+                let child_colour = growing.get_mut(&child).expect("of this group");
+                if child_colour.add(&self.table[demanded.index()]) {
+                    queue.push(child);
+                }
+            }
+        }
+        for (at, own) in growing {
+            let colour = Colour { free: own.free, nodes: own.nodes.into_iter().collect() };
+            found[at].colour = self.intern(context.right, colour);
+        }
+    }
+
+    /// Whether a colour holds all of another.
+    fn holds(&self, one: ColourId, other: ColourId) -> bool {
+        if one == other || other == NO_COLOUR {
+            return true;
+        }
+        let (one, other) = (&self.table[one.index()], &self.table[other.index()]);
+        let mut rest = one.nodes.iter();
+        other.nodes.len() <= one.nodes.len()
+            && one.free.iter().zip(&other.free).all(|(one, other)| one <= other)
+            && other.nodes.iter().all(|node| rest.any(|own| own == node))
     }
 
     /// Whether the cursor may fall on one of some targets right after a set. As `outlook` says it, but only those items are
