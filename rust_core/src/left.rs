@@ -83,7 +83,7 @@ pub struct LeftChart {
     /// What indentations cost at each interned column.
     indents: Vec<Indents>,
     pending: Vec<Item>,
-    seen: FxHashSet<Item>,
+    items: Vec<Item>,
     completed: FxHashSet<(SymbolId, SetId)>,
 }
 
@@ -120,7 +120,7 @@ impl LeftChart {
             block_ids: FxHashMap::default(),
             indents: Vec::new(),
             pending: Vec::new(),
-            seen: FxHashSet::default(),
+            items: Vec::new(),
             completed: FxHashSet::default(),
         }
     }
@@ -202,51 +202,51 @@ impl LeftChart {
     fn scan_uncached(&mut self, language: &Language, predictions: &mut Predictions, from: SetId, read: Read) -> SetId {
         let grammar = &language.grammar;
         self.pending.clear();
-        self.seen.clear();
         self.completed.clear();
-        let mut accepts = false;
+        let mut items = std::mem::take(&mut self.items);
+        items.clear();
         match read {
             Read::Accepted(accept) => {
                 for &lexeme in language.lexer.lexemes(accept) {
-                    self.advance(grammar, predictions, from, Language::symbol(lexeme), None);
+                    self.advance(grammar, predictions, from, Language::symbol(lexeme), &mut items);
                 }
             }
             Read::Indent(column) => {
-                let lexeme = layout_lexeme(language, |layout| layout.indent);
-                self.advance(grammar, predictions, from, Language::symbol(lexeme), Some(column));
+                let indent = Language::symbol(layout_lexeme(language, |layout| layout.indent));
+                self.advance_block(grammar, predictions, from, indent, column);
             }
             Read::Dedent => {
-                let lexeme = layout_lexeme(language, |layout| layout.dedent);
-                self.advance(grammar, predictions, from, Language::symbol(lexeme), None);
+                let dedent = Language::symbol(layout_lexeme(language, |layout| layout.dedent));
+                self.advance(grammar, predictions, from, dedent, &mut items);
             }
         }
-        if self.pending.is_empty() {
+        if self.pending.is_empty() && self.completed.is_empty() && items.is_empty() {
+            self.items = items;
             return NO_SET;
         }
-        let mut items = Vec::new();
         while let Some(item) = self.pending.pop() {
             let next = grammar.next(item.dot);
             if next != END_OF_RULE {
                 items.push(item);
                 if grammar.nullable(next) {
-                    self.push(Item { dot: Grammar::advance(item.dot), ..item });
+                    self.pending.push(Item { dot: Grammar::advance(item.dot), ..item });
                 }
-                continue;
-            }
-            let lhs = grammar.lhs(item.dot);
-            if self.completed.insert((lhs, item.origin)) {
-                accepts |= lhs == grammar.start && item.origin == FIRST_SET;
-                self.advance(grammar, predictions, item.origin, lhs, None);
+            } else if self.completed.insert((grammar.lhs(item.dot), item.origin)) {
+                self.advance(grammar, predictions, item.origin, grammar.lhs(item.dot), &mut items);
             }
         }
+        let accepts = self.completed.contains(&(grammar.start, FIRST_SET));
         items.sort_unstable_by_key(|item| (grammar.next(item.dot), item.dot, item.origin, item.column));
+        items.dedup();
         let around = self.sets[from.index()].block;
         let block = match read {
             Read::Accepted(_) => around,
             Read::Dedent => self.blocks[around as usize].0,
             Read::Indent(column) => self.open_block(around, column),
         };
-        self.intern(grammar, predictions, items, accepts, block)
+        let set = self.intern(grammar, predictions, &items, accepts, block);
+        self.items = items;
+        set
     }
 
     fn open_block(&mut self, around: u32, column: ColumnId) -> u32 {
@@ -262,11 +262,11 @@ impl LeftChart {
         &mut self,
         grammar: &Grammar,
         predictions: &mut Predictions,
-        items: Vec<Item>,
+        items: &[Item],
         accepts: bool,
         block: u32,
     ) -> SetId {
-        let hash = FxBuildHasher.hash_one((&items, accepts, block));
+        let hash = FxBuildHasher.hash_one((items, accepts, block));
         let first = self.interned.get(&hash).copied().unwrap_or(NO_SET);
         let mut at = first;
         while at != NO_SET {
@@ -277,42 +277,54 @@ impl LeftChart {
             at = known.collides;
         }
         let prediction = predictions.of(grammar, items.iter().map(|item| grammar.next(item.dot)));
-        let mode = mode(grammar, predictions, &items, prediction);
+        let mode = mode(grammar, predictions, items, prediction);
         let id = SetId::from_index(self.sets.len());
         self.sets.push(Set { items: items.into(), prediction, accepts, mode, block, hash, collides: first });
         self.interned.insert(hash, id);
         id
     }
 
-    /// Moves every dot of a set over a symbol; a column, where given, becomes the block's.
+    /// Moves every dot of a set over a symbol, and over all that this finishes at the set itself.
     fn advance(
         &mut self,
         grammar: &Grammar,
-        predictions: &Predictions,
+        predictions: &mut Predictions,
         set: SetId,
         symbol: SymbolId,
-        column: Option<ColumnId>,
+        items: &mut Vec<Item>,
     ) {
-        let source = &self.sets[set.index()];
-        for item in waiting(grammar, &source.items, symbol) {
-            let moved =
-                Item { dot: Grammar::advance(item.dot), origin: item.origin, column: column.unwrap_or(item.column) };
-            if self.seen.insert(moved) {
-                self.pending.push(moved);
-            }
-        }
-        for &dot in predictions.dots(source.prediction, symbol) {
-            let moved = Item { dot: Grammar::advance(dot), origin: set, column: column.unwrap_or(NO_COLUMN) };
-            if self.seen.insert(moved) {
-                self.pending.push(moved);
+        self.advance_own(grammar, set, symbol);
+        let chain = predictions.chain(grammar, self.sets[set.index()].prediction, symbol);
+        items.extend(chain.dots.iter().map(|&dot| Item { dot, origin: set, column: NO_COLUMN }));
+        for &finished in &chain.finished {
+            if self.completed.insert((finished, set)) {
+                self.advance_own(grammar, set, finished);
             }
         }
     }
 
-    fn push(&mut self, item: Item) {
-        if self.seen.insert(item) {
-            self.pending.push(item);
+    /// The same for the items of a set that are not predicted.
+    fn advance_own(&mut self, grammar: &Grammar, set: SetId, symbol: SymbolId) {
+        for item in waiting(grammar, &self.sets[set.index()].items, symbol) {
+            self.pending.push(Item { dot: Grammar::advance(item.dot), ..*item });
         }
+    }
+
+    /// Moves every dot of a set over an INDENT, whose column becomes the block's.
+    fn advance_block(
+        &mut self,
+        grammar: &Grammar,
+        predictions: &Predictions,
+        set: SetId,
+        indent: SymbolId,
+        column: ColumnId,
+    ) {
+        let source = &self.sets[set.index()];
+        let own = waiting(grammar, &source.items, indent).iter();
+        let moved = own.map(|item| Item { dot: Grammar::advance(item.dot), origin: item.origin, column });
+        let predicted = predictions.dots(source.prediction, indent).iter();
+        let begun = predicted.map(|&dot| Item { dot: Grammar::advance(dot), origin: set, column });
+        self.pending.extend(moved.chain(begun));
     }
 }
 

@@ -5,7 +5,7 @@ use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{DotId, SymbolId};
 use crate::lexer::bits;
 use crate::limits;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// An interned prediction.
@@ -21,6 +21,17 @@ pub struct Prediction {
     dots: Box<[DotId]>,
     /// The modes of the lexemes among the symbols, as a mask.
     modes: u64,
+    chains: Mutex<FxHashMap<SymbolId, Arc<Chain>>>,
+}
+
+/// What a symbol does to the predicted items of a set, whatever the set's own items are: the moved dots, and the predicted
+/// nonterminals that it finishes, by way of each other (design: unit chains). All of them begin at the set.
+#[derive(Debug, Default)]
+pub struct Chain {
+    /// Moved dots with something left to read.
+    pub dots: Vec<DotId>,
+    /// Finished nonterminals.
+    pub finished: Vec<SymbolId>,
 }
 
 /// What the sessions of one grammar have met, so that each of them builds it once only.
@@ -47,6 +58,7 @@ impl SharedPredictions {
 pub struct Predictions {
     table: Vec<Arc<Prediction>>,
     ids: FxHashMap<Box<[u64]>, PredictionId>,
+    chains: FxHashMap<(PredictionId, SymbolId), Arc<Chain>>,
     scratch: Vec<u64>,
 }
 
@@ -79,9 +91,18 @@ impl Predictions {
     #[inline]
     #[must_use]
     pub fn dots(&self, id: PredictionId, symbol: SymbolId) -> &[DotId] {
-        let prediction = &self.table[id.0 as usize];
-        let index = symbol.index();
-        &prediction.dots[prediction.begin[index] as usize..prediction.begin[index + 1] as usize]
+        self.table[id.0 as usize].dots(symbol)
+    }
+
+    /// What a symbol does to the predicted items.
+    pub fn chain(&mut self, grammar: &Grammar, id: PredictionId, symbol: SymbolId) -> Arc<Chain> {
+        let table = &self.table;
+        let find = || {
+            let prediction = &table[id.0 as usize];
+            let mut shared = prediction.chains.lock().unwrap_or_else(PoisonError::into_inner);
+            shared.entry(symbol).or_insert_with(|| Arc::new(prediction.chain(grammar, symbol))).clone()
+        };
+        self.chains.entry((id, symbol)).or_insert_with(find).clone()
     }
 
     /// The modes of the predicted lexemes, as a mask.
@@ -96,6 +117,35 @@ impl Predictions {
     pub fn predicts(&self, id: PredictionId, grammar: &Grammar, nonterminal: SymbolId) -> bool {
         let index = grammar.nonterminal_index(nonterminal);
         self.table[id.0 as usize].nonterminals[index / 64] >> (index % 64) & 1 == 1
+    }
+}
+
+impl Prediction {
+    #[inline]
+    fn dots(&self, symbol: SymbolId) -> &[DotId] {
+        &self.dots[self.begin[symbol.index()] as usize..self.begin[symbol.index() + 1] as usize]
+    }
+
+    fn chain(&self, grammar: &Grammar, symbol: SymbolId) -> Chain {
+        let mut chain = Chain::default();
+        let mut seen: FxHashSet<DotId> = FxHashSet::default();
+        let mut pending: Vec<DotId> = self.dots(symbol).iter().map(|&dot| Grammar::advance(dot)).collect();
+        while let Some(dot) = pending.pop() {
+            if !seen.insert(dot) {
+                continue;
+            }
+            let next = grammar.next(dot);
+            if next != END_OF_RULE {
+                chain.dots.push(dot);
+                if grammar.nullable(next) {
+                    pending.push(Grammar::advance(dot));
+                }
+            } else if !chain.finished.contains(&grammar.lhs(dot)) {
+                chain.finished.push(grammar.lhs(dot));
+                pending.extend(self.dots(grammar.lhs(dot)).iter().map(|&dot| Grammar::advance(dot)));
+            }
+        }
+        chain
     }
 }
 
@@ -117,5 +167,5 @@ fn build(grammar: &Grammar, nonterminals: Box<[u64]>) -> Prediction {
         }
     }
     begin.push(u32::try_from(dots.len()).expect("dot count fits u32"));
-    Prediction { nonterminals, begin: begin.into(), dots: dots.into(), modes }
+    Prediction { nonterminals, begin: begin.into(), dots: dots.into(), modes, chains: Mutex::default() }
 }
