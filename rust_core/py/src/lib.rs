@@ -16,6 +16,10 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Sessions come and go with tens of thousands of small allocations, which the system's allocator merges at the worst time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 pyo3::create_exception!(_core, LanguageError, PyValueError, "A language definition that cannot be used.");
 
 fn raise(error: &Error) -> PyErr {

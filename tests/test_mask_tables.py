@@ -1,0 +1,1052 @@
+"""Masks by the token table, and masks that were kept, are those of the plain walk over the vocabulary.
+
+`fill_mask` looks a state up among the masks that are known, or walks the token table with the parser; `fill_mask_plain`
+tries every token byte by byte and keeps nothing. Here the two are compared, where tables go wrong: with vocabularies made
+of everything that lexemes are made of, random languages, states at every limit and inside everything that has an inside.
+
+The long form (FIM_SERVER_LONG=1) takes more of everything, and the large vocabulary that FIM_SERVER_TOKENIZER names;
+FIM_SERVER_SEED draws others. Each test prints what it found.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from corpus import cuts, python
+from numpy.typing import NDArray
+from test_json import NUMBERS, PIECES, POOL
+from test_json import document as json_document
+from test_modes import GRAMMAR, SPEC
+from test_modes import load as load_small
+from test_random_grammars import compile_toy, random_toy
+
+from fim_server import Language, Matcher, Session, Vocabulary, _core, masks
+
+LONG = os.environ.get("FIM_SERVER_LONG") == "1"
+SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))
+EMBEDDED = Path(__file__).parent.parent / "fim_server" / "models" / "embedded" / "tokenizer.json"
+BYTES = [bytes([byte]) for byte in range(256)]
+
+Words = NDArray[np.uint32]
+
+
+def seeded(name: str) -> random.Random:
+    return random.Random(f"{SEED} {name}")
+
+
+# ---------------------------------------------------------------- languages and vocabularies
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A language as the engine has it: random ones have no files."""
+
+    name: str
+    core: _core.Language
+
+    def open(self, left: str, right: str) -> Session:
+        return Session(self.core.open(left, right))
+
+
+@cache
+def the_python() -> Subject:
+    return Subject("python", python().core)
+
+
+@cache
+def the_json() -> Subject:
+    return Subject("json", Language.load("json").core)
+
+
+@cache
+def the_modes(folder: Path) -> Subject:
+    return Subject("modes", load_small(folder, GRAMMAR, SPEC).core)
+
+
+def vocabulary_of(tokens: Sequence[bytes | None], ends: Iterable[int] = (), folder: Path | None = None) -> Vocabulary:
+    """A vocabulary whose tables are kept in a folder, or not at all: nothing of another run is to be found."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FIM_SERVER_CACHE", "" if folder is None else str(folder))
+        return Vocabulary(list(tokens), ends)
+
+
+def file_vocabulary(path: Path, folder: Path | None = None) -> Vocabulary:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FIM_SERVER_CACHE", "" if folder is None else str(folder))
+        return Vocabulary.from_file(path)
+
+
+@cache
+def embedded() -> Vocabulary:
+    return file_vocabulary(EMBEDDED)
+
+
+@cache
+def ids_of(vocabulary: Vocabulary) -> dict[bytes, int]:
+    return {vocabulary.token_bytes(token): token for token in range(vocabulary.size)}
+
+
+def random_vocabulary(rng: random.Random, fragments: Sequence[str | bytes], count: int) -> Vocabulary:
+    """Tokens of joined fragments, between them every byte, holes, special tokens and some tokens twice."""
+    pieces = [piece.encode() if isinstance(piece, str) else piece for piece in fragments]
+    tokens: list[bytes | None] = [*BYTES]
+    while len(tokens) < 256 + count:
+        token = b"".join(rng.choice(pieces) for _ in range(rng.choice((1, 1, 2, 2, 3, 4, 6))))
+        match rng.randrange(40):
+            case 0:
+                token = token[: rng.randrange(len(token) + 1)]
+            case 1:
+                token = token[rng.randrange(len(token) + 1) :]
+            case 2:
+                token = rng.choice(pieces) * rng.choice((3, 8, 17))
+            case 3 if len(tokens) % 4 == 0:
+                token = b"".join(rng.choice(pieces) for _ in range(rng.choice((40, 120))))
+            case 4:
+                token = rng.choice(tokens) or b""
+        tokens.append(token or None)
+    ends = list(range(len(tokens), len(tokens) + rng.choice((0, 1, 1, 2))))
+    tokens += [rng.choice((None, b"<end>")) for _ in ends] + [None] * rng.randrange(40)
+    order = rng.sample(range(len(tokens)), len(tokens))
+    place = {old: new for new, old in enumerate(order)}
+    return vocabulary_of([tokens[old] for old in order], [place[end] for end in ends])
+
+
+PUNCTUATION = (
+    "( ) [ ] { } , : . ; @ = -> += -= *= /= //= %= @= &= |= ^= >>= <<= **= := == != < > <= >= << >> + - * / // % ** & "
+    "| ^ ~ ! $ ? ` \\ .. ... (( )) [[ ]] {{ }} () [] {} ), ): ]: }: )) )( =[ ={ ({ }) (' ') [\" \"] .( ,) *( **{ "
+    "}}} {{{ )] ]) ,) :] :) ::"
+).split()
+WORDS = (
+    "a x b1 _ __ é 变 self False None True and as assert async await break class continue def del elif else except "
+    "finally for from global if import in is lambda nonlocal not or pass raise return try while with yield match case "
+    "type print r b f rb Rb fr RF u t e E j J o X0 _1 not-in"
+).split()
+DIGITS = (
+    "0 1 00 07 1e 1e+ 1e-1 1_ 1_0 0x 0xf 0x_ 0b 0b2 0o 1. .1 1.. 1.e 1j 1e5j 1if 0xfor 1_000.5_0 9999 1__0 0_".split()
+)
+QUOTES = [
+    *(
+        "'",
+        '"',
+        "''",
+        '""',
+        "'''",
+        '"""',
+        "''''",
+        '"""""',
+        "'\"'",
+        '"\'"',
+        "'\n",
+        '"\n',
+        "'''\n",
+        '"""\n',
+        "\\'",
+        '\\"',
+    ),
+    *(
+        prefix + quote
+        for prefix in ("r", "b", "f", "rb", "fr", "Rf", "u", "B", "F")
+        for quote in ("'", '"', "'''", '"""')
+    ),
+    *(
+        "'a'",
+        '"b"',
+        "b''",
+        "f''",
+        "f'{",
+        'f"{x}',
+        "'''a\n",
+        '"""doc\n    """',
+        "f'''{x\n}'''",
+        "'\\\n",
+        "rb'\\'",
+        "'\\x4",
+    ),
+    *("\\N{", "\\N{DASH}", "\\u12", "\\\\", "\\", "\\n", "\\{"),
+]
+F_STRINGS = (
+    "{ } {{ }} {x} {x {x! {x!r {x!r} {x!r: {x!r:>{w}} {x:>{w}}} {x:{w}.{p}f} :>{ }}' }' }\" '} \"} {x=} {x= = =!r} !r !s} "
+    "!r: :% {'a'} {f' {f\"{ }}\"}' {{x}} {lambda {(lambda: x: {x:=5} {(x:=5)} {*a} {{{ }}} %Y-%m {x}{y} :}} :{{ "
+    "{x!=y} {x:!r} {x!r=}"
+).split()
+BREAKS = [
+    *(
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\r",
+        "\n ",
+        "\n  ",
+        "\n    ",
+        "\n        ",
+        "\n\t",
+        "\n\t\t",
+        "\n \t",
+        "\n\t ",
+        "\n\f",
+        "\n  \f  ",
+    ),
+    *(
+        "\n    \n",
+        "\n\t\n  ",
+        "\n# c\n",
+        "\n  # c\n    ",
+        "# c",
+        " # c",
+        "# é\n",
+        "#",
+        "#\n\n",
+        "# '''\n",
+        "\n\f# c\n  x",
+    ),
+    *(
+        "\\\n",
+        " \\\n",
+        "\n\\\n",
+        "\n  \\\n",
+        "\n  \\\n  x",
+        "\\\n\n",
+        "\\\r\n",
+        "\\\r",
+        "\n\t\\\n \\\n  y",
+        "\\\n\\\n",
+        "\\\n#",
+    ),
+    *(
+        "\n    x",
+        "\n  y = 1\n",
+        "\n\tz",
+        "\nif x:\n",
+        "\n    if x:\n        ",
+        "\nelse:\n",
+        "\n  else:",
+        "\n)",
+        "\n]",
+        "\n    }",
+    ),
+    *(
+        ":\n",
+        ":\n    ",
+        ":\n\t",
+        ":\n        pass\n",
+        ";\n",
+        ": # c\n  ",
+        "\nx\n  y",
+        "\nif x:\n y\n  z",
+        "(\n",
+        ",\n    ",
+    ),
+    *(
+        "\n@",
+        "\n...",
+        "\n'",
+        '\n"""',
+        "\n  f'",
+        "\nmatch x:\n case",
+        "\n  é",
+        "\nfrom .. import",
+        "\nlambda",
+        "\n1",
+        "\n  )",
+    ),
+]
+BLANKS = [
+    " ",
+    "  ",
+    "    ",
+    " " * 8,
+    " " * 16,
+    "\t",
+    "\t\t",
+    " \t",
+    "\t ",
+    "\f",
+    " \f",
+    "\xa0",
+    "\u3000",
+    "\ufeff",
+    "\0",
+    "\x0b",
+]
+PARTS = [
+    b"\xc3",
+    b"\xa9",
+    b"\xe5\x8f",
+    b"\x98",
+    b"\xf0\x9f",
+    b"\x98\x80",
+    b"\xff",
+    b"\xc0\x80",
+    b"\xed\xa0\x80",
+    b"\xc3\xa9\xc3",
+]
+STATEMENTS = [
+    *(
+        "def f(",
+        "def f():\n",
+        "class A:\n    ",
+        "if x:\n    y\nelse:\n    z\n",
+        "import a.b as c",
+        "from . import (",
+        "x = 1\n",
+    ),
+    *(
+        "return\n",
+        "pass\n",
+        "for x in y:\n  ",
+        "try:\n    a\nexcept",
+        "lambda x, *, y=1:",
+        "x if y else z",
+        "not in",
+        "is not",
+    ),
+    *(
+        "print(x)",
+        "a.b.c",
+        "[x for x in",
+        "{a: b}",
+        "async def f(): await",
+        "global a\n",
+        "del a, b\n",
+        "raise x from",
+        "x: int = ",
+    ),
+    *(
+        "1,",
+        "(" * 30,
+        ")" * 30,
+        "(" * 120,
+        "[{(" * 25,
+        ")}]" * 25,
+        "a" * 300,
+        "#" * 300,
+        " " * 300,
+        "\t" * 200,
+        "\n" * 300,
+    ),
+    *(
+        "- " * 150,
+        "not " * 100,
+        "1+" * 200,
+        "'" + "a" * 300 + "'",
+        "f'{x}'" * 60,
+        "\\\n" * 100,
+        ";" * 9,
+        "a;" * 30,
+        ".a" * 100,
+    ),
+]
+PYTHON_FRAGMENTS: list[str | bytes] = [
+    *(PUNCTUATION * 2 + WORDS + DIGITS + QUOTES + F_STRINGS * 2 + BREAKS * 2 + BLANKS + STATEMENTS),
+    *PARTS,
+]
+JSON_FRAGMENTS: list[str | bytes] = [
+    *(
+        PIECES
+        + NUMBERS
+        + POOL * 2
+        + ["{", "}", "[", "]", ",", ":", '"', '":', '",', '","', '":"', '"},{"', "]]", "[[", "}}"]
+    ),
+    *(
+        "[" * 100,
+        "]" * 100,
+        '{"a":' * 40,
+        "}" * 90,
+        " " * 300,
+        "1" * 300,
+        '"' + "a" * 300,
+        "[1,2,3]",
+        '{"a":[{"b":null}]}',
+        ", ",
+    ),
+    *PARTS,
+]
+
+
+# ---------------------------------------------------------------- the comparison
+
+
+def filled(fill: Callable[[Words], None], vocabulary: Vocabulary) -> Words:
+    words = np.full((vocabulary.size + 31) // 32, 0xDEADBEEF, np.uint32)
+    fill(words)
+    return words
+
+
+def compare(matcher: Matcher, vocabulary: Vocabulary, where: object) -> Words:
+    """The mask of a state, which is the same by the table, from what is known and by the plain walk."""
+    words = filled(matcher.fill_mask, vocabulary)
+    plain = filled(matcher.fill_mask_plain, vocabulary)
+    again = filled(matcher.fill_mask, vocabulary)
+    if (words != plain).any():
+        pytest.fail(f"{where}: {difference(words, plain, vocabulary)}")
+    if (again != plain).any():
+        pytest.fail(f"{where}: another mask the second time: {difference(again, plain, vocabulary)}")
+    return words
+
+
+def bits(words: Words, vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    unpacked = np.unpackbits(words.view(np.uint8), bitorder="little")
+    assert not unpacked[vocabulary.size :].any(), "bits beyond the vocabulary"
+    return unpacked[: vocabulary.size].astype(np.bool_)
+
+
+def difference(words: Words, plain: Words, vocabulary: Vocabulary) -> str:
+    found, expected = bits(words, vocabulary), bits(plain, vocabulary)
+    name = [vocabulary.token_bytes(int(token)) for token in np.flatnonzero(found & ~expected)]
+    lost = [vocabulary.token_bytes(int(token)) for token in np.flatnonzero(~found & expected)]
+    return f"{len(name)} too many {name[:8]}, {len(lost)} lost {lost[:8]}"
+
+
+def commit_text(matcher: Matcher, vocabulary: Vocabulary, text: bytes) -> None:
+    for byte in text:
+        matcher.commit(ids_of(vocabulary)[bytes([byte])])
+
+
+def chosen(rng: random.Random, allowed: NDArray[np.bool_], vocabulary: Vocabulary) -> int | None:
+    """An allowed token, more often than not one of several bytes."""
+    tokens = np.flatnonzero(allowed)
+    tokens = tokens[~np.isin(tokens, vocabulary.end_token_ids)]
+    if not len(tokens):
+        return None
+    drawn = [int(tokens[rng.randrange(len(tokens))]) for _ in range(3)]
+    return max(drawn, key=lambda token: len(vocabulary.token_bytes(token))) if rng.random() < 0.6 else drawn[0]
+
+
+def walk(
+    rng: random.Random, session: Session, vocabulary: Vocabulary, middle: bytes, steps: int, where: object
+) -> tuple[bytes, Counter[str]]:
+    """Random allowed tokens after a middle, some of them taken back again; every mask on the way is compared."""
+    counts: Counter[str] = Counter()
+    matcher = session.matcher(vocabulary)
+    commit_text(matcher, vocabulary, middle)
+    known = [compare(matcher, vocabulary, (where, middle))]
+    walked: list[int] = []
+
+    def text() -> bytes:
+        return middle + b"".join(vocabulary.token_bytes(token) for token in walked)
+
+    for _ in range(steps):
+        token = chosen(rng, bits(known[-1], vocabulary), vocabulary)
+        if token is None:
+            counts["ends"] += 1
+            break
+        matcher.commit(token)
+        walked.append(token)
+        known.append(compare(matcher, vocabulary, (where, text())))
+        counts["states"] += 1
+        counts["allowed"] += int(bits(known[-1], vocabulary).sum())
+        if rng.random() < 0.2:
+            back = rng.randint(1, len(walked))
+            matcher.rollback(back)
+            del walked[len(walked) - back :], known[len(known) - back :]
+            again = filled(matcher.fill_mask, vocabulary)
+            assert (again == known[-1]).all(), (where, text(), "after a rollback")
+    if vocabulary.end_token_ids and matcher.is_complete():
+        matcher.commit(rng.choice(vocabulary.end_token_ids))
+        assert not compare(matcher, vocabulary, (where, text(), "ended")).any()
+        assert matcher.forced() == b""
+        matcher.rollback(1)
+        assert (filled(matcher.fill_mask, vocabulary) == known[-1]).all(), (where, text())
+        counts["complete"] += 1
+    counts["loose"] += session._core.is_loose()
+    counts["tight"] += not session._core.is_loose()
+    return text(), counts
+
+
+def check_twin(subject: Subject, left: str, right: str, vocabulary: Vocabulary, middle: bytes) -> None:
+    """A session in which R has no say answers as one that asks R at every step."""
+    session, tight = subject.open(left, right), subject.open(left, right)
+    tight._core.tighten()
+    assert not tight._core.is_loose()
+    where = (subject.name, left[-300:], middle, right[:300])
+    matchers = [each.matcher(vocabulary) for each in (session, tight)]
+    for matcher in matchers:
+        commit_text(matcher, vocabulary, middle)
+    one, other = (compare(matcher, vocabulary, (where, index)) for index, matcher in enumerate(matchers))
+    assert (one == other).all(), (where, "loose and tight", difference(one, other, vocabulary))
+    # What bytes may come says more than a mask does, and so do texts of one more than can be.
+    text = middle.decode("utf-8", "ignore")
+    for more in ("", ")", "\n", "x", "'", "}", "\n  x", " $"):
+        assert session.check(text + more) == tight.check(text + more), (where, more)
+
+
+def completed(session: Session, middle: bytes) -> bytes | None:
+    """A shortest text that completes a middle, in bytes; None where the search gives up."""
+    state = session.start()
+    assert state.advance(middle) == len(middle)
+    try:
+        return state._core.shortest_completion()
+    except OverflowError:
+        return None
+
+
+def explore(
+    rng: random.Random, subject: Subject, vocabulary: Vocabulary, left: str, right: str, steps: int, twin: bool = True
+) -> Counter[str]:
+    """Walks from a place; then again from another place in the text that came of it, with what is right of it as R."""
+    session = subject.open(left, right)
+    where = (subject.name, left[-300:], right[:300])
+    if session.guarantee == "none":
+        assert not compare(session.matcher(vocabulary), vocabulary, where).any()
+        assert session.matcher(vocabulary).forced() == b""
+        return Counter({"none": 1})
+    middle, counts = walk(rng, session, vocabulary, b"", steps, where)
+    if twin:
+        check_twin(subject, left, right, vocabulary, middle)
+    rest = completed(session, middle) if steps else None
+    if rest is None:
+        return counts
+    whole = left + (middle + rest).decode() + right
+    start = rng.randint(max(0, len(left) - 8), len(whole) - len(right))
+    end = rng.randint(start, min(len(whole), start + 25))
+    again = subject.open(whole[:start], whole[end:])
+    assert again.guarantee == "exact", (subject.name, left, middle, rest, right, start, end)
+    assert again.check(whole[start:end]).complete, (subject.name, left, middle, rest, right, start, end)
+    cut = whole[start : rng.randint(start, end)].encode()
+    middle, more = walk(
+        rng, again, vocabulary, cut, steps // 2, (subject.name, whole[:start][-300:], whole[end:][:300])
+    )
+    if twin:
+        check_twin(subject, whole[:start], whole[end:], vocabulary, cut)
+    return counts + more
+
+
+# ---------------------------------------------------------------- places
+
+
+def f_string_places() -> list[tuple[str, str]]:
+    """Inside every mode of every kind of formatted string, nested ones among them."""
+    insides = [
+        *(
+            "",
+            "a",
+            "a{{",
+            "{",
+            "{x",
+            "{x ",
+            "{x!",
+            "{x!r",
+            "{x!r:",
+            "{x:",
+            "{x:>",
+            "{x:>{",
+            "{x:>{w",
+            "{x:>{w}",
+            "{x:{{",
+            "{x}}}",
+        ),
+        *(
+            "{x:%Y-{m}-",
+            "{lambda",
+            "{(lambda x: ",
+            "{x=",
+            "{x = !r:",
+            "{x:{y:{",
+            "{x if y else",
+            "{[a for a in",
+            "{{{",
+            "\\N{",
+            "\\",
+        ),
+        *(
+            "{'",
+            "{f'",
+            '{f"{',
+            "{x!r:{f'{y:",
+            "{x}",
+            "{x} {",
+            "{x, ",
+            "{*",
+            "{yield",
+            "{x:=",
+            "{x==",
+            "{x!=",
+            "}}",
+            "{x:}}",
+        ),
+    ]
+    found = []
+    for prefix, quote in product(("f", "rf", "F"), ("'", '"', "'''", '"""')):
+        for inside in insides:
+            more = ["{x\n", "a\n", "{x:\n", "{x:a\n{", "\n{{"] if len(quote) == 3 else ["\\\n", "{x\n"]
+            for text in (inside, *(more if inside == "" else [])):
+                found += [
+                    (f"x = {prefix}{quote}{text}", end) for end in ("", f"{quote}\n", f"}}{quote}\n", f"}}}}{quote}\n")
+                ]
+    return found
+
+
+NESTED = [
+    *(
+        "",
+        "\n",
+        "\f",
+        " ",
+        "    ",
+        "\t",
+        "if x:\n",
+        "if x:\n    ",
+        "if x:\n\t",
+        "if x:\n \t",
+        "if x:\n        a\n\t",
+        "if x:\n\ta\n",
+    ),
+    *(
+        "if x:\n    a\n  ",
+        "if x:\n    if y:\n        a\n    # c",
+        "if x:\n    a\n# c",
+        "if x:\n    a\\\n",
+        "if x:\n  \\\n",
+        "\\\n",
+    ),
+    *(
+        "  \\\n",
+        "if x:\n  \\\n  ",
+        "if x:\n\t\\\n",
+        "x = 1 \\\n",
+        "x = 1\\",
+        "if x:\n   \\",
+        "\\",
+        "x = (\n",
+        "x = [\n  # c",
+        "x = [\n  # c\n",
+    ),
+    *(
+        "x = {a: 'b', ",
+        "def f(",
+        'class A:\n    "',
+        'class A:\n    """',
+        "def f():\n    '''doc",
+        "x = rb",
+        "x = f",
+        "x = r",
+        "x = Rb'",
+    ),
+    *(
+        'x = ""',
+        "x = ''",
+        "x = '''",
+        'x = """a"',
+        "x = b'\\",
+        "x = '\\x4",
+        "x = '\\",
+        "'",
+        '"""',
+        "'a' ",
+        "f",
+        "rb",
+        "x = 1",
+        "x = 1.",
+    ),
+    *(
+        "x = 1e",
+        "x = 1_",
+        "x = 0x",
+        "x = 0",
+        "x = 1.e+",
+        "x.",
+        "x..",
+        "x = .",
+        "from .",
+        "from ..",
+        "from ...",
+        "from . import (",
+    ),
+    *(
+        "x -",
+        "x :",
+        "x = y !",
+        "async",
+        "async ",
+        "await ",
+        "match",
+        "match ",
+        "match x:\n",
+        "match x:\n    case",
+        "match x:\n    case y",
+    ),
+    *(
+        "type",
+        "type X",
+        "type X = ",
+        "print(f'",
+        "@",
+        "@a\n",
+        "x = lambda: (yield",
+        "x = y if",
+        "for x in",
+        "try:\n    a\n",
+    ),
+    *(
+        "try:\n    a\nexcept",
+        "with (a as b, ",
+        "*a, b",
+        "x: int",
+        "del (",
+        "é",
+        "x = 'é",
+        "x # é",
+        "# é",
+        "global a",
+        "x;",
+        "x; ",
+    ),
+    *(
+        "if x: a",
+        "if x: a;",
+        "if x:\n    a\nelse",
+        "x = 1if",
+        "x = 1or",
+        "x = 0xfor",
+        "not",
+        "not ",
+        "x is",
+        "x is ",
+        "x not ",
+    ),
+    *(
+        "x = (a\n  \\\n",
+        "x = [a,\n\n# c\n",
+        "if x: # c\n  # d\n",
+        "if x:\n\n    \n",
+        "def f(a, *, b=",
+        "class A(",
+        "x = {**",
+        "[x async",
+    ),
+    *(
+        "if x:\n  if y:\n    if z:\n      a\n ",
+        "if x:\n  if y:\n    a\n  else:\n    b\n   ",
+        "while x:\n    a\n\f",
+        "x\r",
+        "x\r\n",
+        "if x:\r",
+    ),
+]
+RIGHTS = [
+    *(
+        "",
+        "\n",
+        "\n\n",
+        "x\n",
+        "    x\n",
+        "  x\n",
+        "\tx\n",
+        ")\n",
+        "]\n",
+        "}\n",
+        "'\n",
+        '"\n',
+        "'''\n",
+        '"""\n',
+        " y\n",
+        "0\n",
+        " # c\n",
+    ),
+    *(
+        "\n    y\n",
+        "\n    y\nz\n",
+        "    y\n  z\n",
+        "\n\ty\n",
+        ":\n    y\n",
+        "else:\n    z\n",
+        "= 1\n",
+        "\\\n y\n",
+        "# c\n",
+        ")\n]\n",
+        "'''\n)\n",
+    ),
+    *(
+        "}'\n",
+        '}"""\n',
+        "if y:\n    z\n",
+        "\n        y\n    z\n  w\n",
+        ";y\n",
+        "\r\n",
+        "n\n",
+        "f'{x}'\n",
+        ".y\n",
+        ",\n)\n",
+        "=1)\n",
+    ),
+]
+
+
+BROKEN = [(")", ""), ("a b", "\n"), ("", "\n?\n"), ("if a:\n    b\n  c\n", ""), ("x = f'{", "}}}'\n?"), ("x = '", "\n)$\n")]
+
+
+def limit_places() -> list[tuple[str, str]]:
+    """Where brackets, blocks or columns are at their limit, or next to it."""
+    found = []
+    for count in (197, 198, 199, 200):
+        for opening, closing in (("(", ")"), ("[", "]"), ("(a, {", "})"), ("f(", ")")):
+            brackets = count // (opening.count("{") + 1)
+            inside = "x = " + opening * brackets
+            for tail in ("", "x", "f'", "f'{", "f'{x:", "f'a{x", "1, ", "lambda ", "\n"):
+                found.append((inside + tail, ""))
+            found += [(inside, closing * brackets + "\n"), (inside + "x", closing * (brackets // 2) + "\n")]
+            found.append((inside + "f'{x", "}'" + closing * brackets + "\n"))
+            found.append((inside + "f'", "}'" + closing * brackets + "\n"))
+    for count in (96, 97, 98, 99):
+        blocks = "".join(" " * depth + "if x:\n" for depth in range(count))
+        for tail in (
+            "",
+            " " * count,
+            " " * (count - 1),
+            " " * count + "if y:",
+            " " * count + "y\n",
+            " " * count + "if y:\n",
+        ):
+            for right in ("", "\n", "z\n", " " * count + "z\n", " " * (count - 3) + "z\nw\n"):
+                found.append((blocks + tail, right))
+        found.append((blocks + " " * count + "class A:", " " * (count + 3) + "z\n"))
+        found.append((blocks + " " * count + "match x", "\n"))
+        found.append((blocks + " " * count + "x = (f'{", "}')\n"))
+    for blanks in (
+        " " * 7_000,
+        " " * 9_990,
+        " " * 10_000,
+        "\t" * 1_249,
+        "\t" * 1_250,
+        " " * 9_000 + "\t",
+        "\t" * 1_249 + "\f",
+    ):
+        found += [(f"if x:\n{blanks}", ""), (f"if x:\n{blanks}\\\n", ""), (f"if x:\n{blanks}x\n", "")]
+    return found
+
+
+def real_places(rng: random.Random, count: int) -> Iterator[tuple[str, str]]:
+    for index, cut in enumerate(islice(cuts(rng, 8_000, 3), count)):
+        yield cut.left, ("" if index % 3 == 0 else cut.right)
+
+
+def python_places(rng: random.Random, count: int) -> list[tuple[str, str]]:
+    """A sample of everything, more of what is rare."""
+    nested = [
+        (left, rng.choice(RIGHTS) if rng.random() < 0.7 else "") for left in rng.sample(NESTED, min(count, len(NESTED)))
+    ]
+    strings, limits = f_string_places(), limit_places()
+    found = nested + rng.sample(strings, min(count, len(strings))) + rng.sample(limits, min(count // 3, len(limits)))
+    found += real_places(rng, count // 3)
+    found += rng.sample(BROKEN, 2)
+    rng.shuffle(found)
+    return found
+
+
+def exact_places(subject: Subject, places: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [place for place in places if subject.open(*place).guarantee == "exact"]
+
+
+# ---------------------------------------------------------------- vocabularies against the plain walk
+
+
+@pytest.mark.parametrize("number", range(24 if LONG else 3))
+def test_python_with_random_vocabularies(number: int) -> None:
+    rng = seeded(f"python {number}")
+    counts: Counter[str] = Counter()
+    vocabulary = random_vocabulary(rng, PYTHON_FRAGMENTS, rng.choice((80, 300, 900)))
+    for left, right in python_places(rng, 160 if LONG else 36):
+        counts += explore(rng, the_python(), vocabulary, left, right, rng.choice((0, 3, 8)), twin=rng.random() < 0.5)
+    print(number, dict(counts), masks.statistics(python(), vocabulary))
+    assert all(counts[kind] for kind in ("none", "states", "allowed", "loose"))
+
+
+def test_python_with_bytes_alone() -> None:
+    rng = seeded("bytes")
+    vocabulary = vocabulary_of([*BYTES, None], [256])
+    counts: Counter[str] = Counter()
+    for left, right in python_places(rng, 150 if LONG else 30):
+        counts += explore(rng, the_python(), vocabulary, left, right, 12)
+    print(dict(counts))
+    assert all(counts[kind] for kind in ("none", "states", "allowed", "loose"))
+
+
+@pytest.mark.parametrize("number", range(60 if LONG else 6))
+def test_json_with_random_vocabularies(number: int) -> None:
+    rng = seeded(f"json {number}")
+    vocabulary = random_vocabulary(rng, JSON_FRAGMENTS, rng.choice((50, 300, 1000)))
+    counts: Counter[str] = Counter()
+    for _ in range(25):
+        text = json_document(rng)
+        start, end = sorted(rng.randint(0, len(text)) for _ in range(2))
+        right = rng.choice((text[end:], text[end:], "", "]", "}", '"', "1]", '":1}', ',"a":[]}'))
+        counts += explore(rng, the_json(), vocabulary, text[:start], right, 6)
+    print(number, dict(counts))
+    assert counts["tight"]
+    assert counts["loose"]
+
+
+def check_large(path: Path, count: int) -> None:
+    rng = seeded("large")
+    vocabulary = file_vocabulary(path) if path != EMBEDDED else embedded()
+    counts: Counter[str] = Counter()
+    for left, right in python_places(rng, count):
+        counts += explore(rng, the_python(), vocabulary, left, right, 3, twin=rng.random() < 0.2)
+    print(dict(counts), masks.statistics(python(), vocabulary))
+    assert all(counts[kind] for kind in ("none", "states", "allowed", "loose"))
+
+
+def test_python_with_the_embedded_vocabulary() -> None:
+    check_large(EMBEDDED, 300 if LONG else 15)
+
+
+@pytest.mark.skipif(not LONG, reason="the long form has this: FIM_SERVER_LONG=1")
+def test_python_with_a_large_vocabulary() -> None:
+    path = os.environ.get("FIM_SERVER_TOKENIZER")
+    if not path:
+        pytest.skip("no large vocabulary: FIM_SERVER_TOKENIZER is to name a tokenizer.json")
+    check_large(Path(path), 60)
+
+
+# ---------------------------------------------------------------- small languages
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_random_languages(chunk: int) -> None:
+    """Most of them have no separators, so that guards run beside whatever is read."""
+    counts: Counter[str] = Counter()
+    for number in range(1500 if LONG else 30):
+        rng = seeded(f"toy {chunk} {number}")
+        toy = random_toy(rng)
+        core = compile_toy(toy)
+        if core is None:
+            continue
+        subject = Subject(repr(toy), core)
+        fragments = [*toy.alphabet, *(name[1] or "ab" for name in toy.lexemes), "aa", "ab", "ba", "bb"]
+        vocabulary = random_vocabulary(rng, fragments, rng.choice((10, 60)))
+        for _ in range(6):
+            left, right = ("".join(rng.choice(toy.alphabet) for _ in range(rng.randrange(4))) for _ in range(2))
+            counts += explore(rng, subject, vocabulary, left, rng.choice((right, "")), 4)
+    print(chunk, dict(counts))
+    assert counts["states"] > 100
+    assert counts["tight"]
+
+
+def layout_language(rng: random.Random) -> Subject | None:
+    """Lines and blocks around random lexemes, with brackets, comments, joins and limits or without them."""
+    toy = random_toy(rng)
+    lexemes = [lexeme for lexeme in toy.spec()["lexemes"] if lexeme["name"] != "GAP"]
+    blank = rng.choice(("[ \\t\\x0c]+", "[ \\t]+", " +"))
+    lexemes += [
+        {"name": "NEWLINE", "pattern": rng.choice(("\\n", "\\r?\\n", "\\r\\n|\\r|\\n"))},
+        {"name": "BLANK", "pattern": blank},
+        {"name": "COMMENT", "pattern": rng.choice(("#[^\\n]*", "#[^\\r\\n]*"))},
+        {"name": "COLON", "literal": ":"},
+        {"name": "OPEN", "literal": "("},
+        {"name": "CLOSE", "literal": ")"},
+        {"name": "INDENT"},
+        {"name": "DEDENT"},
+    ]
+    rules = [{"lhs": lhs, "rhs": list(rhs)} for lhs, rhs in toy.rules]
+    rules += [
+        {"lhs": "file", "rhs": []},
+        {"lhs": "file", "rhs": ["lines"]},
+        {"lhs": "lines", "rhs": ["line"]},
+        {"lhs": "lines", "rhs": ["lines", "line"]},
+        {"lhs": "line", "rhs": ["s", "NEWLINE"]},
+        {"lhs": "line", "rhs": ["OPEN", "s", "CLOSE", "NEWLINE"]},
+        {"lhs": "line", "rhs": ["COLON", "block"]},
+        {"lhs": "block", "rhs": ["NEWLINE", "INDENT", "lines", "DEDENT"]},
+    ]
+    if rng.random() < 0.5:
+        rules.append({"lhs": "block", "rhs": ["s", "NEWLINE"]})
+    if rng.random() < 0.5:
+        rules.append({"lhs": "s", "rhs": ["OPEN", "s", "CLOSE"]})
+    layout = {"newline": "NEWLINE", "indent": "INDENT", "dedent": "DEDENT", "blank": "BLANK", "comment": "COMMENT"}
+    ignored = ["BLANK", "COMMENT"]
+    if rng.random() < 0.6:
+        lexemes.append({"name": "JOIN", "pattern": "\\\\\\r?\\n"})
+        layout["join"] = "JOIN"
+        ignored.append("JOIN")
+    limits = rng.choice(({}, {"brackets": 1, "blocks": 2}, {"brackets": 2, "blocks": 1}, {"brackets": 0, "blocks": 0}))
+    spec = {
+        **toy.spec(),
+        "name": "layout",
+        "start": "file",
+        "lexemes": lexemes,
+        "ignore": ignored,
+        "rules": rules,
+        "layout": layout,
+        "brackets": [["OPEN", "CLOSE"]],
+        "limits": limits,
+    }
+    core = compile_spec(spec)
+    return core and Subject(json.dumps(spec), core)
+
+
+def compile_spec(spec: dict[str, Any]) -> _core.Language | None:
+    try:
+        return _core.Language(json.dumps(spec))
+    except _core.LanguageError as error:
+        if "no text at all" not in str(error):
+            raise
+    except OverflowError:
+        pass
+    return None
+
+
+LAYOUT_PIECES = [
+    *("\n", "\n ", "\n  ", "\n\t", "\n   ", "\n\n", "\r\n", "\r", " ", "  ", "\t", "\f", "#", "# a\n", "\n # b\n  ", ":", ":\n ", ":\n  "),
+    *("(", ")", "()", "(\n", "\n)", "(a\n  )", "a", "b", "ab", "ba", "aa", "a\n", "b\n  a", "\\\n", "\\\r\n", "\n\\\n", "\n \\\n  a", "\\"),
+    *("a\n b", ":a", ":\n a\n", "a:\n", "\n:", "\n(", " a", "b ", "a b", "((", "))", "\n  :\n    ", "a\nb", "\n\n  a", " \\\n ", "#\n", "\\\n#"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_random_languages_with_layout(chunk: int) -> None:
+    counts: Counter[str] = Counter()
+    for number in range(600 if LONG else 8):
+        rng = seeded(f"layout {chunk} {number}")
+        subject = layout_language(rng)
+        if subject is None:
+            continue
+        vocabulary = random_vocabulary(rng, LAYOUT_PIECES, rng.choice((30, 150)))
+        for _ in range(8):
+            left = "".join(rng.choice(LAYOUT_PIECES) for _ in range(rng.randrange(5)))
+            right = "".join(rng.choice(LAYOUT_PIECES) for _ in range(rng.randrange(4)))
+            counts += explore(rng, subject, vocabulary, left, rng.choice((right, "")), 5)
+    print(chunk, dict(counts))
+    assert counts["states"] > 30
+
+
+def test_modes(tmp_path: Path) -> None:
+    subject = the_modes(tmp_path)
+    pieces = [
+        *"a`'{}( ):",
+        "{{",
+        "}}",
+        "`{",
+        "}`",
+        "'{",
+        "}'",
+        "a:",
+        "::",
+        "`a{a}`",
+        "'{a:(}'",
+        "{`",
+        "`}",
+        "((",
+        "))",
+        "'a'",
+    ]
+    counts: Counter[str] = Counter()
+    for number in range(300 if LONG else 10):
+        rng = seeded(f"modes {number}")
+        vocabulary = random_vocabulary(rng, pieces, rng.choice((20, 100, 300)))
+        for _ in range(15):
+            left, right = ("".join(rng.choice(pieces) for _ in range(rng.randrange(5))) for _ in range(2))
+            counts += explore(rng, subject, vocabulary, left, rng.choice((right, "")), 6)
+    print(dict(counts))
+    assert counts["states"] > 100
