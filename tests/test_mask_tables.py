@@ -115,7 +115,7 @@ def random_vocabulary(rng: random.Random, fragments: Sequence[str | bytes], coun
                 token = b"".join(rng.choice(pieces) for _ in range(rng.choice((40, 120))))
             case 4:
                 token = rng.choice(tokens) or b""
-        tokens.append(token or None)
+        tokens.append(token[:1_200] or None)  # longer ones have tests of their own
     ends = list(range(len(tokens), len(tokens) + rng.choice((0, 1, 1, 2))))
     tokens += [rng.choice((None, b"<end>")) for _ in ends] + [None] * rng.randrange(40)
     order = rng.sample(range(len(tokens)), len(tokens))
@@ -404,9 +404,10 @@ def bits(words: Words, vocabulary: Vocabulary) -> NDArray[np.bool_]:
 
 def difference(words: Words, plain: Words, vocabulary: Vocabulary) -> str:
     found, expected = bits(words, vocabulary), bits(plain, vocabulary)
-    name = [vocabulary.token_bytes(int(token)) for token in np.flatnonzero(found & ~expected)]
+    more = [vocabulary.token_bytes(int(token)) for token in np.flatnonzero(found & ~expected)]
     lost = [vocabulary.token_bytes(int(token)) for token in np.flatnonzero(~found & expected)]
-    return f"{len(name)} too many {name[:8]}, {len(lost)} lost {lost[:8]}"
+    shown = [[(token[:40], len(token)) for token in tokens[:8]] for tokens in (more, lost)]
+    return f"{len(more)} too many {shown[0]}, {len(lost)} lost {shown[1]}"
 
 
 def commit_text(matcher: Matcher, vocabulary: Vocabulary, text: bytes) -> None:
@@ -509,6 +510,8 @@ def explore(
     if rest is None:
         return counts
     whole = left + (middle + rest).decode() + right
+    if any(len(line) - len(line.lstrip()) > 200 for line in whole.split("\n")):
+        return counts  # right of the cursor, columns have a lower limit
     start = rng.randint(max(0, len(left) - 8), len(whole) - len(right))
     end = rng.randint(start, min(len(whole), start + 25))
     again = subject.open(whole[:start], whole[end:])
@@ -938,11 +941,12 @@ def layout_language(rng: random.Random) -> Subject | None:
     """Lines and blocks around random lexemes, with brackets, comments, joins and limits or without them."""
     toy = random_toy(rng)
     lexemes = [lexeme for lexeme in toy.spec()["lexemes"] if lexeme["name"] != "GAP"]
-    blank = rng.choice(("[ \\t\\x0c]+", "[ \\t]+", " +"))
+    # The layout stage takes each of these bytes for a blank or a newline, whatever the lexeme is.
+    blank, newline = "[ \\t\\x0c]+", rng.choice(("\\n", "\\r\\n|\\r|\\n"))
     lexemes += [
-        {"name": "NEWLINE", "pattern": rng.choice(("\\n", "\\r?\\n", "\\r\\n|\\r|\\n"))},
+        {"name": "NEWLINE", "pattern": newline},
         {"name": "BLANK", "pattern": blank},
-        {"name": "COMMENT", "pattern": rng.choice(("#[^\\n]*", "#[^\\r\\n]*"))},
+        {"name": "COMMENT", "pattern": "#[^\\r\\n]*"},
         {"name": "COLON", "literal": ":"},
         {"name": "OPEN", "literal": "("},
         {"name": "CLOSE", "literal": ")"},
@@ -967,7 +971,7 @@ def layout_language(rng: random.Random) -> Subject | None:
     layout = {"newline": "NEWLINE", "indent": "INDENT", "dedent": "DEDENT", "blank": "BLANK", "comment": "COMMENT"}
     ignored = ["BLANK", "COMMENT"]
     if rng.random() < 0.6:
-        lexemes.append({"name": "JOIN", "pattern": "\\\\\\r?\\n"})
+        lexemes.append({"name": "JOIN", "pattern": f"\\\\({newline})"})
         layout["join"] = "JOIN"
         ignored.append("JOIN")
     limits = rng.choice(({}, {"brackets": 1, "blocks": 2}, {"brackets": 2, "blocks": 1}, {"brackets": 0, "blocks": 0}))
@@ -1050,3 +1054,544 @@ def test_modes(tmp_path: Path) -> None:
             counts += explore(rng, subject, vocabulary, left, rng.choice((right, "")), 6)
     print(dict(counts))
     assert counts["states"] > 100
+
+
+# ---------------------------------------------------------------- masks that are kept
+
+
+def places_of_one_shape() -> list[list[tuple[str, str]]]:
+    """Left contexts that end in the same parse stack, or all but, with right contexts that say more or less."""
+    found = []
+    for tail, rights in (
+        ("x = (1, ", ("", ")\n", ")\n)\n", "2)\n", "\n", "]\n", "for y in z)\n")),
+        ("if x:\n    ", ("", "y\n", "    y\n", "y\nz\n", "else:\n    y\n", "\n", "  y\n", "):\n        y\n")),
+        ("f(x for x", ("", " in y)\n", ")\n", "z in y)\n", "\n")),
+        ("x = f'{y", ("", "}'\n", "!r}'\n", ":>{z}}'\n", "'\n", "}}'\n")),
+        ("x = '", ("", "'\n", "\n'\n", "''\n", "\"'\n")),
+        ("if x:\n    y\n", ("", "else:\n    z\n", "    z\n", "  z\n", "elif x:\n    y\n", "z\n")),
+        ("match x", ("", ":\n    case y:\n        z\n", " = 1\n", "\n", ".y\n")),
+    ):
+        lefts = [tail, "y = 1\n" + tail, "# c\n" + tail, "def g(): pass\n\n" + tail, tail.replace("x", "xyz")]
+        found.append([(left, right) for left in lefts for right in rights])
+    return found
+
+
+def test_masks_are_shared_between_sessions() -> None:
+    """Known from another session or not, before and after they are forgotten: a mask is the same."""
+    rng = seeded("shared")
+    vocabulary = random_vocabulary(rng, PYTHON_FRAGMENTS, 150)
+    places = [place for places in places_of_one_shape() for place in places]
+    rng.shuffle(places)
+    expected: dict[tuple[str, str], bytes] = {}
+    for turn in range(3):
+        for left, right in places:
+            found = compare(python().open(left, right).matcher(vocabulary), vocabulary, (left, right)).tobytes()
+            assert expected.setdefault((left, right), found) == found, (turn, left, right)
+        before = masks.statistics(python(), vocabulary)
+        assert before["hits"] > before["misses"] > 0
+        if turn == 1:
+            masks.clear(python(), vocabulary)
+            after = masks.statistics(python(), vocabulary)
+            assert (after["masks"], after["distinct"], after["hits"], after["misses"], after["bytes"]) == (0, 0, 0, 0, 0)
+            assert after["table"] == before["table"]
+    # Blocks at another column, and as many brackets of another kind, are other states.
+    deep = [("if x:\n" + " " * count + "y\n" + blanks, "") for count in range(1, 9) for blanks in ("", " ", "    ")]
+    for left, right in deep + [(f"x = {opening * 3}", "") for opening in "([{"]:
+        compare(python().open(left, right).matcher(vocabulary), vocabulary, (left, right))
+
+
+def test_one_session_with_several_vocabularies() -> None:
+    """What a session keeps of its own is of one vocabulary; loose or not."""
+    rng = seeded("several")
+    sizes = (*((20, 20) if not LONG else (20, 20, 20, 500)), 200)
+    vocabularies = [random_vocabulary(rng, JSON_FRAGMENTS, size) for size in sizes]
+    vocabularies += [vocabulary_of([*BYTES, b"[["]), vocabulary_of([b"[[", *BYTES])]
+    for left, right in (("[", "]"), ("[", ""), ('{"a', '":1}'), ("[1", ",2]"), ("", "")):
+        session = the_json().open(left, right)
+        for vocabulary in vocabularies * 2:
+            compare(session.matcher(vocabulary), vocabulary, (left, right, vocabulary.size))
+    session = python().open("x = (", ")\n")
+    for vocabulary in vocabularies * 2:
+        compare(session.matcher(vocabulary), vocabulary, ("python", vocabulary.size))
+
+
+def test_a_vocabulary_of_several_languages() -> None:
+    rng = seeded("languages")
+    vocabulary = random_vocabulary(rng, [*JSON_FRAGMENTS, *PYTHON_FRAGMENTS], 100)
+    subjects = [the_json(), the_python(), Subject("python 3.9", Language.load("python", "3.9").core)]
+    for left in ("", "[", "[1, ", '{"a": ', "[f'"):
+        for subject in subjects * 2:
+            compare(subject.open(left, "").matcher(vocabulary), vocabulary, (subject.name, left))
+
+
+def test_a_session_that_takes_its_right_side_into_account_from_now_on() -> None:
+    rng = seeded("tighten")
+    vocabulary = random_vocabulary(rng, PYTHON_FRAGMENTS, 100)
+    for left, right in exact_places(the_python(), python_places(rng, 12)):
+        session = python().open(left, right)
+        matcher = session.matcher(vocabulary)
+        loose = compare(matcher, vocabulary, (left, right))
+        token = chosen(rng, bits(loose, vocabulary), vocabulary)
+        if token is None:
+            continue
+        matcher.commit(token)
+        later = compare(matcher, vocabulary, (left, right, token))
+        session._core.tighten()
+        assert (compare(matcher, vocabulary, (left, right, token)) == later).all()
+        matcher.rollback(1)
+        assert (compare(matcher, vocabulary, (left, right)) == loose).all()
+
+
+def test_masks_do_not_outgrow_their_memory() -> None:
+    """Few masks of two million tokens fit: old ones are forgotten, also where all are asked for again and again."""
+    rng = seeded("memory")
+    size = 1 << 21
+    tokens: list[bytes | None] = [None] * size
+    for index, token in enumerate([*BYTES, *(piece.encode() for piece in POOL if piece)]):
+        tokens[index * 7_919 % size] = token
+    vocabulary = vocabulary_of(tokens)
+    budget = 64 << 20
+    known: list[Matcher] = []
+    words = np.zeros(size // 32, np.uint32)
+    plain: dict[int, bytes] = {}
+    for depth in range(1, 330):
+        known.append(the_json().open("[" * depth, "").matcher(vocabulary))
+        for matcher in known[-300:] if depth % 30 == 0 else known[-40:]:
+            matcher.fill_mask(words)
+        if depth % 60 == 1:
+            chosen_depths = [depth, *rng.sample(range(1, depth + 1), min(depth, 4))]
+            for again in chosen_depths:
+                known[again - 1].fill_mask_plain(words)
+                assert plain.setdefault(again, words.tobytes()) == words.tobytes()
+                known[again - 1].fill_mask(words)
+                assert words.tobytes() == plain[again], again
+    # Twenty masks are known whenever one more is computed; with each, all of them are asked for again.
+    found = masks.statistics(Language.load("json"), vocabulary)
+    print(found)
+    assert found["bytes"] <= budget + (2 << 20), "more is kept than the budget for masks"
+    assert found["masks"] > 50
+
+
+def test_a_session_keeps_few_masks_of_its_own() -> None:
+    size = 1 << 18
+    tokens: list[bytes | None] = [None] * size
+    for index, token in enumerate(BYTES):
+        tokens[index * 997 % size] = token
+    vocabulary = vocabulary_of(tokens)
+    session = the_json().open("[", "]" * 3)
+    assert not session._core.is_loose()
+    matcher = session.matcher(vocabulary)
+    for step in range(120):
+        compare(matcher, vocabulary, step)
+        commit_text(matcher, vocabulary, b"[" if step < 60 else b"1" if step == 60 else b"]" if step < 110 else b" ")
+    assert masks.statistics(Language.load("json"), vocabulary)["masks"] == 0, "masks that R has a say in are not shared"
+
+
+def test_statistics() -> None:
+    vocabulary = vocabulary_of([*BYTES, None], [256])
+    language = Language.load("json")
+    assert set(masks.statistics(language, vocabulary)) == {"masks", "distinct", "hits", "misses", "bytes", "table"}
+    prepared = masks.prepare(language, vocabulary)
+    found = masks.statistics(language, vocabulary)
+    assert prepared.bytes == found["table"] > 0
+    assert prepared.seconds >= 0
+    assert not prepared.cached
+    matchers = [language.open(left, "").matcher(vocabulary) for left in ("[", "[[", "[", "[1", "[12", "[[12")]
+    words = np.zeros(9, np.uint32)
+    for matcher in matchers:
+        matcher.fill_mask(words)
+    once = masks.statistics(language, vocabulary)
+    assert (once["hits"], once["misses"], once["masks"]) == (2, 4, 4), "[ and [1 come twice"
+    assert once["distinct"] <= once["masks"]
+    assert once["bytes"] >= once["masks"] * 4 * 9
+    for matcher in matchers:
+        matcher.fill_mask(words)
+        matcher.fill_mask_plain(words)
+    again = masks.statistics(language, vocabulary)
+    assert again == {**once, "hits": once["hits"] + 6}
+    matchers[0].mask()
+    assert masks.statistics(language, vocabulary)["hits"] == again["hits"] + 1
+    masks.clear(language, vocabulary)
+    for matcher in matchers:
+        matcher.fill_mask(words)
+    assert masks.statistics(language, vocabulary) == once
+
+
+# ---------------------------------------------------------------- threads and batches
+
+
+def batch_matchers(rng: random.Random, vocabulary: Vocabulary) -> list[Matcher]:
+    """Matchers of the same and of different sessions, languages and guarantees, one of them after its end."""
+    found: list[Matcher] = []
+    for left, right in python_places(rng, 9):
+        session = python().open(left, right)
+        found += [session.matcher(vocabulary) for _ in range(2)]
+    for left, right in (("[", "]"), ("[", ""), ('{"a', ""), ("]", ""), ('"', '"')):
+        session = the_json().open(left, right)
+        found += [session.matcher(vocabulary) for _ in range(2)]
+    for matcher in found[::3]:
+        token = chosen(rng, bits(filled(matcher.fill_mask_plain, vocabulary), vocabulary), vocabulary)
+        if token is not None:
+            matcher.commit(token)
+    ended = the_json().open("1", "").matcher(vocabulary)
+    ended.commit(vocabulary.end_token_ids[0])
+    rng.shuffle(found)
+    return [*found, ended]
+
+
+@pytest.mark.parametrize("number", range(12 if LONG else 2))
+def test_batches_on_any_number_of_threads(number: int) -> None:
+    rng = seeded(f"batches {number}")
+    vocabulary = random_vocabulary(rng, [*PYTHON_FRAGMENTS, *JSON_FRAGMENTS], 200)
+    while not vocabulary.end_token_ids:
+        vocabulary = random_vocabulary(rng, PYTHON_FRAGMENTS, 200)
+    matchers = batch_matchers(rng, vocabulary)
+    needed = (vocabulary.size + 31) // 32
+    expected = np.stack([filled(matcher.fill_mask_plain, vocabulary) for matcher in matchers])
+    for threads, padding in product((1, 2, 5, None), (0, 1, 7)):
+        words = np.full((len(matchers), needed + padding), 0xDEADBEEF, np.uint32)
+        masks.fill_masks(matchers, words, threads)
+        wrong = np.flatnonzero((words[:, :needed] != expected).any(axis=1))
+        assert not len(wrong), (threads, padding, wrong)
+        assert not words[:, needed:].any()
+        if padding == 1:
+            masks.clear(python(), vocabulary)
+    # One matcher in several rows is asked once for each.
+    words = np.full((5, needed), 0xDEADBEEF, np.uint32)
+    masks.fill_masks([matchers[0]] * 5, words, 3)
+    assert (words == expected[0]).all()
+
+
+def test_batches_of_arrays_that_do_not_fit() -> None:
+    vocabulary, other = vocabulary_of([*BYTES, None]), vocabulary_of([*BYTES] * 2)
+    matchers = [python().open("x = ", "").matcher(vocabulary) for _ in range(3)]
+    masks.fill_masks([], np.zeros((0, 9), np.uint32))
+    masks.fill_masks([], np.zeros((0, 0), np.uint32), 2)
+    shapes: tuple[tuple[int, ...], ...] = ((3, 8), (2, 9), (4, 9), (27,), (3, 9, 1), (3, 0), (0, 9))
+    for shape in shapes:
+        with pytest.raises(ValueError, match=r"^[^\n]+$"):
+            masks.fill_masks(matchers, np.zeros(shape, np.uint32), 2)
+    for threads in (0, -1):
+        with pytest.raises(ValueError, match="threads"):
+            masks.fill_masks(matchers, np.zeros((3, 9), np.uint32), threads)
+    with pytest.raises(ValueError, match=r"^[^\n]+$"):
+        masks.fill_masks(matchers, np.zeros((3, 18), np.uint32)[:, ::2])
+    with pytest.raises(ValueError, match=r"^[^\n]+$"):
+        masks.fill_masks(matchers, np.zeros((9, 3), np.uint32).T)
+    with pytest.raises(ValueError, match="different sizes"):
+        masks.fill_masks([*matchers, python().open("", "").matcher(other)], np.zeros((4, 16), np.uint32), 2)
+    fixed = np.zeros((3, 9), np.uint32)
+    fixed.flags.writeable = False
+    wrong: tuple[NDArray[Any], ...] = (fixed, np.zeros((3, 9), np.float32), np.zeros((3, 9), np.int64))
+    for array in wrong:
+        with pytest.raises(BufferError):
+            masks.fill_masks(matchers, array)
+    # A row of another array is as good as an array.
+    words = np.full((5, 9), 7, np.uint32)
+    masks.fill_masks(matchers, words[1:4])
+    assert (words[[0, 4]] == 7).all()
+    assert (words[1:4] == filled(matchers[0].fill_mask_plain, vocabulary)).all()
+
+
+def test_masks_from_several_threads_at_once() -> None:
+    """Sessions wait for each other's answers, tables are built once, and nothing is mixed up."""
+    rng = seeded("threads")
+    vocabulary = random_vocabulary(rng, [*PYTHON_FRAGMENTS, *JSON_FRAGMENTS], 150)
+    places = exact_places(the_python(), python_places(rng, 9)) + [("x = (", ""), ("", "")]
+    sessions = [python().open(*place) for place in places] + [the_json().open("[", "]"), the_json().open("[", "")]
+    walks = [(session, rng.random()) for session in sessions for _ in range(3)]
+
+    def masks_of(session: Session, seed: float) -> list[bytes]:
+        own = random.Random(seed)
+        matcher = session.matcher(vocabulary)
+        found = [filled(matcher.fill_mask, vocabulary)]
+        for _ in range(6):
+            token = chosen(own, bits(found[-1], vocabulary), vocabulary)
+            if token is None:
+                break
+            matcher.commit(token)
+            found.append(filled(matcher.fill_mask, vocabulary))
+            if own.random() < 0.2:
+                masks.clear(python(), vocabulary)
+        return [mask.tobytes() for mask in found]
+
+    with ThreadPoolExecutor(5) as pool:
+        parallel = list(pool.map(lambda each: masks_of(*each), walks))
+    fresh = vocabulary_of([vocabulary.token_bytes(token) or None for token in range(vocabulary.size)])
+    for (session, seed), found in zip(walks, parallel, strict=True):
+        own = random.Random(seed)
+        matcher = session.matcher(fresh)
+        for index, mask in enumerate(found):
+            plain = bits(filled(matcher.fill_mask_plain, fresh), fresh)
+            plain[vocabulary.end_token_ids] = matcher.is_complete()
+            assert (bits(np.frombuffer(mask, np.uint32), vocabulary) == plain).all(), (seed, index)
+            if index < len(found) - 1:
+                token = chosen(own, plain, vocabulary)
+                assert token is not None
+                matcher.commit(token)
+                own.random()
+
+
+# ---------------------------------------------------------------- files
+
+
+TABLE_PLACES = [("x = (", ""), ("if x:\n    y\n", ""), ("", ""), ("x = f'{", "}'\n"), ("if x:\n  \\\n", ""), ("x = '", "'\n")]
+
+
+def table_file(folder: Path) -> Path:
+    (path,) = folder.glob("*.spanner")
+    return path
+
+
+def answers(vocabulary: Vocabulary) -> bytes:
+    return b"".join(
+        compare(python().open(left, right).matcher(vocabulary), vocabulary, (left, right)).tobytes()
+        for left, right in TABLE_PLACES
+    )
+
+
+def test_a_table_is_kept(tmp_path: Path) -> None:
+    rng = seeded("kept")
+    built = random_vocabulary(rng, PYTHON_FRAGMENTS, 120)
+    tokens = [built.token_bytes(token) or None for token in range(built.size)]
+    folder = tmp_path / "a" / "b"
+    first, second = (vocabulary_of(tokens, [], folder) for _ in range(2))
+    assert not masks.prepare(python(), first).cached
+    assert masks.prepare(python(), second).cached
+    assert not masks.prepare(python(), first).cached, "what was built is not asked for again"
+    assert masks.prepare(python(), first).bytes == masks.prepare(python(), second).bytes == table_file(folder).stat().st_size
+    assert answers(first) == answers(second) == answers(vocabulary_of(tokens))
+    # End tokens have no say in the table, other tokens and another order have.
+    assert masks.prepare(python(), vocabulary_of(tokens, [], folder)).cached
+    for other in (tokens[:-1], [*tokens, b"a"], tokens[::-1]):
+        assert not masks.prepare(python(), vocabulary_of(other, [], folder)).cached
+    assert not [path for path in folder.iterdir() if path.suffix != ".spanner"], "nothing else is left there"
+
+
+def test_a_table_of_another_process(tmp_path: Path) -> None:
+    tokens = [*BYTES, *(text.encode() for text in ("if", "\n    ", "))", "{x}'", "\\\n", "  # c\n", "'''"))]
+    code = (
+        "import sys; from fim_server import Language, Vocabulary, masks;"
+        f"vocabulary = Vocabulary({tokens!r}, []); print(masks.prepare(Language.load('python'), vocabulary).cached);"
+        f"print([Language.load('python').open(*place).matcher(vocabulary).core.mask().hex() for place in {TABLE_PLACES!r}])"
+    )
+    environment = {**os.environ, "FIM_SERVER_CACHE": str(tmp_path)}
+    run = [
+        subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    (built, one), (loaded, other) = (output.splitlines() for output in run)
+    assert (built, loaded) == ("False", "True")
+    assert one == other
+    vocabulary = vocabulary_of(tokens, [], tmp_path)
+    assert masks.prepare(python(), vocabulary).cached
+    assert answers(vocabulary).hex() == "".join(eval(one))
+
+
+def damages(rng: random.Random, good: bytes) -> Iterator[tuple[str, bytes]]:
+    """Everything that can be wrong with a file, each section of it touched."""
+    words = np.frombuffer(good, np.uint32)
+    yield "empty", b""
+    for length in (1, 3, 4, 31, 32, 103, 104, len(good) // 2, len(good) // 2 // 4 * 4, len(good) - 4, len(good) - 1):
+        yield f"cut at {length}", good[:length]
+    yield "longer", good + b"\0\0\0\0"
+    yield "longer by a byte", good + b"\0"
+    yield "zeros", bytes(len(good))
+    yield "other magic", b"XXXX" + good[4:]
+    yield "other format", good[:4] + b"\xff\0\0\0" + good[8:]
+    yield "text", b"hello\n" * 100
+    sections = [(f"section {index}", *words[8 + 2 * index : 10 + 2 * index]) for index in range(9)]
+    for name, begin, length in [("header", 0, 8), ("offsets", 8, 18), *sections]:
+        for _ in range(4 if LONG else 2) if length else ():
+            place, bit = 4 * int(begin) + rng.randrange(4 * int(length)), rng.randrange(8)
+            flipped = bytearray(good)
+            flipped[place] ^= 1 << bit
+            yield f"{name}, bit {bit} of byte {place}", bytes(flipped)
+
+
+def test_a_damaged_table_is_built_again(tmp_path: Path) -> None:
+    rng = seeded("damaged")
+    tokens = [*BYTES, *(text.encode() for text in ("if", "\n    ", "))", "{x}'", "\\\n", "  # c\n", "'''", "\n\t x", "1."))]
+    assert not masks.prepare(python(), vocabulary_of(tokens, [], tmp_path)).cached
+    path = table_file(tmp_path)
+    good = path.read_bytes()
+    expected = answers(vocabulary_of(tokens))
+    for what, bad in damages(rng, good):
+        assert bad != good, what
+        path.write_bytes(bad)
+        vocabulary = vocabulary_of(tokens, [], tmp_path)
+        assert not masks.prepare(python(), vocabulary).cached, what
+        assert answers(vocabulary) == expected, what
+        again = vocabulary_of(tokens, [], tmp_path)
+        assert masks.prepare(python(), again).cached, (what, "the bad file is replaced")
+        assert table_file(tmp_path) == path
+        assert answers(again) == expected, what
+
+
+def test_another_table_under_a_name(tmp_path: Path) -> None:
+    one, other = [*BYTES, b"if"], [*BYTES, b"[]"]
+    for language, tokens, folder in (("python", one, "1"), ("python", other, "2"), ("json", one, "3")):
+        masks.prepare(Language.load(language), vocabulary_of(tokens, [], tmp_path / folder))
+    path = table_file(tmp_path / "1")
+    for folder in ("2", "3"):
+        path.write_bytes(table_file(tmp_path / folder).read_bytes())
+        vocabulary = vocabulary_of(one, [], tmp_path / "1")
+        assert not masks.prepare(python(), vocabulary).cached
+        answers(vocabulary)
+        assert masks.prepare(python(), vocabulary_of(one, [], tmp_path / "1")).cached
+
+
+def test_folders_that_keep_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = [*BYTES, b"if"]
+    masks.prepare(python(), vocabulary_of(tokens, [], tmp_path))
+    path = table_file(tmp_path)
+    expected = answers(vocabulary_of(tokens))
+
+    def check(folder: Path) -> None:
+        for _ in range(2):
+            vocabulary = vocabulary_of(tokens, [], folder)
+            assert not masks.prepare(python(), vocabulary).cached
+            assert answers(vocabulary) == expected
+
+    path.unlink()
+    path.mkdir()
+    check(tmp_path)
+    (path / "in the way").touch()
+    check(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name], "nothing else is left there"
+    file = tmp_path / "file"
+    file.touch()
+    check(file)
+    check(file / "below")
+    # A superuser may write anywhere but there.
+    check(Path("/proc/nowhere"))
+    unwritable = tmp_path / "unwritable"
+    unwritable.mkdir(mode=0o500)
+    if not os.access(unwritable, os.W_OK):
+        check(unwritable)
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "nothing" / "there")
+    for _ in range(2):
+        answers(vocabulary_of(tokens, [], dangling))
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    for _ in range(2):
+        assert not masks.prepare(python(), vocabulary_of(tokens)).cached
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_table_is_not_changed_by_those_who_build_it_again(tmp_path: Path) -> None:
+    """Several vocabularies that find no file build it at once; whatever file is there then is whole."""
+    tokens = [*BYTES, b"if", b"\n    ", b"\\\n", b"\n\t", b"\n  \t", b"'''", b"1."]
+    for _ in range(20 if LONG else 4):
+        vocabularies = [vocabulary_of(tokens, [], tmp_path) for _ in range(6)]
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(lambda vocabulary: masks.prepare(python(), vocabulary), vocabularies))
+        assert len({answers(vocabulary) for vocabulary in vocabularies}) == 1
+        assert masks.prepare(python(), vocabulary_of(tokens, [], tmp_path)).cached
+        table_file(tmp_path).unlink()
+
+
+# ---------------------------------------------------------------- forced bytes
+
+
+def forced_by_hand(session: Session, middle: bytes, limit: int) -> bytes:
+    """Bytes that are the only ones to follow, one after the other, as long as the middle is not complete."""
+    state = session.start()
+    assert state.advance(middle) == len(middle)
+    forced = b""
+    while len(forced) < limit and not state.is_complete():
+        following = [byte for byte in BYTES if state.fork().advance(byte)]
+        if len(following) != 1:
+            break
+        forced += following[0]
+        state.advance(following[0])
+    return forced
+
+
+FORCED = [
+    *(("x = fals", "e\n"), ("impor", ""), ("x = 1 i", "f y else z\n"), ("class A(B):", "\n    x\n"), ("from . impor", " a\n")),
+    *(("x = (a no", " b)\n"), ("if x:\n    y\nels", ":\n    z\n"), ("x = '\\N{DAS", "}'\n"), ("x = '\\x4", "'\n"), ("x = 'é", "'\n")),
+    *(("async", " f():\n    pass\n"), ("try:\n    a\n", "\n"), ("try:\n    a\nfin", "\n"), ("x !", "\n"), ("match x:", "y\n")),
+    *(("def f(a): retur", "\n"), ("(" * 200, ""), ("x = 0x", "\n"), ("x = f'{a!", "}'\n"), ("from", ""), ("if x:\n \\", "\n")),
+    *(("if x:\n" + " " * 10_000, ""), ("if x:\n" + " " * 9_999, ""), ("if x:\n" + "\t" * 1_250 + "\\\n", ""), ("\\", ""), ("x\\", "")),
+    *(("x = " + "(" * 200 + "f'{x", ""), ("x = " + "(" * 199 + "f'", "")),
+]
+
+
+def test_forced_bytes_are_the_only_ones() -> None:
+    rng = seeded("forced")
+    counts: Counter[str] = Counter()
+    json_places = [(text[:start], text[end:]) for text in (json_document(rng) for _ in range(30)) for start in (len(text) // 2,) for end in (start, len(text))]
+    json_places += [("", ""), ("t", ""), ("[fa", "]"), ('{"a"', ""), ('{"a":nul', "}"), ("-", ""), ("tru", "e"), ("[" * 300, "")]
+    python_ones = FORCED + python_places(rng, 60 if LONG else 12)
+    for subject, places in ((the_python(), python_ones), (the_json(), json_places)):
+        vocabulary = vocabulary_of([*BYTES, None], [256])
+        for left, right in places:
+            session = subject.open(left, right)
+            if session.guarantee == "none":
+                assert session.matcher(vocabulary).forced() == b""
+                continue
+            matcher = session.matcher(vocabulary)
+            middle = b""
+            for _ in range(4):
+                forced = matcher.forced()
+                where = (subject.name, left[-200:], right[:200], middle)
+                assert len(forced) <= 256, where
+                assert forced == forced_by_hand(session, middle, 256), where
+                if matcher.is_complete():
+                    assert forced == b"", where
+                counts["places"] += 1
+                counts["forced"] += bool(forced)
+                mask = bits(compare(matcher, vocabulary, where), vocabulary)
+                assert not forced or np.flatnonzero(mask).tolist() == [forced[0]], where
+                token = chosen(rng, mask, vocabulary)
+                if token is None:
+                    break
+                matcher.commit(token)
+                middle += vocabulary.token_bytes(token)
+    print(dict(counts))
+    assert counts["forced"] > 20
+
+
+def test_forced_bytes_are_no_more_than_their_limit() -> None:
+    lexemes = [{"name": "A", "literal": "ab" * 400}, {"name": "B", "literal": "b"}]
+    core = _core.Language(
+        json.dumps({"name": "long", "start": "s", "lexemes": lexemes, "ignore": [], "rules": [{"lhs": "s", "rhs": ["A"]}]})
+    )
+    vocabulary = vocabulary_of(BYTES)
+    session = Subject("long", core).open("", "")
+    assert session.matcher(vocabulary).forced() == b"ab" * 128
+    matcher = session.matcher(vocabulary)
+    commit_text(matcher, vocabulary, b"ab" * 399)
+    assert matcher.forced() == b"ab"
+    commit_text(matcher, vocabulary, b"ab")
+    assert matcher.is_complete()
+    assert matcher.forced() == b""
+
+
+# ---------------------------------------------------------------- found by these tests
+
+
+@pytest.mark.parametrize("blanks", [b"\t" * 1_251, b" " * 10_001, b"\t" * 1_250 + b" ", b" " * 9_999 + b"\t"])
+def test_a_token_that_indents_further_than_columns_go(blanks: bytes) -> None:
+    """Columns have a limit inside a token too, where its line begins in it."""
+    tokens = [*BYTES, b"\n" + blanks, b"\n" + blanks + b"x", blanks, b"x\n" + blanks + b"#", b"\\\n" + blanks + b"x"]
+    vocabulary = vocabulary_of(tokens)
+    for left in ("x = 1", "x = 1\n", "if x:", "if x:\n", "if x:\n    ", "", "x = (", "x", "if x:\n  \\\n"):
+        compare(python().open(left, "").matcher(vocabulary), vocabulary, left)
+
+
+def test_a_token_of_thousands_of_lexemes() -> None:
+    """The walk over the table goes as deep as a token has lexemes, on threads with small stacks as well."""
+    code = (
+        "import numpy as np; from fim_server import Language, Vocabulary, masks;"
+        "vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), b'1,' * 5_000], []);"
+        "language = Language.load('json');"
+        "words = np.zeros((2, 9), np.uint32);"
+        "masks.fill_masks([language.open('[' * (1 + index), '').matcher(vocabulary) for index in range(2)], words, 2);"
+        "print(words[:, 8].tolist())"
+    )
+    environment = {**os.environ, "FIM_SERVER_CACHE": ""}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[1, 1]\n"), done.stderr[-300:]

@@ -632,13 +632,7 @@ impl Colours {
 
     /// Whether what the nonterminals of a group lead to in each other is known of them already: mostly, an operator that
     /// could be repeated does not come next in R.
-    fn is_settled(
-        &mut self,
-        context: Context<'_>,
-        found: &mut [Unsolved],
-        group: &[usize],
-        indents: Indents,
-    ) -> bool {
+    fn is_settled(&mut self, context: Context<'_>, found: &mut [Unsolved], group: &[usize], indents: Indents) -> bool {
         for &at in group {
             for index in 0..found[at].children.len() {
                 let (dot, child) = found[at].children[index];

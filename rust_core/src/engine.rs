@@ -6,7 +6,7 @@
 use crate::colour::{Colours, Context, Outlook};
 use crate::follow::bit;
 use crate::free::{Cost, INFINITE, LINE, MIDDLE};
-use crate::guards::{Guards, NO_GUARDS};
+use crate::guards::{Guards, NO_GUARDS, live_beside};
 use crate::ids::{AcceptId, FreeId, GuardId, ModeId, SetId, StateId};
 use crate::language::{Language, Role};
 use crate::layout::{Column, Columns, IndentationId, Indentations, is_blank};
@@ -14,9 +14,10 @@ use crate::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
 use crate::lexer::{DEAD, NEVER};
 use crate::limits;
 use crate::masks::{Key, Mask, ShapeMemo};
-use crate::next::{Next, NextId, Nexts};
+use crate::next::{AHEAD_WORDS, Ahead, NextId, Nexts};
 use crate::predict::Predictions;
 use crate::right::Right;
+use crate::walk::Taken;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -507,10 +508,24 @@ impl Engine {
         self.indentations.depth(indentation)
     }
 
+    /// What may come after an accept set has been read after a set of a loose stack, as far as the set after that says it.
+    pub(crate) fn ahead(&mut self, set: SetId, accept: AcceptId) -> Option<Ahead> {
+        self.left.ahead(&self.language, &mut self.predictions, set, accept)
+    }
+
     /// What may come next after a set of a loose stack.
-    #[inline]
-    pub(crate) fn next(&self, id: NextId) -> &Next {
-        self.nexts.get(id)
+    pub(crate) fn taken(&mut self, set: SetId, outside: bool) -> Taken {
+        let id = self.next_of(set);
+        let next = self.nexts.get(id);
+        let own = if outside { &next.outside } else { &next.inside };
+        let mut accepts = [0; AHEAD_WORDS];
+        accepts[..own.len()].copy_from_slice(own);
+        Taken { accepts, free: next.free }
+    }
+
+    /// What may come next where what a set allows is known.
+    pub(crate) fn taken_of(&self, ahead: &Ahead, outside: bool) -> Taken {
+        Taken { accepts: self.language.aheads.taken(ahead, outside), free: ahead.free }
     }
 
     /// What a set allows next where its stack is loose.
@@ -527,35 +542,7 @@ impl Engine {
         if self.guarded_live.contains_key(&(state, guards)) {
             return;
         }
-        let language = self.language.clone();
-        let lexer = &language.lexer;
-        let mut live = vec![0u64; lexer.live_mask(state).len()].into_boxed_slice();
-        let mut seen: FxHashSet<(StateId, GuardId)> = FxHashSet::default();
-        let mut stack = vec![(state, guards)];
-        let representatives = lexer.representatives();
-        while let Some((state, guards)) = stack.pop() {
-            if !seen.insert((state, guards)) {
-                continue;
-            }
-            if guards == NO_GUARDS {
-                for (word, more) in live.iter_mut().zip(lexer.live_mask(state)) {
-                    *word |= more;
-                }
-                continue;
-            }
-            let accept = lexer.accept(state).index();
-            if accept != 0 {
-                live[accept / 64] |= 1 << (accept % 64);
-            }
-            for &byte in &representatives {
-                let target = lexer.step(state, byte);
-                if target != DEAD
-                    && let Some(stepped) = self.guards.step(lexer, guards, byte)
-                {
-                    stack.push((target, stepped));
-                }
-            }
-        }
+        let live = live_beside(&self.language.lexer, &mut self.guards, state, guards);
         self.guarded_live.insert((state, guards), live);
     }
 

@@ -6,6 +6,7 @@ use crate::free::Free;
 use crate::grammar::Grammar;
 use crate::ids::{AcceptId, LexemeId, SymbolId};
 use crate::lexer::{self, Lexer, LexerTable};
+use crate::next::Aheads;
 use crate::spec::{LanguageSpec, LimitsSpec};
 
 /// What the stages between lexer and parser do with a lexeme.
@@ -61,6 +62,8 @@ pub struct Language {
     pub free: Free,
     /// What may come next where R asks for nothing.
     pub follow: Follow,
+    /// What each dot allows next there.
+    pub aheads: Aheads,
     /// The layout lexemes, for a language with indentation.
     pub layout: Option<Layout>,
     /// A hash of the definition.
@@ -98,19 +101,24 @@ impl Language {
         let grammar = Grammar::compile(spec, &producible, lexer::mode_of(spec)?)?;
         let free = Free::derive(&lexer, &grammar, &roles, layout)?;
         let follow = Follow::derive(&grammar, &free, layout.is_some());
-        Ok(Self {
+        let mut language = Self {
             name: spec.name.clone(),
             lexer,
             grammar,
             free,
             follow,
+            aheads: Aheads::default(),
             layout,
             fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
             limits: spec.limits,
             mode_count: spec.modes.len() + 1,
             roles,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
-        })
+        };
+        if language.follow.is_even() {
+            language.aheads = Aheads::derive(&language);
+        }
+        Ok(language)
     }
 
     /// What is done with a lexeme.

@@ -5,6 +5,7 @@ use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, SetId, SymbolId};
 use crate::language::Language;
 use crate::layout::NO_COLUMN;
+use crate::next::Ahead;
 use crate::predict::{PredictionId, Predictions};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::hash::BuildHasher;
@@ -43,6 +44,15 @@ pub struct Set {
     hash: u64,
     /// The set of the same hash that was made before this one.
     collides: SetId,
+}
+
+impl Set {
+    /// The items that wait for a nonterminal.
+    #[inline]
+    fn own(&self, grammar: &Grammar) -> &[Item] {
+        let begin = self.items.partition_point(|item| grammar.is_lexeme(grammar.next(item.dot)));
+        &self.items[begin..]
+    }
 }
 
 /// What is read: a symbol from the lexer, or one from the layout stage with its block's column.
@@ -84,6 +94,11 @@ pub struct LeftChart {
     indents: Vec<Indents>,
     pending: Vec<Item>,
     items: Vec<Item>,
+    /// The start symbol ends at the set in progress.
+    finished: bool,
+    /// Some dot has moved.
+    moved: bool,
+    reads: Vec<(SetId, SymbolId)>,
     completed: FxHashSet<(SymbolId, SetId)>,
 }
 
@@ -121,6 +136,9 @@ impl LeftChart {
             indents: Vec::new(),
             pending: Vec::new(),
             items: Vec::new(),
+            finished: false,
+            moved: false,
+            reads: Vec::new(),
             completed: FxHashSet::default(),
         }
     }
@@ -203,12 +221,14 @@ impl LeftChart {
         let grammar = &language.grammar;
         self.pending.clear();
         self.completed.clear();
+        self.finished = false;
+        self.moved = false;
         let mut items = std::mem::take(&mut self.items);
         items.clear();
         match read {
             Read::Accepted(accept) => {
                 for &lexeme in language.lexer.lexemes(accept) {
-                    self.advance(grammar, predictions, from, Language::symbol(lexeme), &mut items);
+                    self.advance(language, predictions, from, Language::symbol(lexeme), &mut items);
                 }
             }
             Read::Indent(column) => {
@@ -217,10 +237,10 @@ impl LeftChart {
             }
             Read::Dedent => {
                 let dedent = Language::symbol(layout_lexeme(language, |layout| layout.dedent));
-                self.advance(grammar, predictions, from, dedent, &mut items);
+                self.advance(language, predictions, from, dedent, &mut items);
             }
         }
-        if self.pending.is_empty() && self.completed.is_empty() && items.is_empty() {
+        if self.pending.is_empty() && !self.moved {
             self.items = items;
             return NO_SET;
         }
@@ -232,10 +252,10 @@ impl LeftChart {
                     self.pending.push(Item { dot: Grammar::advance(item.dot), ..item });
                 }
             } else if self.completed.insert((grammar.lhs(item.dot), item.origin)) {
-                self.advance(grammar, predictions, item.origin, grammar.lhs(item.dot), &mut items);
+                self.advance(language, predictions, item.origin, grammar.lhs(item.dot), &mut items);
             }
         }
-        let accepts = self.completed.contains(&(grammar.start, FIRST_SET));
+        let accepts = self.finished;
         items.sort_unstable_by_key(|item| (grammar.next(item.dot), item.dot, item.origin, item.column));
         items.dedup();
         let around = self.sets[from.index()].block;
@@ -287,27 +307,79 @@ impl LeftChart {
     /// Moves every dot of a set over a symbol, and over all that this finishes at the set itself.
     fn advance(
         &mut self,
-        grammar: &Grammar,
+        language: &Language,
         predictions: &mut Predictions,
         set: SetId,
         symbol: SymbolId,
         items: &mut Vec<Item>,
     ) {
-        self.advance_own(grammar, set, symbol);
-        let chain = predictions.chain(grammar, self.sets[set.index()].prediction, symbol);
-        items.extend(chain.dots.iter().map(|&dot| Item { dot, origin: set, column: NO_COLUMN }));
-        for &finished in &chain.finished {
-            if self.completed.insert((finished, set)) {
-                self.advance_own(grammar, set, finished);
-            }
-        }
-    }
-
-    /// The same for the items of a set that are not predicted.
-    fn advance_own(&mut self, grammar: &Grammar, set: SetId, symbol: SymbolId) {
-        for item in waiting(grammar, &self.sets[set.index()].items, symbol) {
+        let grammar = &language.grammar;
+        let source = &self.sets[set.index()];
+        for item in waiting(grammar, &source.items, symbol) {
             self.pending.push(Item { dot: Grammar::advance(item.dot), ..*item });
         }
+        let chain = predictions.chain(language, source.prediction, symbol);
+        items.extend(chain.dots.iter().map(|&dot| Item { dot, origin: set, column: NO_COLUMN }));
+        for item in source.own(grammar) {
+            if chain.finishes(grammar, grammar.next(item.dot)) {
+                self.pending.push(Item { dot: Grammar::advance(item.dot), ..*item });
+            }
+        }
+        if set == FIRST_SET && (symbol == grammar.start || chain.finishes(grammar, grammar.start)) {
+            self.finished = true;
+        }
+        self.moved |= !chain.dots.is_empty() || chain.finished.iter().any(|&word| word != 0);
+    }
+
+    /// What a set allows next that is not made yet: the one after an accept set has been read. None if it cannot be.
+    pub fn ahead(
+        &mut self,
+        language: &Language,
+        predictions: &mut Predictions,
+        from: SetId,
+        accept: AcceptId,
+    ) -> Option<Ahead> {
+        let grammar = &language.grammar;
+        let mut ahead = Ahead::default();
+        let mut moved = false;
+        self.pending.clear();
+        self.completed.clear();
+        // What is to be moved over: symbols read, then nonterminals that end, each with the set where it began.
+        let mut reads: Vec<(SetId, SymbolId)> = std::mem::take(&mut self.reads);
+        reads.clear();
+        reads.extend(language.lexer.lexemes(accept).iter().map(|&lexeme| (from, Language::symbol(lexeme))));
+        while let Some((set, symbol)) = reads.pop() {
+            let source = &self.sets[set.index()];
+            let chain = predictions.chain(language, source.prediction, symbol);
+            moved |= !chain.dots.is_empty() || chain.finished.iter().any(|&word| word != 0);
+            ahead.add(&chain.ahead);
+            if set == FIRST_SET && (symbol == grammar.start || chain.finishes(grammar, grammar.start)) {
+                ahead.free |= language.follow.after(grammar.start);
+            }
+            let direct = waiting(grammar, &source.items, symbol).iter();
+            let finished = source.own(grammar).iter().filter(|item| chain.finishes(grammar, grammar.next(item.dot)));
+            for item in direct.chain(finished) {
+                moved = true;
+                let mut dot = Grammar::advance(item.dot);
+                loop {
+                    let next = grammar.next(dot);
+                    if next == END_OF_RULE {
+                        let lhs = grammar.lhs(dot);
+                        if self.completed.insert((lhs, item.origin)) {
+                            reads.push((item.origin, lhs));
+                        }
+                        break;
+                    }
+                    ahead.add(language.aheads.of(dot));
+                    if !grammar.nullable(next) {
+                        break;
+                    }
+                    dot = Grammar::advance(dot);
+                }
+            }
+        }
+        self.reads = reads;
+        moved.then_some(ahead)
     }
 
     /// Moves every dot of a set over an INDENT, whose column becomes the block's.

@@ -3,7 +3,7 @@
 
 use crate::follow::bit;
 use crate::free::{LINE, MIDDLE};
-use crate::grammar::Grammar;
+use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{AcceptId, DotId, SetId, SymbolId};
 use crate::language::{Language, Role};
 use crate::left::{FIRST_SET, LeftChart};
@@ -43,6 +43,130 @@ impl Next {
     pub fn takes_one(&self, outside: bool, accept: AcceptId) -> bool {
         let own = if outside { &self.outside } else { &self.inside };
         own[accept.index() / 64] >> (accept.index() % 64) & 1 == 1
+    }
+}
+
+/// Words of a mask over accept sets that fit an [`Ahead`]; languages with more accept sets do without.
+pub const AHEAD_WORDS: usize = 4;
+
+/// What a set allows next, before anything else is made of it: a union over its items.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// The accept sets that can be read, as a mask.
+    pub readable: [u64; AHEAD_WORDS],
+    /// The free states from which the middle can go on.
+    pub free: u64,
+    /// The modes of the lexemes that can come, as a mask.
+    pub modes: u64,
+}
+
+impl Ahead {
+    /// Adds what another allows.
+    #[inline(always)]
+    pub fn add(&mut self, other: &Self) {
+        for (word, more) in self.readable.iter_mut().zip(other.readable) {
+            *word |= more;
+        }
+        self.free |= other.free;
+        self.modes |= other.modes;
+    }
+}
+
+/// What each dot of a grammar allows next.
+#[derive(Debug, Default)]
+pub struct Aheads {
+    of_dot: Vec<Ahead>,
+    /// Accept sets that are ignored, and newlines (see [`Nexts`]).
+    ignored: [[u64; AHEAD_WORDS]; 2],
+    comments: [u64; AHEAD_WORDS],
+    newlines: [u64; AHEAD_WORDS],
+}
+
+impl Aheads {
+    /// Derives them; none if there are too many accept sets.
+    #[must_use]
+    pub fn derive(language: &Language) -> Self {
+        let nexts = Nexts::new(language);
+        if nexts.words > AHEAD_WORDS {
+            return Self::default();
+        }
+        let wide = |mask: &[u64]| {
+            let mut words = [0; AHEAD_WORDS];
+            words[..mask.len()].copy_from_slice(mask);
+            words
+        };
+        let grammar = &language.grammar;
+        let of_lexeme_dot = |dot: DotId| {
+            let mut readable = vec![0u64; nexts.words];
+            nexts.add(language, dot, &mut readable);
+            let modes = 1 << grammar.mode_of(grammar.next(dot)).index();
+            Ahead { readable: wide(&readable), free: 0, modes }
+        };
+        // What a nonterminal predicts: the lexemes that its own rules and those of its closure begin with.
+        let mut of_nonterminal = vec![Ahead::default(); grammar.symbol_count()];
+        for lexeme in (0..grammar.lexeme_count()).map(SymbolId::from_index) {
+            for &dot in grammar.initial(lexeme) {
+                of_nonterminal[grammar.lhs(dot).index()].add(&of_lexeme_dot(dot));
+            }
+        }
+        let own = of_nonterminal.clone();
+        for nonterminal in (grammar.lexeme_count()..grammar.symbol_count()).map(SymbolId::from_index) {
+            for index in bits(grammar.closure(nonterminal)) {
+                of_nonterminal[nonterminal.index()].add(&own[index + grammar.lexeme_count()]);
+            }
+        }
+        let of_dot = (0..grammar.dot_count()).map(DotId::from_index).map(|dot| {
+            let next = grammar.next(dot);
+            let mut ahead = if next == END_OF_RULE {
+                Ahead::default()
+            } else if grammar.is_lexeme(next) {
+                of_lexeme_dot(dot)
+            } else {
+                of_nonterminal[next.index()]
+            };
+            ahead.free = language.follow.before(dot);
+            ahead
+        });
+        Self {
+            of_dot: of_dot.collect(),
+            ignored: [wide(&nexts.ignored[0]), wide(&nexts.ignored[1])],
+            comments: wide(&nexts.comments),
+            newlines: wide(&nexts.newlines),
+        }
+    }
+
+    /// Whether there are any.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.of_dot.is_empty()
+    }
+
+    /// What a dot that is not at its rule's end allows next.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(&self, dot: DotId) -> &Ahead {
+        &self.of_dot[dot.index()]
+    }
+
+    /// The accept sets that can be read or ignored, as a mask (see [`Next`]).
+    #[inline]
+    #[must_use]
+    pub fn taken(&self, ahead: &Ahead, outside: bool) -> [u64; AHEAD_WORDS] {
+        let line_end = ahead.readable.iter().zip(&self.newlines).any(|(one, other)| one & other != 0);
+        let middle = ahead.free & bit(MIDDLE) != 0;
+        let mut taken = ahead.readable;
+        for (word, own) in taken.iter_mut().enumerate() {
+            if !outside {
+                *own &= !self.newlines[word];
+            }
+            if middle {
+                *own |= self.ignored[usize::from(!outside)][word];
+            }
+            if outside && line_end {
+                *own |= self.comments[word];
+            }
+        }
+        taken
     }
 }
 

@@ -3,8 +3,10 @@
 
 use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{DotId, SymbolId};
+use crate::language::Language;
 use crate::lexer::bits;
 use crate::limits;
+use crate::next::Ahead;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,12 +28,24 @@ pub struct Prediction {
 
 /// What a symbol does to the predicted items of a set, whatever the set's own items are: the moved dots, and the predicted
 /// nonterminals that it finishes, by way of each other (design: unit chains). All of them begin at the set.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Chain {
     /// Moved dots with something left to read.
     pub dots: Vec<DotId>,
-    /// Finished nonterminals.
-    pub finished: Vec<SymbolId>,
+    /// Finished nonterminals, as a bitset.
+    pub finished: Box<[u64]>,
+    /// What the dots allow next, where that is known of dots.
+    pub ahead: Ahead,
+}
+
+impl Chain {
+    /// Whether a nonterminal is finished.
+    #[inline(always)]
+    #[must_use]
+    pub fn finishes(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {
+        let index = grammar.nonterminal_index(nonterminal);
+        self.finished[index / 64] >> (index % 64) & 1 == 1
+    }
 }
 
 /// What the sessions of one grammar have met, so that each of them builds it once only.
@@ -95,14 +109,14 @@ impl Predictions {
     }
 
     /// What a symbol does to the predicted items.
-    pub fn chain(&mut self, grammar: &Grammar, id: PredictionId, symbol: SymbolId) -> Arc<Chain> {
+    pub fn chain(&mut self, language: &Language, id: PredictionId, symbol: SymbolId) -> &Arc<Chain> {
         let table = &self.table;
         let find = || {
             let prediction = &table[id.0 as usize];
             let mut shared = prediction.chains.lock().unwrap_or_else(PoisonError::into_inner);
-            shared.entry(symbol).or_insert_with(|| Arc::new(prediction.chain(grammar, symbol))).clone()
+            shared.entry(symbol).or_insert_with(|| Arc::new(prediction.chain(language, symbol))).clone()
         };
-        self.chains.entry((id, symbol)).or_insert_with(find).clone()
+        self.chains.entry((id, symbol)).or_insert_with(find)
     }
 
     /// The modes of the predicted lexemes, as a mask.
@@ -126,8 +140,11 @@ impl Prediction {
         &self.dots[self.begin[symbol.index()] as usize..self.begin[symbol.index() + 1] as usize]
     }
 
-    fn chain(&self, grammar: &Grammar, symbol: SymbolId) -> Chain {
-        let mut chain = Chain::default();
+    fn chain(&self, language: &Language, symbol: SymbolId) -> Chain {
+        let grammar = &language.grammar;
+        let mut finished = vec![0u64; grammar.closure_words()].into_boxed_slice();
+        let mut dots = Vec::new();
+        let mut ahead = Ahead::default();
         let mut seen: FxHashSet<DotId> = FxHashSet::default();
         let mut pending: Vec<DotId> = self.dots(symbol).iter().map(|&dot| Grammar::advance(dot)).collect();
         while let Some(dot) = pending.pop() {
@@ -136,16 +153,24 @@ impl Prediction {
             }
             let next = grammar.next(dot);
             if next != END_OF_RULE {
-                chain.dots.push(dot);
+                dots.push(dot);
+                if !language.aheads.is_empty() {
+                    ahead.add(language.aheads.of(dot));
+                }
                 if grammar.nullable(next) {
                     pending.push(Grammar::advance(dot));
                 }
-            } else if !chain.finished.contains(&grammar.lhs(dot)) {
-                chain.finished.push(grammar.lhs(dot));
-                pending.extend(self.dots(grammar.lhs(dot)).iter().map(|&dot| Grammar::advance(dot)));
+                continue;
+            }
+            let lhs = grammar.lhs(dot);
+            let index = grammar.nonterminal_index(lhs);
+            if finished[index / 64] >> (index % 64) & 1 == 0 {
+                finished[index / 64] |= 1 << (index % 64);
+                pending.extend(self.dots(lhs).iter().map(|&dot| Grammar::advance(dot)));
             }
         }
-        chain
+        dots.sort_unstable_by_key(|&dot| (grammar.next(dot), dot));
+        Chain { dots, finished, ahead }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The token spanner table as one run of words, in memory or mapped from a file.
 
 use crate::error::{Error, ErrorKind};
-use crate::guards::Guards;
+use crate::guards::{Guards, NO_GUARDS, live_beside};
 use crate::ids::{AcceptId, GuardId, ModeId, StateId};
 use crate::language::Language;
 use crate::spanner_builder::{self, Built, Configuration, End, Label, Line, passes};
@@ -17,12 +17,12 @@ use xxhash_rust::xxh3::xxh3_64;
 const MAGIC: u32 = u32::from_le_bytes(*b"FSpT");
 
 /// The layout of the words below; a file of another one is not read.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Header: magic, format, key (4 words), checksum (2), then offset and length of each section.
 const HEADER: usize = 8;
 
-const SECTIONS: usize = 9;
+const SECTIONS: usize = 10;
 
 /// No lexer state: the tokens end in an indentation.
 const IN_LINE: u32 = u32::MAX;
@@ -32,7 +32,7 @@ const IN_LINE: u32 = u32::MAX;
 enum Section {
     /// Per node, and once more at the end: where its groups, its edges and its odd tokens begin (3 words).
     Nodes,
-    /// Lexer state, guards, set (3 words).
+    /// Lexer state, guards, set, mask in `Lives` or none (4 words).
     Groups,
     /// Kind, accept set or line, mode, target (4 words).
     Edges,
@@ -44,6 +44,8 @@ enum Section {
     Guards,
     /// Runs of blanks: the same with bytes.
     Runs,
+    /// Masks of the accept sets that a symbol in progress beside guards can still be.
+    Lives,
     /// Roots: state, guards, start of the mode, kind of line, node (5 words).
     Roots,
 }
@@ -62,6 +64,7 @@ pub struct Spanner {
     default_start: StateId,
     others: FxHashMap<Key, NodeId>,
     longest: u32,
+    live_words: usize,
 }
 
 /// A root that is not a plain state: state, guards, start of the mode in force, whether the line has no symbol yet.
@@ -122,6 +125,7 @@ pub struct Ending {
     /// The symbol in progress and its guards; `None` in an indentation.
     pub at: End,
     set: u32,
+    live: u32,
 }
 
 impl Spanner {
@@ -129,7 +133,7 @@ impl Spanner {
     #[must_use]
     pub fn build(language: &Language, vocabulary: &Vocabulary, threads: usize) -> Self {
         let built = spanner_builder::build(language, vocabulary, threads);
-        let words = lay_out(&built, key(language, vocabulary));
+        let words = lay_out(&built, language, key(language, vocabulary));
         Self::read(Words::Owned(words), language, vocabulary).expect("what was laid out is read")
     }
 
@@ -199,6 +203,7 @@ impl Spanner {
         let byte = |&byte: &u32| u8::try_from(byte).expect("runs are bytes");
         let runs = lists(Section::Runs).into_iter().map(|list| list.iter().map(byte).collect()).collect();
         let lexer = &language.lexer;
+        let live_words = 2 * lexer.live_mask(lexer.start()).len();
         let default_start = lexer.start().0;
         let mut plain = vec![NO_NODE; lexer.state_count()];
         let mut others = FxHashMap::default();
@@ -224,6 +229,7 @@ impl Spanner {
             default_start: StateId(default_start),
             others,
             longest: word(vocabulary.longest()),
+            live_words,
         })
     }
 
@@ -257,9 +263,9 @@ impl Spanner {
     pub fn endings(&self, node: NodeId) -> impl Iterator<Item = Ending> + '_ {
         let groups = self.section(Section::Groups);
         self.span(node, 0).map(move |index| {
-            let group = &groups[3 * index..3 * index + 3];
+            let group = &groups[4 * index..4 * index + 4];
             let at = (group[0] != IN_LINE).then_some((StateId(group[0]), GuardId(group[1])));
-            Ending { at, set: group[2] }
+            Ending { at, set: group[2], live: group[3] }
         })
     }
 
@@ -306,6 +312,14 @@ impl Spanner {
         if length & DENSE == 0 { TokenSet::Sparse(words) } else { TokenSet::Dense(words) }
     }
 
+    /// The accept sets that a symbol in progress beside guards can still be, where an ending has one: a mask in words of 32.
+    #[inline]
+    #[must_use]
+    pub fn live_beside(&self, ending: Ending) -> &[u32] {
+        let begin = ending.live as usize * self.live_words;
+        &self.section(Section::Lives)[begin..begin + self.live_words]
+    }
+
     /// The states of a guard set.
     #[must_use]
     pub fn guards(&self, id: GuardId) -> &[StateId] {
@@ -336,7 +350,7 @@ impl Spanner {
         let length = |section: Section| self.sections[section as usize].1;
         [
             length(Section::Nodes) / 3 - 1,
-            length(Section::Groups) / 3,
+            length(Section::Groups) / 4,
             length(Section::Edges) / 4,
             length(Section::Sets) / 2,
             length(Section::Roots) / 5,
@@ -346,7 +360,7 @@ impl Spanner {
 
 /// What a table is made of.
 fn key(language: &Language, vocabulary: &Vocabulary) -> u128 {
-    let version = concat!(env!("CARGO_PKG_VERSION"), "/spanner/1");
+    let version = concat!(env!("CARGO_PKG_VERSION"), "/spanner/2");
     let parts = [language.fingerprint.to_le_bytes(), vocabulary.fingerprint().to_le_bytes()].concat();
     xxhash_rust::xxh3::xxh3_128_with_seed(&parts, xxh3_64(version.as_bytes()))
 }
@@ -359,13 +373,23 @@ fn word(number: usize) -> u32 {
     u32::try_from(number).expect("table fits u32")
 }
 
-fn lay_out(built: &Built, key: u128) -> Vec<u32> {
+fn lay_out(built: &Built, language: &Language, key: u128) -> Vec<u32> {
     let (mut nodes, mut groups, mut edges, mut odd) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut lives, mut live_of) = (Vec::new(), FxHashMap::default());
+    let mut own = built.guards.clone();
     for node in &built.nodes {
-        nodes.extend([word(groups.len() / 3), word(edges.len() / 4), word(odd.len())]);
+        nodes.extend([word(groups.len() / 4), word(edges.len() / 4), word(odd.len())]);
         for &(end, set) in &node.groups {
             let (state, guards) = end.map_or((IN_LINE, 0), |(state, guards)| (state.0, guards.0));
-            groups.extend([state, guards, set]);
+            let live = match end {
+                Some((state, guards)) if guards != NO_GUARDS => *live_of.entry((state, guards)).or_insert_with(|| {
+                    let live = live_beside(&language.lexer, &mut own, state, guards);
+                    lives.extend(live.iter().flat_map(|&mask| [mask as u32, (mask >> 32) as u32]));
+                    word(lives.len() / (2 * live.len()) - 1)
+                }),
+                _ => 0,
+            };
+            groups.extend([state, guards, set, live]);
         }
         for &(label, target) in &node.edges {
             let (kind, first, mode) = match label {
@@ -381,11 +405,12 @@ fn lay_out(built: &Built, key: u128) -> Vec<u32> {
         }
         odd.extend(node.odd.iter().map(|token| token.0));
     }
-    nodes.extend([word(groups.len() / 3), word(edges.len() / 4), word(odd.len())]);
+    nodes.extend([word(groups.len() / 4), word(edges.len() / 4), word(odd.len())]);
     let roots = built.roots.iter().flat_map(|&(root, node)| root_words(root, node)).collect();
     let sets = built.sets.sets.iter().flatten().copied().collect();
     let runs = lists(built.runs.iter().map(|run| run.iter().map(|&byte| u32::from(byte)).collect()));
-    let sections = [nodes, groups, edges, odd, sets, built.sets.data.clone(), guard_lists(&built.guards), runs, roots];
+    let sections =
+        [nodes, groups, edges, odd, sets, built.sets.data.clone(), guard_lists(&built.guards), runs, lives, roots];
     let mut words = vec![MAGIC, FORMAT];
     words.extend(split(key));
     words.extend([0, 0]);

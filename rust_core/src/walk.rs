@@ -1,6 +1,8 @@
 //! Masks by a walk over the token spanner table: the parser is asked once for each lexeme sequence, not for each token.
 
 use crate::engine::{Branch, Engine, Mode, Nesting};
+use crate::follow::bit;
+use crate::free::LINE;
 use crate::guards::NO_GUARDS;
 use crate::ids::{AcceptId, GuardId, SetId, StateId, TokenId};
 use crate::language::Role;
@@ -8,11 +10,30 @@ use crate::layout::{Column, IndentationId};
 use crate::left::{NO_SET, Read};
 use crate::limits;
 use crate::mask::{self, Recognizer};
+use crate::next::AHEAD_WORDS;
 use crate::session::TrieWalk;
 use crate::spanner::{NodeId, Spanner};
 use crate::spanner_builder::{End, Label, Line};
 use crate::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
+
+/// What may come next in brackets or outside of them.
+pub(crate) struct Taken {
+    /// The accept sets that can be read or ignored, as a mask.
+    pub(crate) accepts: [u64; AHEAD_WORDS],
+    /// The free states from which the middle can go on.
+    pub(crate) free: u64,
+}
+
+/// Nothing is known of what may come: all is tried.
+const EVERYTHING: Taken = Taken { accepts: [u64::MAX; AHEAD_WORDS], free: u64::MAX };
+
+impl Taken {
+    #[inline(always)]
+    fn takes(&self, accept: AcceptId) -> bool {
+        accept.index() >= 64 * AHEAD_WORDS || self.accepts[accept.index() / 64] >> (accept.index() % 64) & 1 == 1
+    }
+}
 
 /// Where the parser is at a node.
 #[derive(Clone, Copy)]
@@ -59,6 +80,8 @@ struct Walk<'a> {
     before: Branch,
     rest: &'a mut Rest,
     guards: FxHashMap<GuardId, GuardId>,
+    /// What may come next is known of dots, and R has no say in it.
+    quick: bool,
 }
 
 /// Adds the tokens that may follow a branch to a packed mask. Returns false, and adds nothing that is not allowed, if the
@@ -79,47 +102,103 @@ pub fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch, words
         return false;
     };
     let place = Place { set: branch.set, depth: branch.depth, indentation: branch.indentation };
-    Walk { engine, spanner, words, before: *branch, rest, guards: FxHashMap::default() }.visit(root, place);
+    let quick = engine.is_loose() && !engine.language.aheads.is_empty();
+    Walk { engine, spanner, words, before: *branch, rest, guards: FxHashMap::default(), quick }.visit(root, place);
     true
 }
 
 impl Walk<'_> {
+    /// Adds the tokens of a node, and of those that follow.
     fn visit(&mut self, node: NodeId, place: Place) {
-        let spanner = self.spanner;
-        if self.engine.is_loose() {
-            self.add_loosely(node, place);
-        } else {
-            for ending in spanner.endings(node) {
-                if self.may_end(ending.at, place) {
-                    spanner.tokens(ending).add_to(self.words);
-                }
+        if self.quick && !self.is_at_limit(place) {
+            let taken = self.engine.taken(place.set, self.is_outside(place));
+            self.add_endings(node, &taken, place);
+            self.follow(node, &taken, place);
+            return;
+        }
+        for ending in self.spanner.endings(node) {
+            if self.may_end(ending.at, place) {
+                self.spanner.tokens(ending).add_to(self.words);
             }
         }
+        self.follow(node, &EVERYTHING, place);
+    }
+
+    /// Adds the tokens that end in a node, where the stack is loose.
+    fn add_endings(&mut self, node: NodeId, taken: &Taken, place: Place) {
+        let spanner = self.spanner;
+        let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&taken.accepts);
+        for ending in spanner.endings(node) {
+            let may = match ending.at {
+                Some((state, NO_GUARDS)) => {
+                    let live = self.engine.language.lexer.live_mask(state);
+                    taken.accepts.iter().zip(live).any(|(one, other)| one & other != 0)
+                }
+                Some(_) => words.iter().zip(spanner.live_beside(ending)).any(|(one, other)| one & other != 0),
+                None => taken.free & bit(LINE) != 0,
+            };
+            if may {
+                spanner.tokens(ending).add_to(self.words);
+            }
+        }
+        debug_assert!(!self.is_at_limit(place), "a limit is asked of the engine");
+    }
+
+    /// Adds the tokens of the nodes after a node. What may come next is asked before the parser is moved: most of them end
+    /// there, or go on with nothing that may.
+    fn follow(&mut self, node: NodeId, taken: &Taken, place: Place) {
+        let spanner = self.spanner;
         self.rest.tokens.extend(spanner.odd(node));
+        let mut previous = None;
+        let mut after = Place { set: NO_SET, ..place };
         for index in spanner.edges(node) {
             let (label, target) = spanner.edge(index);
             match label {
-                Label::Read(accept, mode) => {
+                Label::Read(accept, _) | Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => {
+                    if !taken.takes(accept) || !matches!(label, Label::Read(..)) && place.depth > 0 {
+                        continue;
+                    }
+                    if let (Label::Read(_, mode), true) = (label, self.quick)
+                        && !self.opens_too_many(place, accept)
+                    {
+                        let Some(ahead) = self.engine.ahead(place.set, accept) else { continue };
+                        let own = ahead.modes & !1;
+                        if mode.index() != if own == 0 { 0 } else { own.trailing_zeros() as usize } {
+                            continue;
+                        }
+                        let next = Place { depth: self.depth_after(place, accept), ..place };
+                        if !self.is_at_limit(next) {
+                            let next_taken = self.engine.taken_of(&ahead, self.is_outside(next));
+                            self.add_endings(target, &next_taken, next);
+                            if self.goes_on(target, &next_taken, next) {
+                                let after = self.read(place, accept);
+                                if after.set != NO_SET {
+                                    self.follow(target, &next_taken, after);
+                                }
+                            }
+                            continue;
+                        }
+                    }
                     // The edges of one symbol, in its different modes, stand side by side.
-                    let after = self.read(place, accept);
-                    if after.set != NO_SET && self.engine.mode_of(after.set) == mode {
-                        self.visit(target, after);
+                    if previous != Some(accept) {
+                        previous = Some(accept);
+                        after = self.read(place, accept);
+                    }
+                    if after.set == NO_SET {
+                        continue;
+                    }
+                    match label {
+                        Label::Read(_, mode) | Label::Newline(_, mode) if self.engine.mode_of(after.set) == mode => {
+                            self.visit(target, after);
+                        }
+                        Label::NewlineBegin(_, mode) if self.engine.mode_of(after.set) == mode => {
+                            self.begin(target, after, Column::ZERO);
+                        }
+                        _ => {}
                     }
                 }
                 Label::Inside if place.depth > 0 => self.visit(target, place),
-                Label::Newline(accept, mode) if place.depth == 0 => {
-                    let after = self.read(place, accept);
-                    if after.set != NO_SET && self.engine.mode_of(after.set) == mode {
-                        self.visit(target, after);
-                    }
-                }
-                Label::NewlineBegin(accept, mode) if place.depth == 0 => {
-                    let after = self.read(place, accept);
-                    if after.set != NO_SET && self.engine.mode_of(after.set) == mode {
-                        self.begin(target, after, Column::ZERO);
-                    }
-                }
-                Label::Inside | Label::Newline(..) | Label::NewlineBegin(..) => {}
+                Label::Inside => {}
                 Label::Begin(line) => {
                     let column = self.column(line);
                     self.begin(target, place, column);
@@ -128,22 +207,32 @@ impl Walk<'_> {
         }
     }
 
-    fn add_loosely(&mut self, node: NodeId, place: Place) {
-        let spanner = self.spanner;
-        let outside = self.is_outside(place);
-        let id = self.engine.next_of(place.set);
+    /// Whether anything at all may come after a node, of which the tokens that end in it have been taken.
+    fn goes_on(&self, node: NodeId, taken: &Taken, place: Place) -> bool {
+        !self.spanner.odd(node).is_empty()
+            || self.spanner.edges(node).any(|index| match self.spanner.edge(index).0 {
+                Label::Read(accept, _) => taken.takes(accept),
+                Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => place.depth == 0 && taken.takes(accept),
+                Label::Inside => place.depth > 0,
+                Label::Begin(_) => true,
+            })
+    }
+
+    fn is_at_limit(&self, place: Place) -> bool {
         let limits = self.engine.language.limits;
-        let at_limit = place.depth >= limits.brackets || self.engine.blocks(place.indentation) >= limits.blocks;
-        for ending in spanner.endings(node) {
-            let may = match ending.at {
-                Some((state, NO_GUARDS)) if !at_limit => {
-                    self.engine.next(id).takes(outside, self.engine.language.lexer.live_mask(state))
-                }
-                at => self.may_end(at, place),
-            };
-            if may {
-                spanner.tokens(ending).add_to(self.words);
-            }
+        place.depth >= limits.brackets || self.engine.blocks(place.indentation) >= limits.blocks
+    }
+
+    fn opens_too_many(&self, place: Place, accept: AcceptId) -> bool {
+        let language = &self.engine.language;
+        language.accept_role(accept) == Role::Open && place.depth >= language.limits.brackets
+    }
+
+    fn depth_after(&self, place: Place, accept: AcceptId) -> u32 {
+        match self.engine.language.accept_role(accept) {
+            Role::Open => place.depth + 1,
+            Role::Close => place.depth.saturating_sub(1),
+            _ => place.depth,
         }
     }
 
@@ -183,18 +272,10 @@ impl Walk<'_> {
     }
 
     fn read(&mut self, place: Place, accept: AcceptId) -> Place {
-        if self.engine.is_loose() {
-            let id = self.engine.next_of(place.set);
-            if !self.engine.next(id).takes_one(self.is_outside(place), accept) {
-                return Place { set: NO_SET, ..place };
-            }
+        if self.opens_too_many(place, accept) {
+            return Place { set: NO_SET, ..place };
         }
-        let depth = match self.engine.language.accept_role(accept) {
-            Role::Open if place.depth >= self.engine.language.limits.brackets => return Place { set: NO_SET, ..place },
-            Role::Open => place.depth + 1,
-            Role::Close => place.depth.saturating_sub(1),
-            _ => place.depth,
-        };
+        let depth = self.depth_after(place, accept);
         Place { set: self.engine.scan(place.set, Read::Accepted(accept)), depth, ..place }
     }
 

@@ -2,6 +2,7 @@
 
 use fim_server_core::language::Language;
 use fim_server_core::mask::mask_words;
+use fim_server_core::masks::Tables;
 use fim_server_core::matcher::Matcher;
 use fim_server_core::session::{Guarantee, Session};
 use fim_server_core::spec::LanguageSpec;
@@ -106,14 +107,14 @@ fn a_mask_is_what_each_token_says() {
             .map(|text| (!text.is_empty()).then(|| text.as_bytes().to_vec()))
             .chain([Some(vec![0xff]), None])
             .collect();
-    let vocabulary = Arc::new(Vocabulary::new(&tokens, &[0]).expect("a vocabulary"));
+    let tables = Arc::new(Tables::new(Vocabulary::new(&tokens, &[0]).expect("a vocabulary"), None));
     let session = Session::open(&language, "if:\n    a", "\nb\n");
-    let mut matcher = Matcher::new(session.start(), vocabulary.clone());
+    let mut matcher = Matcher::new(session.start(), tables.clone());
     for token in [None, Some(4), Some(6), Some(2), Some(7)] {
         if let Some(token) = token {
             matcher.commit(TokenId(token)).expect("allowed");
         }
-        let mut words = vec![0; mask_words(vocabulary.len())];
+        let mut words = vec![0; mask_words(tables.vocabulary.len())];
         matcher.fill_mask(&mut words);
         for id in 0..tokens.len() {
             let allowed = words[id / 32] >> (id % 32) & 1 == 1;
@@ -127,6 +128,53 @@ fn a_mask_is_what_each_token_says() {
     matcher.commit(TokenId(0)).expect("the end token, where the middle is complete");
     assert!(!matcher.allows(TokenId(1)).expect("known"));
     assert_eq!(matcher.rollback(2).expect_err("one token").kind(), ErrorKind::State);
+}
+
+/// All texts over some pieces, up to a number of pieces.
+fn texts(pieces: &[&str], longest: usize) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let mut layer = found.clone();
+    for _ in 0..longest {
+        layer = layer.iter().flat_map(|text| pieces.iter().map(move |piece| format!("{text}{piece}"))).collect();
+        found.extend(layer.iter().cloned());
+    }
+    found
+}
+
+#[test]
+fn masks_by_the_table_are_those_of_the_plain_walk() {
+    let languages = [
+        (blocks(), vec!["a", "if", ":", "\n", " ", "\t", "\n  ", "#", ":\n ", "\r"], texts(&["a", "if:", "\n", " "], 3)),
+        (words(), vec!["a", "b", "ab", "ba", "aba", "bb"], texts(&["a", "b"], 3)),
+    ];
+    let mut allowed = 0;
+    for (language, pieces, contexts) in languages {
+        let bytes = (0..=255).map(|byte| Some(vec![byte]));
+        let tokens: Vec<Option<Vec<u8>>> =
+            texts(&pieces, 2).into_iter().map(|text| Some(text.into_bytes())).chain(bytes).collect();
+        let tables = Arc::new(Tables::new(Vocabulary::new(&tokens, &[0]).expect("a vocabulary"), None));
+        let mut plain = vec![0; mask_words(tables.vocabulary.len())];
+        let mut by_table = plain.clone();
+        for left in &contexts {
+            for right in ["", "\n", "b", "a\n", " a\n", "  a\n a\n", ":\n a\n", "ab"] {
+                for tightened in [false, true] {
+                    let session = Session::open(&language, left, right);
+                    if tightened {
+                        session.tighten();
+                    }
+                    let matcher = Matcher::new(session.start(), tables.clone());
+                    matcher.fill_mask_plain(&mut plain);
+                    // Cold or from another session, then known.
+                    for _ in 0..2 {
+                        matcher.fill_mask(&mut by_table);
+                        assert_eq!(by_table, plain, "{left:?} {right:?} {tightened}");
+                    }
+                    allowed += plain.iter().map(|word| word.count_ones()).sum::<u32>();
+                }
+            }
+        }
+    }
+    assert!(allowed > 10_000);
 }
 
 #[test]
