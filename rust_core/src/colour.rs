@@ -301,8 +301,11 @@ impl Colours {
         let id = ColourId::from_index(self.table.len());
         let begin = self.projections.len();
         self.projections.resize(begin + self.words, 0);
-        for (index, target) in self.targets.iter().enumerate() {
-            if colour.nodes.binary_search(target).is_ok() {
+        // Both lists ascend.
+        let mut targets = self.targets.iter().enumerate().peekable();
+        for node in &colour.nodes {
+            while targets.next_if(|(_, target)| *target < node).is_some() {}
+            if let Some((index, _)) = targets.next_if(|(_, target)| *target == node) {
                 self.projections[begin + index / 64] |= 1 << (index % 64);
             }
         }

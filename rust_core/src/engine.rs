@@ -7,7 +7,7 @@ use crate::colour::{Colours, Context, Outlook};
 use crate::follow::bit;
 use crate::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::guards::{Guards, NO_GUARDS, live_beside};
-use crate::ids::{AcceptId, FreeId, GuardId, ModeId, SetId, StateId};
+use crate::ids::{AcceptId, FreeId, GuardId, ModeId, NodeId, SetId, StateId};
 use crate::language::{Language, Role};
 use crate::layout::{Column, Columns, IndentationId, Indentations, is_blank};
 use crate::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
@@ -832,7 +832,9 @@ impl Engine {
                 }
             }
         };
-        let targets: Vec<usize> = nodes.into_iter().filter_map(|node| self.colours.target(node)).collect();
+        let fits = |node: &NodeId| self.right.depth(*node).is_none_or(|depth| depth == branch.depth);
+        let nodes = nodes.into_iter().filter(fits);
+        let targets: Vec<usize> = nodes.filter_map(|node| self.colours.target(node)).collect();
         if targets.is_empty() {
             return false;
         }

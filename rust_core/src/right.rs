@@ -407,6 +407,15 @@ impl Right {
         found
     }
 
+    /// How many brackets are open at a node, where that is known: R closes them, and no others.
+    #[must_use]
+    pub fn depth(&self, node: NodeId) -> Option<u32> {
+        match self.nodes[node.index()].place {
+            Place::Middle { position, .. } if self.layout => self.raw.depth[position as usize],
+            _ => None,
+        }
+    }
+
     /// Whether a node stands before the line whose first symbol is at a position.
     #[must_use]
     pub fn begins_line(&self, node: NodeId, position: u32) -> bool {

@@ -144,7 +144,11 @@ fn texts(pieces: &[&str], longest: usize) -> Vec<String> {
 #[test]
 fn masks_by_the_table_are_those_of_the_plain_walk() {
     let languages = [
-        (blocks(), vec!["a", "if", ":", "\n", " ", "\t", "\n  ", "#", ":\n ", "\r"], texts(&["a", "if:", "\n", " "], 3)),
+        (
+            blocks(),
+            vec!["a", "if", ":", "\n", " ", "\t", "\n  ", "#", ":\n ", "\r"],
+            texts(&["a", "if:", "\n", " "], 3),
+        ),
         (words(), vec!["a", "b", "ab", "ba", "aba", "bb"], texts(&["a", "b"], 3)),
     ];
     let mut allowed = 0;
