@@ -166,6 +166,11 @@ pub struct Colours {
     words: usize,
     target_of: FxHashMap<NodeId, usize>,
     targets: Vec<NodeId>,
+    /// The targets of R's crossings.
+    crossed: Vec<usize>,
+    /// R's crossings by a symbol that it ends: free state, target, cost.
+    symbol_crossings: FxHashMap<SymbolId, Vec<(FreeId, usize, Cost)>>,
+    row: Vec<u64>,
     /// Per target: bitset of the lexemes that R goes on with there.
     leaving: Vec<Box<[u64]>>,
     steps: FxHashMap<(ColourId, DotId, ColumnId, Indents), ColourId>,
@@ -221,6 +226,9 @@ impl Colours {
             projections: Vec::new(),
             words: targets.len().div_ceil(64),
             target_of: targets.iter().enumerate().map(|(index, &node)| (node, index)).collect(),
+            crossed: Vec::new(),
+            symbol_crossings: FxHashMap::default(),
+            row: Vec::new(),
             leaving: Vec::new(),
             targets,
             steps: FxHashMap::default(),
@@ -232,6 +240,11 @@ impl Colours {
             free_count,
         };
         colours.leaving = colours.find_leaving(language, right);
+        colours.crossed = right.crossings.iter().map(|&(_, node, _)| colours.target_of[&node]).collect();
+        for &(from, symbol, node, cost) in &right.symbol_crossings {
+            let target = colours.target_of[&node];
+            colours.symbol_crossings.entry(symbol).or_default().push((from, target, cost));
+        }
         colours.intern(right, colours.blank());
         let mut bottom = colours.blank();
         bottom.nodes.extend(right.end());
@@ -290,8 +303,18 @@ impl Colours {
     fn intern(&mut self, right: &Right, mut colour: Colour) -> ColourId {
         colour.nodes.sort_unstable();
         colour.nodes.dedup();
-        for &(from, node, cost) in &right.crossings {
-            if colour.free[from.index()] > cost && colour.nodes.binary_search(&node).is_ok() {
+        self.row.clear();
+        self.row.resize(self.words, 0);
+        // Both lists ascend.
+        let mut targets = self.targets.iter().enumerate().peekable();
+        for node in &colour.nodes {
+            while targets.next_if(|(_, target)| *target < node).is_some() {}
+            if let Some((index, _)) = targets.next_if(|(_, target)| *target == node) {
+                self.row[index / 64] |= 1 << (index % 64);
+            }
+        }
+        for (&(from, _, cost), &target) in right.crossings.iter().zip(&self.crossed) {
+            if colour.free[from.index()] > cost && self.row[target / 64] >> (target % 64) & 1 == 1 {
                 colour.free[from.index()] = cost;
             }
         }
@@ -299,16 +322,7 @@ impl Colours {
             return id;
         }
         let id = ColourId::from_index(self.table.len());
-        let begin = self.projections.len();
-        self.projections.resize(begin + self.words, 0);
-        // Both lists ascend.
-        let mut targets = self.targets.iter().enumerate().peekable();
-        for node in &colour.nodes {
-            while targets.next_if(|(_, target)| *target < node).is_some() {}
-            if let Some((index, _)) = targets.next_if(|(_, target)| *target == node) {
-                self.projections[begin + index / 64] |= 1 << (index % 64);
-            }
-        }
+        self.projections.extend_from_slice(&self.row);
         self.ids.insert(colour.clone(), id);
         self.table.push(colour);
         id
@@ -398,8 +412,8 @@ impl Colours {
             }
         }
         if grammar.is_lexeme(symbol) {
-            for &(from, lexeme, node, cost) in &context.right.symbol_crossings {
-                if lexeme == symbol && source.nodes.binary_search(&node).is_ok() {
+            for &(from, target, cost) in self.symbol_crossings.get(&symbol).into_iter().flatten() {
+                if self.projects(after, target) {
                     lower(&mut colour.free[from.index()], indented(from, cost));
                 }
             }
