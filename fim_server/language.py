@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fim_server import _core, grammar
+from fim_server.shapes import Shape
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from fim_server.vocabulary import Vocabulary
 
 LanguageError = _core.LanguageError
+
+_MOST_SHAPES = 32
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Language:
     def __init__(self, definition: grammar.Definition) -> None:
         """Compiles a definition; use `load` or `from_files`."""
         self.core = grammar.compile_definition(definition)
+        self._shaped: dict[Shape, _core.Language] = {}
         self.name = definition.name
         self.version = definition.version
         """The version it is narrowed to; None is the newest, or that it has no versions."""
@@ -127,9 +131,26 @@ class Language:
         """The name, with the version if it is narrowed to one."""
         return self.name if self.version is None else f"{self.name} {self.version}"
 
+    def shaped(self, shape: Shape) -> _core.Language:
+        """The engine's form of the language for middles of a shape.
+
+        Raises:
+            ValueError: See `Session.matcher`.
+        """
+        if shape not in self._shaped:
+            if len(self._shaped) >= _MOST_SHAPES:
+                self._shaped.clear()
+            if shape.most_lines is not None:
+                if shape.most_lines < 1:
+                    raise ValueError(f"a shape has 1 to 16 lines, not {shape.most_lines}")
+                self._shaped[shape] = self.core.lines(shape.most_lines)
+            else:
+                self._shaped[shape] = self.core.matching(shape.pattern or "")
+        return self._shaped[shape]
+
     def open(self, left: str, right: str) -> "Session":
         """Opens a session on the text left and right of a cursor. Never raises on the user's code."""
-        return Session(self.core.open(_encodable(left), _encodable(right)))
+        return Session(self, _encodable(left), _encodable(right))
 
     def __repr__(self) -> str:
         return f"<Language {self.title}>"
@@ -160,9 +181,12 @@ def _encodable(text: str) -> str:
 class Session:
     """One pair of contexts. Its states may be used from several threads; they wait for each other."""
 
-    def __init__(self, core: _core.Session) -> None:
-        """Wraps the engine's session; use `Language.open`."""
-        self._core = core
+    def __init__(self, language: Language, left: str, right: str) -> None:
+        """Opens the engine's session; use `Language.open`."""
+        self._language = language
+        self._texts = (left, right)
+        self._core = language.core.open(left, right)
+        self._shaped: dict[Shape, _core.Session] = {}
 
     @property
     def guarantee(self) -> str:
@@ -193,9 +217,28 @@ class Session:
         """A state before the middle's first byte."""
         return State(self._core.start())
 
-    def matcher(self, vocabulary: "Vocabulary") -> "Matcher":
-        """A matcher before the middle's first token."""
-        return Matcher(self._core.start().matcher(vocabulary.core), vocabulary)
+    def matcher(self, vocabulary: "Vocabulary", shape: Shape | str | None = None) -> "Matcher":
+        """A matcher before the middle's first token.
+
+        Args:
+            vocabulary: The model's tokens.
+            shape: What the middle must look like; a str is a regular expression that it matches as a whole. The first
+                matcher of a shape opens the contexts once more.
+
+        Raises:
+            ValueError: A shape that is not understood, that no text has, or of too many states; or a language whose
+                lexemes no blank keeps apart.
+        """
+        return Matcher(self._with(shape).start().matcher(vocabulary.core), vocabulary)
+
+    def _with(self, shape: Shape | str | None) -> _core.Session:
+        if shape is None:
+            return self._core
+        if isinstance(shape, str):
+            shape = Shape.regex(shape)
+        if shape not in self._shaped:
+            self._shaped[shape] = self._language.shaped(shape).open(*self._texts)
+        return self._shaped[shape]
 
 
 class State:

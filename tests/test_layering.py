@@ -15,7 +15,7 @@ PACKAGE = ROOT / "fim_server"
 ENGINE = ROOT / "rust_core"
 
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"_core", "cache", "document", "formats"}),
+    frozenset({"_core", "cache", "document", "formats", "shapes"}),
     frozenset({"versions"}),
     frozenset({"grammar", "vocabulary"}),
     frozenset({"forced", "language"}),

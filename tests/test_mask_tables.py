@@ -184,7 +184,8 @@ PYTHON_FRAGMENTS: list[str | bytes] = [
     *PARTS,
 ]
 JSON_FRAGMENTS: list[str | bytes] = [
-    *PIECES, *NUMBERS, *POOL, *POOL, "{", "}", "[", "]", ",", ":", '"', '":', '",', '","', '":"', '"},{"', "]]", "[[", "}}",
+    *PIECES, *NUMBERS, *POOL, *POOL, "{", "}", "[", "]", ",", ":", '"', '":', '",', '","', '":"', '"},{"',
+    "]]", "[[", "}}",
     "[" * 100, "]" * 100, '{"a":' * 40, "}" * 90, " " * 300, "1" * 300, '"' + "a" * 300, "[1,2,3]",
     '{"a":[{"b":null}]}', ", ", *PARTS,
 ]  # fmt: skip
@@ -637,6 +638,41 @@ def test_random_languages_with_layout(chunk: int) -> None:
     assert counts["states"] > 30
 
 
+@pytest.mark.parametrize("count", [70, 200, 250, 400])
+def test_languages_of_many_lexemes(count: int) -> None:
+    """More kinds of lexemes than the quick ways have room for."""
+    rng = seeded(f"many {count}")
+    words = sorted({"".join(rng.choice("ab") for _ in range(rng.randint(1, 9))) for _ in range(count)})
+    lexemes: list[dict[str, Any]] = [{"name": f"W{index}", "literal": word} for index, word in enumerate(words)]
+    # After a word comes one of a few others; lists of them stand in brackets.
+    rules = [["s", []], ["s", ["s", "x"]], ["x", ["OPEN", "s", "CLOSE"]]]
+    rules += [["x", [f"W{index}", f"W{rng.randrange(len(words))}"]] for index in range(len(words)) for _ in range(2)]
+    spec = {
+        "name": "many",
+        "start": "s",
+        "lexemes": [
+            *lexemes,
+            {"name": "OPEN", "literal": "("},
+            {"name": "CLOSE", "literal": ")"},
+            {"name": "GAP", "pattern": " +"},
+            {"name": "REST", "pattern": "[ab]+", "priority": -1},
+        ],
+        "ignore": ["GAP"],
+        "rules": [{"lhs": lhs, "rhs": rhs} for lhs, rhs in rules],
+        "brackets": [["OPEN", "CLOSE"]],
+        "limits": {"brackets": 3},
+        "soft_keywords": [f"W{index}" for index in range(0, len(words), 7)],
+    }
+    subject = Subject("many", _core.Language(json.dumps(spec)))
+    vocabulary = random_vocabulary(rng, [*words, *(f"{word} " for word in words), " ", "(", ")", ") ", "a", "b"], 400)
+    counts: Counter[str] = Counter()
+    for _ in range(60 if LONG else 10):
+        left, right = (" ".join(rng.choice([*words, "(", ")"]) for _ in range(rng.randrange(4))) for _ in range(2))
+        counts += explore(rng, subject, vocabulary, rng.choice((left, "", "(", "(( ")), rng.choice((right, "", ")")), 5)
+    print(count, dict(counts))
+    assert counts["states"] > 20
+
+
 def test_modes(tmp_path: Path) -> None:
     subject = the_modes(tmp_path)
     pieces = [
@@ -1016,8 +1052,10 @@ def damages(rng: random.Random, good: bytes) -> Iterator[tuple[str, bytes]]:
     yield "other magic", b"XXXX" + good[4:]
     yield "other format", good[:4] + b"\xff\0\0\0" + good[8:]
     yield "text", b"hello\n" * 100
-    sections = [(f"section {index}", *words[8 + 2 * index : 10 + 2 * index]) for index in range(9)]
-    for name, begin, length in [("header", 0, 8), ("offsets", 8, 18), *sections]:
+    count = (int(words[8]) - 8) // 2  # of sections: their table begins after the header, the first of them after it
+    sections = [(f"section {index}", *words[8 + 2 * index : 10 + 2 * index]) for index in range(count)]
+    assert int(sections[-1][1] + sections[-1][2]) * 4 == len(good)
+    for name, begin, length in [("header", 0, 8), ("offsets", 8, 2 * count), *sections]:
         for _ in range(4 if LONG else 2) if length else ():
             place, bit = 4 * int(begin) + rng.randrange(4 * int(length)), rng.randrange(8)
             flipped = bytearray(good)

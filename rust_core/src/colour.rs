@@ -8,7 +8,7 @@
 //! What a set of the left chart demands of its predictions depends on the colours behind its items alone, so sets with equal
 //! demands share one *frame*, and everything derived from it.
 
-use crate::free::{Cost, INFINITE, LINE};
+use crate::free::{Cost, INFINITE};
 use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{ColourId, ColumnId, DotId, FreeId, NodeId, SetId, SymbolId};
 use crate::language::Language;
@@ -398,7 +398,7 @@ impl Colours {
     fn before(&self, context: Context<'_>, symbol: SymbolId, after: ColourId, indent: Cost) -> Colour {
         let indented = |from: FreeId, cost: Cost| match cost {
             0 => 0,
-            _ if from == LINE => cost.saturating_add(indent),
+            _ if context.language.free.is_line(from) => cost.saturating_add(indent),
             _ => cost,
         };
         let grammar = &context.language.grammar;

@@ -17,6 +17,9 @@ use crate::masks::{Key, Mask, ShapeMemo};
 use crate::next::{AHEAD_WORDS, Ahead, NextId, Nexts};
 use crate::predict::Predictions;
 use crate::right::Right;
+use crate::shape::{ShapeId, ShapeIndex};
+use crate::shaped::{Reach, ShapedLexer};
+use crate::vocabulary::Vocabulary;
 use crate::walk::Taken;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
@@ -123,8 +126,15 @@ pub struct Engine {
     /// The last answer of `allowed`: a mask asks the same again for every byte of an identifier or a string.
     recent: Option<(SetId, WaysId, bool)>,
     nexts: Nexts,
+    /// Where in the shape the middle is, if it must have one.
+    at: ShapeId,
+    /// How R goes on with a symbol that the cursor cuts, and which of these each pair of lexer and shape can come to.
+    cuts: Option<(Vec<(u32, AcceptId)>, Reach)>,
+    shaped_ways: FxHashMap<(StateId, GuardId, ShapeId, Nesting), WaysId>,
     /// The stacks of all branches are loose: what may come next depends on nothing in R.
     loose: bool,
+    /// The tokens that do not leave the shape, by vocabulary and place.
+    shape_indexes: FxHashMap<(u128, ShapeId), Arc<ShapeIndex>>,
     /// Masks where R has a say, and the size of the chart when the session was opened.
     own_masks: FxHashMap<Key, Mask>,
     opened: usize,
@@ -159,7 +169,11 @@ impl Engine {
             allowed: FxHashMap::default(),
             recent: None,
             nexts: Nexts::new(language),
+            at: ShapeId(0),
+            cuts: language.shaped.as_ref().map(|shaped| cuts(language, shaped, &right)),
+            shaped_ways: FxHashMap::default(),
             loose: false,
+            shape_indexes: FxHashMap::default(),
             own_masks: FxHashMap::default(),
             opened: 0,
             shapes: ShapeMemo::default(),
@@ -219,6 +233,13 @@ impl Engine {
     #[inline]
     pub(crate) fn left_set(&self, id: SetId) -> &Set {
         self.left.set(id)
+    }
+
+    /// The tokens that do not leave the shape; `None` where any middle will do.
+    pub(crate) fn shape_index(&mut self, vocabulary: &Vocabulary, at: ShapeId) -> Option<Arc<ShapeIndex>> {
+        let shape = self.language.free.shape()?;
+        let key = (vocabulary.fingerprint(), at);
+        Some(self.shape_indexes.entry(key).or_insert_with(|| Arc::new(shape.index(vocabulary, at))).clone())
     }
 
     /// Masks where R has a say.
@@ -551,7 +572,8 @@ impl Engine {
             return self.outlook(branch.set).cost(LINE) != INFINITE && !self.needs_one_block_more(branch);
         }
         if self.language.lexer.is_start(branch.state) {
-            return match self.language.free.at_boundary(self.guards.states(branch.guards)) {
+            let free = self.language.free.at_boundary(self.guards.states(branch.guards));
+            return match free.and_then(|free| self.free_at(free)) {
                 Some(free) => self.outlook(branch.set).cost(free) != INFINITE,
                 None => false,
             };
@@ -633,6 +655,16 @@ impl Engine {
 
     fn ways_of(&mut self, branch: &Branch) -> WaysId {
         let nesting = self.nesting(branch);
+        if self.cuts.is_some() {
+            let key = (branch.state, branch.guards, self.at, nesting);
+            if let Some(&known) = self.shaped_ways.get(&key) {
+                return known;
+            }
+            let ways = self.shaped(branch.state, branch.guards, nesting);
+            let id = self.intern_ways(ways);
+            self.shaped_ways.insert(key, id);
+            return id;
+        }
         if branch.guards == NO_GUARDS && self.language.free.is_separated() {
             let known = self.plain_ways[nesting as usize][branch.state.index()];
             if known != UNKNOWN_WAYS {
@@ -665,6 +697,91 @@ impl Engine {
         self.ways.push(ways.clone());
         self.ways_ids.insert(ways, id);
         id
+    }
+
+    /// The free state of a kind where in the shape the middle is; `None` between the bytes of a character.
+    fn free_at(&self, kind: FreeId) -> Option<FreeId> {
+        let free = &self.language.free;
+        free.shape().map_or(Some(kind), |shape| shape.place(self.at).map(|place| free.at_place(kind, place)))
+    }
+
+    /// Where in the shape the middle is, from now on.
+    pub fn set_shape(&mut self, at: ShapeId) {
+        self.at = at;
+    }
+
+    /// Goes on in the shape by a byte; `None` if no middle of the shape does.
+    #[inline]
+    pub fn enter_shape(&mut self, from: ShapeId, byte: u8) -> Option<ShapeId> {
+        if let Some(shape) = self.language.free.shape() {
+            self.at = shape.step(from, byte)?;
+        }
+        Some(self.at)
+    }
+
+    /// Whether the middle has its shape.
+    fn has_shape(&self) -> bool {
+        self.language.free.shape().is_none_or(|shape| shape.accepts(self.at))
+    }
+
+    /// Ways of a state where the middle must have a shape.
+    fn shaped(&mut self, state: StateId, guards: GuardId, nesting: Nesting) -> Vec<Way> {
+        let language = self.language.clone();
+        let (Some(shaped), Some(shape)) = (&language.shaped, language.free.shape()) else { return Vec::new() };
+        let mut ends: Vec<(AcceptId, usize)> = Vec::new();
+        let mut ended: Vec<(u32, AcceptId)> = Vec::new();
+        if guards == NO_GUARDS {
+            ends.extend(shaped.ends(state, self.at));
+            if let Some((cuts, reach)) = &self.cuts {
+                ended.extend(shaped.reached(reach, state, self.at).map(|index| cuts[index]));
+            }
+        } else {
+            for (state, guards, inside) in shaped.beside(&mut self.guards, (state, guards, self.at)) {
+                if let (true, Some(place)) = (language.lexer.accepts(state), shape.place(inside)) {
+                    ends.push((language.lexer.accept(state), place));
+                }
+                if shape.accepts(inside) && self.guards_hold(guards) {
+                    ended.extend(self.right.lookahead.end(state));
+                }
+            }
+            ended.sort_unstable();
+            ended.dedup();
+        }
+        let mut ways = Vec::new();
+        for (accept, place) in ends {
+            ways.extend(self.ended_at(accept, nesting, place).into_iter().map(|(accept, free)| Way {
+                accept,
+                free: Some(free),
+                targets: Vec::new(),
+            }));
+        }
+        ways.extend(ended.into_iter().filter_map(|(end, accept)| self.cut(end, accept, nesting)));
+        ways
+    }
+
+    /// What the parser reads when a symbol ends at a place of the shape, and the free states after it.
+    fn ended_at(&self, accept: AcceptId, nesting: Nesting, place: usize) -> Vec<(Option<AcceptId>, FreeId)> {
+        let free = &self.language.free;
+        if self.language.layout.is_none() || self.language.accept_role(accept) != Role::Comment {
+            let ended = self.ended(accept, nesting).into_iter();
+            return ended.map(|(accept, kind)| (accept, free.at_place(kind, place))).collect();
+        }
+        // A comment ends with its line.
+        let mut found = Vec::new();
+        for &newline in &self.newline_accepts {
+            for &lexeme in self.language.lexer.lexemes(newline) {
+                for after in (0..free.count()).map(FreeId::from_index).filter(|&after| free.is_line(after)) {
+                    if free.relation(Language::symbol(lexeme), free.at_place(MIDDLE, place), after) != INFINITE {
+                        let inside = FreeId::from_index(after.index() - LINE.index() + MIDDLE.index());
+                        found.push(match nesting {
+                            Nesting::Outside => (Some(newline), after),
+                            Nesting::Inside => (None, inside),
+                        });
+                    }
+                }
+            }
+        }
+        found
     }
 
     /// Ways of a state that no guard runs beside, in a language with separators.
@@ -787,7 +904,7 @@ impl Engine {
 
     /// Whether the text so far is a whole middle: L, it and R are a program.
     pub fn complete(&mut self, branch: &Branch) -> bool {
-        if !self.guards_hold(branch.guards) {
+        if !self.has_shape() || !self.guards_hold(branch.guards) {
             return false;
         }
         if self.language.lexer.is_start(branch.state) {
@@ -1004,6 +1121,22 @@ impl Engine {
         }
         found
     }
+}
+
+/// How R goes on with symbols that the cursor cuts where the middle has its shape.
+fn cuts(language: &Language, shaped: &ShapedLexer, right: &Right) -> (Vec<(u32, AcceptId)>, Reach) {
+    let shape = language.free.shape().expect("a shaped language has a shape");
+    let ends = (1..language.lexer.state_count()).filter_map(|state| right.lookahead.end(StateId::from_index(state)));
+    let mut ends: Vec<(u32, AcceptId)> = ends.collect();
+    ends.sort_unstable();
+    ends.dedup();
+    let reach = shaped.reach(ends.len(), |state, inside, row| {
+        if let (true, Some(end)) = (shape.accepts(inside), right.lookahead.end(state)) {
+            let index = ends.binary_search(&end).expect("listed above");
+            row[index / 64] |= 1 << (index % 64);
+        }
+    });
+    (ends, reach)
 }
 
 pub(crate) fn line_bytes(language: &Language) -> Vec<LineByte> {

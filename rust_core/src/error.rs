@@ -20,6 +20,8 @@ pub enum ErrorKind {
     Limit,
     /// A call that the current state does not allow.
     State,
+    /// A shape that no middle can have, or that is not understood.
+    Shape,
 }
 
 impl Error {

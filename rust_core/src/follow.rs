@@ -27,7 +27,7 @@ impl Follow {
         let mut follow = Self {
             after: vec![0; grammar.symbol_count()],
             before: vec![0; grammar.dot_count()],
-            even: free.count() <= 64 && free.is_separated(),
+            even: free.count() <= 2 && free.is_separated() && free.shape().is_none(),
             open_ended: false,
         };
         if !follow.even {

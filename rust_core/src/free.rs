@@ -8,14 +8,16 @@
 //!
 //! Every relation is kept over the (min, +) semiring, in bytes, so that it answers "can it" and "for how little" at once.
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::grammar::{END_OF_RULE, Grammar};
 use crate::guards::{Guards, NO_GUARDS};
 use crate::ids::{AcceptId, DotId, FreeId, GuardId, LexemeId, StateId, SymbolId};
 use crate::language::{Layout, Role};
 use crate::lexer::{DEAD, Lexer, NEVER};
 use crate::limits;
-use rustc_hash::FxHashMap;
+use crate::shape::{Shape, ShapeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// A cost in bytes of middle text, [`INFINITE`] for "impossible".
 pub type Cost = u32;
@@ -28,6 +30,9 @@ pub const MIDDLE: FreeId = FreeId(0);
 
 /// At the start of a logical line.
 pub const LINE: FreeId = FreeId(1);
+
+/// Free states of each place in a shape: with layout two, as above.
+const KINDS: usize = 2;
 
 /// A symbol in progress at the cursor, reached from a free state: DFA state, guards, least bytes.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +68,9 @@ pub struct Free {
     ignored: Vec<Cost>,
     separated: bool,
     guards: Guards,
+    shape: Option<Arc<Shape>>,
+    /// Free states of each place in the shape.
+    kinds: usize,
 }
 
 impl Free {
@@ -89,6 +97,42 @@ impl Free {
             (Ok(_), layout) => Terminals::separated(lexer, grammar, roles, layout),
         };
         terminals.close_over_ignored(grammar.lexeme_count());
+        Ok(Self::closed(terminals, grammar, separators.is_ok(), layout, None))
+    }
+
+    /// Derives the free states of a language for middles of a shape: each is one of those of [`Free::derive`], and a place in
+    /// the shape between two characters. Separators are taken to be of the shape wherever they are needed; where the shape
+    /// has none, more is held possible than is.
+    ///
+    /// # Errors
+    /// A language without separators, or a shape of too many states.
+    pub fn shaped(
+        lexer: &Lexer,
+        grammar: &Grammar,
+        roles: &[Role],
+        layout: Option<Layout>,
+        shape: Arc<Shape>,
+    ) -> Result<Self, Error> {
+        if separators(lexer, grammar, roles, layout.is_some()).is_err() {
+            let message = "a shape needs a language in which a blank can stand between any two lexemes";
+            return Err(Error::new(ErrorKind::Shape, message));
+        }
+        let places = shape.boundaries().len();
+        if places > limits::SHAPE_BOUNDARIES {
+            let message = format!("the shape has {places} states, more than {}", limits::SHAPE_BOUNDARIES);
+            return Err(Error::new(ErrorKind::Shape, message));
+        }
+        let terminals = Terminals::shaped(lexer, grammar, roles, layout, &shape);
+        Ok(Self::closed(terminals, grammar, true, layout, Some(shape)))
+    }
+
+    fn closed(
+        terminals: Terminals,
+        grammar: &Grammar,
+        separated: bool,
+        layout: Option<Layout>,
+        shape: Option<Arc<Shape>>,
+    ) -> Self {
         let count = terminals.count;
         let mut free = Self {
             count,
@@ -101,8 +145,10 @@ impl Free {
             in_progress: terminals.in_progress,
             boundary: terminals.boundary,
             ignored: terminals.ignored,
-            separated: separators.is_ok(),
+            separated,
             guards: terminals.guards,
+            shape,
+            kinds: if layout.is_some() { KINDS } else { 1 },
         };
         free.relation[..terminals.relation.len()].copy_from_slice(&terminals.relation);
         free.close(grammar);
@@ -111,7 +157,37 @@ impl Free {
         }
         free.derive_advances(grammar);
         free.open_dots = free.states().map(|at| free.derive_open_dots(grammar, at)).collect();
-        Ok(free)
+        free
+    }
+
+    /// The shape of the middle, if it has to have one.
+    #[must_use]
+    pub fn shape(&self) -> Option<&Arc<Shape>> {
+        self.shape.as_ref()
+    }
+
+    /// A free state (one of a language without shapes) at a place of the shape.
+    #[inline]
+    #[must_use]
+    pub fn at_place(&self, kind: FreeId, place: usize) -> FreeId {
+        FreeId::from_index(place * self.kinds + kind.index())
+    }
+
+    /// Whether a free state is at the start of a logical line, in a language with layout.
+    #[inline]
+    #[must_use]
+    pub fn is_line(&self, state: FreeId) -> bool {
+        self.kinds == KINDS && state.index() % KINDS == LINE.index()
+    }
+
+    /// Whether the middle has its shape in a free state.
+    #[inline]
+    #[must_use]
+    pub fn may_end(&self, state: FreeId) -> bool {
+        self.shape.as_ref().is_none_or(|shape| {
+            let place = shape.boundaries().get(state.index() / self.kinds);
+            place.is_none_or(|&place| shape.accepts(place))
+        })
     }
 
     /// Least fixpoint of the rules over (min, +).
@@ -168,7 +244,8 @@ impl Free {
             let mut found = false;
             for position in (1..rule.rhs.len()).rev() {
                 let dot = grammar.dot(index, position);
-                found |= self.states().any(|from| self.prefix(dot, from, LINE) != INFINITE);
+                let reached = |to: FreeId| self.states().any(|from| self.prefix(dot, from, to) != INFINITE);
+                found |= self.states().any(|to| self.is_line(to) && reached(to));
                 self.lines[dot.index()] = found;
             }
         }
@@ -419,6 +496,76 @@ impl Terminals {
             .map(|state| InProgress { state, guards: NO_GUARDS, cost: lexer.depth(state).into() })
             .collect();
         terminals.in_progress = vec![symbols; terminals.count];
+        terminals
+    }
+
+    /// With separators, for middles of a shape.
+    fn shaped(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: Option<Layout>, shape: &Shape) -> Self {
+        let kinds = if layout.is_some() { KINDS } else { 1 };
+        let places = shape.boundaries().len();
+        let at = |kind: FreeId, place: usize| FreeId::from_index(place * kinds + kind.index());
+        // One place more stands for what L holds: R may close what the middle of this shape could not have opened.
+        let mut terminals = Self::empty(kinds * (places + 1), grammar.lexeme_count());
+        let any = Self::separated(lexer, grammar, roles, layout);
+        for lexeme in (0..grammar.lexeme_count()).map(LexemeId::from_index) {
+            for from in 0..kinds {
+                for to in 0..kinds {
+                    let cost = any.relation[(lexeme.index() * kinds + from) * kinds + to];
+                    let place = |kind| at(FreeId::from_index(kind), places);
+                    terminals.set(lexeme, place(from), place(to), cost);
+                }
+            }
+        }
+        for kind in 0..kinds {
+            terminals.in_progress[at(FreeId::from_index(kind), places).index()].clone_from(&any.in_progress[kind]);
+        }
+        for (place, &from) in shape.boundaries().iter().enumerate() {
+            let mut in_progress: FxHashMap<StateId, Cost> = FxHashMap::default();
+            // One symbol from here, in every mode: where it can end, and what can be in progress where the middle ends.
+            let mut seen: FxHashSet<(StateId, ShapeId)> = FxHashSet::default();
+            let mut layer: Vec<(StateId, ShapeId)> = lexer.starts().map(|start| (start, from)).collect();
+            let mut cost = 0;
+            while !layer.is_empty() {
+                cost += 1;
+                let mut following = Vec::new();
+                for (state, inside) in layer {
+                    for byte in 0..=255u8 {
+                        let target = lexer.step(state, byte);
+                        let Some(to) = shape.step(inside, byte).filter(|_| target != DEAD) else { continue };
+                        if !seen.insert((target, to)) {
+                            continue;
+                        }
+                        following.push((target, to));
+                        if shape.accepts(to) {
+                            in_progress.entry(target).or_insert(cost);
+                        }
+                        let (true, Some(end)) = (lexer.accepts(target), shape.place(to)) else { continue };
+                        for &lexeme in lexer.lexemes(lexer.accept(target)) {
+                            match roles[lexeme.index()] {
+                                Role::Newline => terminals.set(lexeme, at(MIDDLE, place), at(LINE, end), cost),
+                                role if role.is_ignored() => {}
+                                _ => {
+                                    terminals.set(lexeme, at(MIDDLE, place), at(MIDDLE, end), cost);
+                                    if layout.is_some() {
+                                        terminals.set(lexeme, at(LINE, place), at(MIDDLE, end), cost);
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+                layer = following;
+            }
+            let mut symbols: Vec<InProgress> =
+                in_progress.into_iter().map(|(state, cost)| InProgress { state, guards: NO_GUARDS, cost }).collect();
+            symbols.sort_by_key(|symbol| symbol.state);
+            terminals.in_progress[at(MIDDLE, place).index()].clone_from(&symbols);
+            if let Some(layout) = layout {
+                terminals.in_progress[at(LINE, place).index()] = symbols;
+                terminals.set(layout.indent, at(LINE, place), at(LINE, place), 1);
+                terminals.set(layout.dedent, at(LINE, place), at(LINE, place), 0);
+            }
+        }
         terminals
     }
 

@@ -7,7 +7,10 @@ use crate::grammar::Grammar;
 use crate::ids::{AcceptId, LexemeId, SymbolId};
 use crate::lexer::{self, Lexer, LexerTable};
 use crate::next::Aheads;
+use crate::shape::Shape;
+use crate::shaped::ShapedLexer;
 use crate::spec::{LanguageSpec, LimitsSpec};
+use std::sync::Arc;
 
 /// What the stages between lexer and parser do with a lexeme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +58,9 @@ pub struct Language {
     /// The language's name.
     pub name: String,
     /// The lexer.
-    pub lexer: Lexer,
+    pub lexer: Arc<Lexer>,
     /// The grammar.
-    pub grammar: Grammar,
+    pub grammar: Arc<Grammar>,
     /// What a free middle can do.
     pub free: Free,
     /// What may come next where R asks for nothing.
@@ -68,6 +71,8 @@ pub struct Language {
     pub layout: Option<Layout>,
     /// A hash of the definition.
     pub fingerprint: u128,
+    /// The lexer beside the shape that the middle must have, if there is one.
+    pub shaped: Option<ShapedLexer>,
     /// How deep texts may nest.
     pub limits: LimitsSpec,
     mode_count: usize,
@@ -103,11 +108,12 @@ impl Language {
         let follow = Follow::derive(&grammar, &free, layout.is_some());
         let mut language = Self {
             name: spec.name.clone(),
-            lexer,
-            grammar,
+            lexer: Arc::new(lexer),
+            grammar: Arc::new(grammar),
             free,
             follow,
             aheads: Aheads::default(),
+            shaped: None,
             layout,
             fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
             limits: spec.limits,
@@ -119,6 +125,29 @@ impl Language {
             language.aheads = Aheads::derive(&language);
         }
         Ok(language)
+    }
+
+    /// The same language for middles of a shape.
+    ///
+    /// # Errors
+    /// A language without separators, or a shape of too many states.
+    pub fn shaped(&self, shape: Arc<Shape>) -> Result<Self, Error> {
+        let free = Free::shaped(&self.lexer, &self.grammar, &self.roles, self.layout, shape.clone())?;
+        Ok(Self {
+            name: self.name.clone(),
+            lexer: self.lexer.clone(),
+            grammar: self.grammar.clone(),
+            follow: Follow::derive(&self.grammar, &free, self.layout.is_some()),
+            free,
+            aheads: Aheads::default(),
+            shaped: Some(ShapedLexer::new(&self.lexer, &shape)),
+            layout: self.layout,
+            fingerprint: self.fingerprint,
+            limits: self.limits,
+            mode_count: self.mode_count,
+            roles: self.roles.clone(),
+            literals: self.literals.clone(),
+        })
     }
 
     /// What is done with a lexeme.

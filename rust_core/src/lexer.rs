@@ -449,6 +449,11 @@ impl Lexer {
         StateId(self.table.starts[mode.index()])
     }
 
+    /// The states before any byte, in all modes.
+    pub fn starts(&self) -> impl Iterator<Item = StateId> + '_ {
+        self.table.starts.iter().map(|&start| StateId(start))
+    }
+
     /// Whether a state is one before any byte: between two symbols.
     #[inline(always)]
     #[must_use]

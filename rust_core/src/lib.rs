@@ -27,6 +27,8 @@ pub mod predict;
 pub mod quotient;
 pub mod right;
 pub mod session;
+pub mod shape;
+pub mod shaped;
 pub mod spanner;
 pub mod spanner_builder;
 pub mod spec;

@@ -44,3 +44,14 @@ pub const FORCED_BYTES: usize = 256;
 
 /// Predictions that the sessions of a language share. Unit: predictions, of some ten kB each. Passing it starts afresh.
 pub const SHARED_PREDICTIONS: usize = 1_000;
+
+/// States of a shape's automaton, and memory while it is built. Units: states, bytes. Passing them refuses the shape.
+pub const SHAPE_STATES: usize = 5_000;
+/// See [`SHAPE_STATES`].
+pub const SHAPE_BYTES: usize = 32 << 20;
+
+/// Lines of a shape. Unit: lines. The relations of the free middle grow with their cube.
+pub const SHAPE_LINES: usize = 16;
+
+/// States of a shape between characters. Unit: states. Passing it refuses the shape, for the same reason.
+pub const SHAPE_BOUNDARIES: usize = 24;

@@ -10,6 +10,7 @@ use crate::language::Language;
 use crate::left::FIRST_SET;
 use crate::limits;
 use crate::mask::mask_words;
+use crate::shape::ShapeId;
 use crate::spanner::Spanner;
 use crate::vocabulary::Vocabulary;
 use crate::walk::{self, Rest};
@@ -113,9 +114,16 @@ impl Masks {
     }
 
     /// Fills a packed mask with the tokens that may follow some branches of one session; the end tokens are left out.
-    pub fn fill(&self, engine: &mut Engine, vocabulary: &Vocabulary, branches: &[Branch], words: &mut [u32]) {
+    pub fn fill(
+        &self,
+        engine: &mut Engine,
+        vocabulary: &Vocabulary,
+        branches: &[Branch],
+        at: ShapeId,
+        words: &mut [u32],
+    ) {
         let loose = engine.is_loose();
-        let key = if loose { self.key(engine, branches) } else { own_key(branches) };
+        let key = if loose { self.key(engine, branches) } else { own_key(vocabulary, branches, at) };
         let known = if loose { self.find(&key) } else { engine.own_masks().get(&key).cloned() };
         if let Some(mask) = known {
             self.hits.fetch_add(1, Ordering::Relaxed);
@@ -123,7 +131,7 @@ impl Masks {
             return;
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
-        self.compute(engine, vocabulary, branches, words);
+        self.compute(engine, vocabulary, branches, at, words);
         let mask: Mask = (&*words).into();
         if loose {
             self.keep(key, mask);
@@ -137,21 +145,48 @@ impl Masks {
     }
 
     /// The same without looking at what is known.
-    pub fn compute(&self, engine: &mut Engine, vocabulary: &Vocabulary, branches: &[Branch], words: &mut [u32]) {
+    fn compute(
+        &self,
+        engine: &mut Engine,
+        vocabulary: &Vocabulary,
+        branches: &[Branch],
+        at: ShapeId,
+        words: &mut [u32],
+    ) {
         words.fill(0);
         let mark = engine.mark();
         let full = engine.is_full();
         let mut rest = Rest::default();
-        for branch in branches {
-            if !walk::add_tokens(engine, &self.spanner, branch, words, &mut rest) {
-                walk::add_by_trie(engine, vocabulary, branch, words);
+        if let Some(index) = engine.shape_index(vocabulary, at) {
+            // A token is viable where it leads to, so each place of the shape has a walk of its own.
+            let mut own = vec![0; words.len()];
+            for (to, tokens) in index.iter() {
+                own.fill(0);
+                engine.set_shape(*to);
+                for branch in branches {
+                    walk::add_tokens(engine, &self.spanner, branch, &mut own, &mut rest);
+                }
+                for ((word, own), tokens) in words.iter_mut().zip(&own).zip(tokens) {
+                    *word |= own & tokens;
+                }
             }
+            engine.set_shape(at);
+        } else {
+            for branch in branches {
+                walk::add_tokens(engine, &self.spanner, branch, words, &mut rest);
+            }
+        }
+        rest.branches.sort_unstable();
+        rest.branches.dedup();
+        for branch in std::mem::take(&mut rest.branches) {
+            walk::add_by_trie(engine, vocabulary, &branch, at, words);
         }
         if !rest.tokens.is_empty() {
             rest.tokens.sort_unstable();
             rest.tokens.dedup();
-            walk::add_one_by_one(engine, vocabulary, branches, &rest, words);
+            walk::add_one_by_one(engine, vocabulary, branches, at, &rest, words);
         }
+        engine.set_shape(at);
         if full {
             engine.truncate(mark);
         }
@@ -252,8 +287,15 @@ impl Masks {
 }
 
 /// The key of a state that is not loose, in its own session.
-fn own_key(branches: &[Branch]) -> Key {
+fn own_key(vocabulary: &Vocabulary, branches: &[Branch], at: ShapeId) -> Key {
+    let print = vocabulary.fingerprint();
     let mut key = Vec::with_capacity(16);
+    key.extend([
+        at.0,
+        (print & 0xffff_ffff) as u32,
+        (print >> 32 & 0xffff_ffff) as u32,
+        (print >> 64 & 0xffff_ffff) as u32,
+    ]);
     for branch in branches {
         key.extend([branch.set.0, branch.state.0, branch.guards.0, branch.depth, branch.indentation.0]);
         match branch.mode {

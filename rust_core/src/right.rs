@@ -21,7 +21,7 @@
 //! knows no c: columns left of n are kept apart, those right of n are one class, `Above`, because R never looks at them
 //! again. This is section 5 of the design with the counts made into columns.
 
-use crate::free::{Cost, INFINITE, LINE, MIDDLE};
+use crate::free::{Cost, INFINITE};
 use crate::grammar::{END_OF_RULE, Grammar};
 use crate::ids::{AcceptId, DotId, FreeId, LexemeId, ModeId, NodeId, SymbolId};
 use crate::language::{Language, Role};
@@ -647,10 +647,10 @@ impl Right {
         let free = &language.free;
         for from in free.states() {
             for to in free.states() {
-                if free.ignored(from, to) == INFINITE || !self.guards_hold(language, to) {
+                if free.ignored(from, to) == INFINITE || !free.may_end(to) || !self.guards_hold(language, to) {
                     continue;
                 }
-                if self.layout && to == LINE {
+                if free.is_line(to) {
                     self.cross_line_start(language, from, 0, false);
                     // The middle may also have ended in a whole backslash-newline, which keeps any column.
                     self.cross_line_start(language, from, 0, true);
@@ -658,7 +658,7 @@ impl Right {
                     self.cross_middle(language, from, 0);
                 }
             }
-            let texts = language.grammar.has_modes() && free.ignored(from, MIDDLE) != INFINITE;
+            let texts = language.grammar.has_modes() && !free.is_line(from) && free.may_end(from);
             for mode in (0..language.mode_count()).map(ModeId::from_index).filter(|_| texts) {
                 if language.grammar.code_modes() >> mode.index() & 1 == 0 {
                     let node = self.intern(Place::Text { position: 0, mode });
@@ -690,7 +690,7 @@ impl Right {
     }
 
     fn cross_symbol(&mut self, language: &Language, from: FreeId, end: u32, accept: AcceptId, cost: Cost) {
-        let at_line = self.layout && from == LINE;
+        let at_line = language.free.is_line(from);
         match language.accept_role(accept) {
             Role::Blank => {
                 if !at_line {

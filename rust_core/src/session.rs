@@ -9,6 +9,7 @@ use crate::limits;
 use crate::mask::{self, Recognizer};
 use crate::masks::Tables;
 use crate::quotient;
+use crate::shape::ShapeId;
 use crate::vocabulary::Vocabulary;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -119,7 +120,7 @@ impl Session {
     /// A state before the middle's first byte.
     #[must_use]
     pub fn start(self: &Arc<Self>) -> State {
-        State { session: self.clone(), history: vec![self.opening.clone().into()] }
+        State { session: self.clone(), history: vec![(self.opening.clone().into(), ShapeId(0))] }
     }
 
     /// What a middle is.
@@ -167,8 +168,8 @@ impl Session {
 #[derive(Debug, Clone)]
 pub struct State {
     session: Arc<Session>,
-    /// The branches after each byte, the empty middle's first.
-    history: Vec<Arc<[Branch]>>,
+    /// The branches after each byte, and where in the shape the middle is (if it has one); the empty middle's first.
+    history: Vec<(Arc<[Branch]>, ShapeId)>,
 }
 
 impl State {
@@ -178,11 +179,13 @@ impl State {
         let mut engine = session.lock();
         let mut stepped = Vec::new();
         for (index, &byte) in bytes.iter().enumerate() {
-            engine.advance(self.history.last().expect("never empty"), byte, &mut stepped);
+            let (branches, at) = self.history.last().expect("never empty");
+            let Some(at) = engine.enter_shape(*at, byte) else { return index };
+            engine.advance(branches, byte, &mut stepped);
             if stepped.is_empty() {
                 return index;
             }
-            self.history.push(stepped.as_slice().into());
+            self.history.push((stepped.as_slice().into(), at));
         }
         bytes.len()
     }
@@ -217,7 +220,7 @@ impl State {
     /// Whether the whole is a program.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        let mut engine = self.session.lock();
+        let mut engine = self.engine();
         self.branches().iter().any(|branch| engine.complete(branch))
     }
 
@@ -232,7 +235,7 @@ impl State {
     /// # Errors
     /// The search passed its limit.
     pub fn shortest_completion(&self) -> Result<Option<Vec<u8>>, Error> {
-        let mut engine = self.session.lock();
+        let mut engine = self.engine();
         let mark = engine.mark();
         let found = completion::shortest_completion(&mut engine, self.branches());
         engine.truncate(mark);
@@ -248,8 +251,8 @@ impl State {
         assert_eq!(words.len(), mask::mask_words(vocabulary.len()), "one word for 32 tokens");
         // Building a table takes a while: the session is not locked meanwhile.
         let masks = tables.masks(&self.session.language);
-        let mut engine = self.session.lock();
-        masks.fill(&mut engine, vocabulary, self.branches(), words);
+        let mut engine = self.engine();
+        masks.fill(&mut engine, vocabulary, self.branches(), self.at(), words);
         if self.branches().iter().any(|branch| engine.complete(branch)) {
             mask::add_end_tokens(vocabulary, words);
         }
@@ -257,9 +260,13 @@ impl State {
 
     /// The same by a walk over the vocabulary's trie, with nothing kept: the plain twin.
     pub fn fill_mask_plain(&self, vocabulary: &Vocabulary, words: &mut [u32]) {
-        let mut engine = self.session.lock();
+        let mut engine = self.engine();
         let mark = engine.mark();
-        mask::fill_mask(&mut TrieWalk::new(&mut engine, self.branches(), vocabulary.longest()), vocabulary, words);
+        mask::fill_mask(
+            &mut TrieWalk::new(&mut engine, self.branches(), self.at(), vocabulary.longest()),
+            vocabulary,
+            words,
+        );
         engine.truncate(mark);
     }
 
@@ -273,22 +280,24 @@ impl State {
         if bytes.is_empty() {
             return false;
         }
-        let mut engine = self.session.lock();
-        let mut walk = TrieWalk::new(&mut engine, self.branches(), bytes.len());
+        let mut engine = self.engine();
+        let mut walk = TrieWalk::new(&mut engine, self.branches(), self.at(), bytes.len());
         bytes.iter().all(|&byte| walk.try_push(byte))
     }
 
     /// The bytes that every continuation begins with; none where the middle may end. A text longer than the limit is cut.
     #[must_use]
     pub fn forced(&self) -> Vec<u8> {
-        let mut engine = self.session.lock();
+        let mut engine = self.engine();
         let lexer_bytes = byte_classes(&engine.language);
         let mut branches = self.branches().to_vec();
+        let mut at = self.at();
         let mut forced = Vec::new();
         let mut stepped = Vec::new();
         while forced.len() < limits::FORCED_BYTES && !branches.iter().any(|branch| engine.complete(branch)) {
-            let mut only: Option<(u8, Vec<Branch>)> = None;
+            let mut only: Option<(u8, Vec<Branch>, ShapeId)> = None;
             for &(byte, count) in &lexer_bytes {
+                let Some(next) = engine.enter_shape(at, byte) else { continue };
                 engine.advance(&branches, byte, &mut stepped);
                 if stepped.is_empty() {
                     continue;
@@ -296,11 +305,13 @@ impl State {
                 if only.is_some() || count > 1 {
                     return forced;
                 }
-                only = Some((byte, stepped.clone()));
+                only = Some((byte, stepped.clone(), next));
             }
-            let Some((byte, next)) = only else { return forced };
+            let Some((byte, next, inside)) = only else { return forced };
             forced.push(byte);
             branches = next;
+            at = inside;
+            engine.set_shape(at);
         }
         forced
     }
@@ -310,7 +321,7 @@ impl State {
     pub fn explain(&self, text: &[u8]) -> Explanation {
         let mut probe = self.clone();
         let accepted = probe.advance(text);
-        let mut engine = self.session.lock();
+        let mut engine = self.engine();
         let mut expected = Vec::new();
         let mut open_left = Vec::new();
         for branch in probe.branches() {
@@ -326,13 +337,27 @@ impl State {
     }
 
     fn branches(&self) -> &[Branch] {
-        self.history.last().expect("never empty")
+        &self.history.last().expect("never empty").0
+    }
+
+    /// The engine, told where in the shape the middle is.
+    fn engine(&self) -> MutexGuard<'_, Engine> {
+        let mut engine = self.session.lock();
+        engine.set_shape(self.at());
+        engine
+    }
+
+    fn at(&self) -> ShapeId {
+        self.history.last().expect("never empty").1
     }
 }
 
 /// One byte of each class that no state of the lexer tells apart, with the number of bytes in it.
 fn byte_classes(language: &Language) -> Vec<(u8, usize)> {
     let lexer = &language.lexer;
+    if language.shaped.is_some() {
+        return (0..=255u8).map(|byte| (byte, 1)).collect();
+    }
     let count = |byte: u8| (0..=255u8).filter(|&other| lexer.class_of(other) == lexer.class_of(byte)).count();
     lexer.representatives().into_iter().map(|byte| (byte, count(byte))).collect()
 }
@@ -343,14 +368,16 @@ pub(crate) struct TrieWalk<'a> {
     branches: Vec<Branch>,
     /// Where each list begins; the last one ends with the list.
     begins: Vec<usize>,
+    /// Where in the shape the middle is after each byte; the place before the first one comes first.
+    shapes: Vec<ShapeId>,
     stepped: Vec<Branch>,
 }
 
 impl<'a> TrieWalk<'a> {
-    pub(crate) fn new(engine: &'a mut Engine, branches: &[Branch], longest: usize) -> Self {
+    pub(crate) fn new(engine: &'a mut Engine, branches: &[Branch], at: ShapeId, longest: usize) -> Self {
         let mut begins = Vec::with_capacity(longest + 1);
         begins.push(0);
-        Self { engine, branches: branches.to_vec(), begins, stepped: Vec::new() }
+        Self { engine, branches: branches.to_vec(), begins, shapes: vec![at], stepped: Vec::new() }
     }
 
     fn last(&self) -> &[Branch] {
@@ -362,6 +389,7 @@ impl Recognizer for TrieWalk<'_> {
     fn try_push(&mut self, byte: u8) -> bool {
         let begin = *self.begins.last().expect("never empty");
         let end = self.branches.len();
+        let Some(at) = self.engine.enter_shape(self.shapes[self.shapes.len() - 1], byte) else { return false };
         if let [only] = self.branches[begin..]
             && let Some(continued) = self.engine.continued(&only, byte)
         {
@@ -377,6 +405,7 @@ impl Recognizer for TrieWalk<'_> {
             self.branches.extend_from_slice(&self.stepped);
         }
         self.begins.push(end);
+        self.shapes.push(at);
         true
     }
 
@@ -384,11 +413,13 @@ impl Recognizer for TrieWalk<'_> {
         if let Some(&end) = self.begins.get(length + 1) {
             self.branches.truncate(end);
             self.begins.truncate(length + 1);
+            self.shapes.truncate(length + 1);
         }
     }
 
     fn is_complete(&mut self) -> bool {
         let branches = self.last().to_vec();
+        self.engine.set_shape(self.shapes[self.shapes.len() - 1]);
         branches.iter().any(|branch| self.engine.complete(branch))
     }
 }

@@ -12,6 +12,7 @@ use crate::limits;
 use crate::mask::{self, Recognizer};
 use crate::next::AHEAD_WORDS;
 use crate::session::TrieWalk;
+use crate::shape::ShapeId;
 use crate::spanner::{NodeId, Spanner};
 use crate::spanner_builder::{End, Label, Line};
 use crate::vocabulary::Vocabulary;
@@ -48,11 +49,14 @@ struct Place {
 pub struct Rest {
     /// Tokens that are to be tried byte by byte.
     pub tokens: Vec<u32>,
+    /// Branches that the table does not describe: the trie is to be walked.
+    pub branches: Vec<Branch>,
 }
 
 /// Adds the tokens that may follow a branch by a walk over the vocabulary's trie.
-pub fn add_by_trie(engine: &mut Engine, vocabulary: &Vocabulary, branch: &Branch, words: &mut [u32]) {
-    mask::add_tokens(&mut TrieWalk::new(engine, std::slice::from_ref(branch), vocabulary.longest()), vocabulary, words);
+pub fn add_by_trie(engine: &mut Engine, vocabulary: &Vocabulary, branch: &Branch, at: ShapeId, words: &mut [u32]) {
+    let mut walk = TrieWalk::new(engine, std::slice::from_ref(branch), at, vocabulary.longest());
+    mask::add_tokens(&mut walk, vocabulary, words);
 }
 
 /// Adds those of some tokens that may follow, trying each byte by byte.
@@ -60,10 +64,11 @@ pub fn add_one_by_one(
     engine: &mut Engine,
     vocabulary: &Vocabulary,
     branches: &[Branch],
+    at: ShapeId,
     rest: &Rest,
     words: &mut [u32],
 ) {
-    let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
+    let mut walk = TrieWalk::new(engine, branches, at, vocabulary.longest());
     for &token in &rest.tokens {
         walk.pop_to(0);
         if vocabulary.bytes_of(TokenId(token)).iter().all(|&byte| walk.try_push(byte)) {
@@ -84,14 +89,14 @@ struct Walk<'a> {
     quick: bool,
 }
 
-/// Adds the tokens that may follow a branch to a packed mask. Returns false, and adds nothing that is not allowed, if the
-/// table does not describe the branch: then the trie has to be walked.
-pub fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch, words: &mut [u32], rest: &mut Rest) -> bool {
+/// Adds the tokens that may follow a branch to a packed mask, but for what the table does not describe.
+pub fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch, words: &mut [u32], rest: &mut Rest) {
     let in_line = match branch.mode {
         Mode::Line { column, kept } => {
             // An indentation may not pass its limit within a token.
             if column.wide.max(kept.map_or(0, |kept| kept.wide)) + 8 * spanner.longest() > limits::COLUMN {
-                return false;
+                rest.branches.push(*branch);
+                return;
             }
             true
         }
@@ -99,12 +104,12 @@ pub fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch, words
     };
     let start = engine.start_at(branch.set);
     let Some(root) = spanner.root(branch.state, engine.guard_states(branch.guards), start, in_line) else {
-        return false;
+        rest.branches.push(*branch);
+        return;
     };
     let place = Place { set: branch.set, depth: branch.depth, indentation: branch.indentation };
     let quick = engine.is_loose() && !engine.language.aheads.is_empty();
     Walk { engine, spanner, words, before: *branch, rest, guards: FxHashMap::default(), quick }.visit(root, place);
-    true
 }
 
 impl Walk<'_> {

@@ -7,6 +7,7 @@ use fim_server_core::mask::mask_words;
 use fim_server_core::masks::Tables;
 use fim_server_core::matcher::{Matcher as CoreMatcher, fill_masks as core_fill_masks};
 use fim_server_core::session::{Guarantee, Session as CoreSession, State as CoreState};
+use fim_server_core::shape::Shape;
 use fim_server_core::spec::LanguageSpec;
 use fim_server_core::vocabulary::Vocabulary as CoreVocabulary;
 use pyo3::buffer::PyBuffer;
@@ -26,7 +27,7 @@ fn raise(error: &Error) -> PyErr {
     match error.kind() {
         ErrorKind::Language => LanguageError::new_err(error.to_string()),
         ErrorKind::Limit => PyOverflowError::new_err(error.to_string()),
-        ErrorKind::Vocabulary | ErrorKind::State => PyValueError::new_err(error.to_string()),
+        ErrorKind::Vocabulary | ErrorKind::State | ErrorKind::Shape => PyValueError::new_err(error.to_string()),
     }
 }
 
@@ -76,6 +77,16 @@ impl Language {
         (self.core.lexer.state_count(), grammar.symbol_count(), grammar.rules().len())
     }
 
+    /// The same language for middles that match a regular expression as a whole.
+    fn matching(&self, py: Python<'_>, pattern: &str) -> PyResult<Self> {
+        py.detach(|| self.shaped(Shape::regex(pattern))).map_err(|error| raise(&error))
+    }
+
+    /// The same language for middles of at most some lines.
+    fn lines(&self, py: Python<'_>, most: usize) -> PyResult<Self> {
+        py.detach(|| self.shaped(Shape::lines(most))).map_err(|error| raise(&error))
+    }
+
     /// Opens a pair of contexts.
     fn open(&self, py: Python<'_>, left: &str, right: &str) -> Session {
         Session { core: py.detach(|| CoreSession::open(&self.core, left, right)) }
@@ -102,6 +113,10 @@ impl Language {
 }
 
 impl Language {
+    fn shaped(&self, shape: Result<Shape, Error>) -> Result<Self, Error> {
+        Ok(Self { core: Arc::new(self.core.shaped(Arc::new(shape?))?) })
+    }
+
     fn mode(&self, mode: usize) -> PyResult<ModeId> {
         if mode < self.core.mode_count() {
             return Ok(ModeId::from_index(mode));

@@ -1,0 +1,39 @@
+"""Shapes: what a middle must look like besides completing the program."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A regular language that the middle must be in. Use `Shape.lines`, `Shape.regex` or `SINGLE_LINE`.
+
+    A matcher with a shape allows a token only if some middle that begins with it has the shape *and* completes the program
+    (the FSM index of Outlines, arXiv 2307.09702, taken together with the grammar, not one after the other). One thing is
+    left out: that two lexemes may need a blank between them is not held against a shape without blanks. Such a shape
+    can allow a token after which the middle cannot be finished; what is finished always has the shape.
+
+    Attributes:
+        pattern: A regular expression that the whole middle matches, or None.
+        most_lines: The most lines that it may have, or None.
+    """
+
+    pattern: str | None = None
+    most_lines: int | None = None
+
+    @staticmethod
+    def lines(most: int) -> "Shape":
+        """Middles of at most some lines: fewer line breaks than that. 1 to 16."""
+        return Shape(most_lines=most)
+
+    @staticmethod
+    def regex(pattern: str) -> "Shape":
+        """Middles that match a regular expression as a whole.
+
+        The syntax is that of Rust's `regex` crate: Unicode classes, no look-around, no back references. `.` is not a line
+        break unless `(?s)` says so.
+        """
+        return Shape(pattern=pattern)
+
+
+SINGLE_LINE = Shape.lines(1)
+"""Middles without a line break."""
