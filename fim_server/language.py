@@ -1,7 +1,7 @@
 """Languages, sessions and states: the questions that the engine answers (design, section 1)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from os import PathLike
@@ -150,7 +150,8 @@ class Language:
 
     def open(self, left: str, right: str) -> "Session":
         """Opens a session on the text left and right of a cursor. Never raises on the user's code."""
-        return Session(self, _encodable(left), _encodable(right))
+        left, right = _encodable(left), _encodable(right)
+        return Session(self.core.open(left, right), lambda shape: self.shaped(shape).open(left, right))
 
     def __repr__(self) -> str:
         return f"<Language {self.title}>"
@@ -181,11 +182,10 @@ def _encodable(text: str) -> str:
 class Session:
     """One pair of contexts. Its states may be used from several threads; they wait for each other."""
 
-    def __init__(self, language: Language, left: str, right: str) -> None:
-        """Opens the engine's session; use `Language.open`."""
-        self._language = language
-        self._texts = (left, right)
-        self._core = language.core.open(left, right)
+    def __init__(self, core: _core.Session, reopen: Callable[[Shape], _core.Session] | None = None) -> None:
+        """Wraps the engine's session; use `Language.open`. `reopen` opens the contexts for middles of a shape."""
+        self._core = core
+        self._reopen = reopen
         self._shaped: dict[Shape, _core.Session] = {}
 
     @property
@@ -237,7 +237,9 @@ class Session:
         if isinstance(shape, str):
             shape = Shape.regex(shape)
         if shape not in self._shaped:
-            self._shaped[shape] = self._language.shaped(shape).open(*self._texts)
+            if self._reopen is None:
+                raise ValueError("a session that was not opened by a language has no shapes")
+            self._shaped[shape] = self._reopen(shape)
         return self._shaped[shape]
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 class Shape:
     """A regular language that the middle must be in. Use `Shape.lines`, `Shape.regex` or `SINGLE_LINE`.
 
-    A matcher with a shape allows a token only if some middle that begins with it has the shape *and* completes the program
-    (the FSM index of Outlines, arXiv 2307.09702, taken together with the grammar, not one after the other). One thing is
-    left out: that two lexemes may need a blank between them is not held against a shape without blanks. Such a shape
-    can allow a token after which the middle cannot be finished; what is finished always has the shape.
+    A matcher with a shape allows a token only if some middle that begins with it has the shape *and* completes the
+    program (the FSM index of Outlines, arXiv 2307.09702, taken together with the grammar, not one after the other). One
+    thing is left out: that two lexemes may need a blank between them is not held against a shape without blanks. Such
+    a shape can allow a token after which the middle cannot be finished; what is finished always has the shape.
 
     Attributes:
         pattern: A regular expression that the whole middle matches, or None.
@@ -29,8 +29,8 @@ class Shape:
     def regex(pattern: str) -> "Shape":
         """Middles that match a regular expression as a whole.
 
-        The syntax is that of Rust's `regex` crate: Unicode classes, no look-around, no back references. `.` is not a line
-        break unless `(?s)` says so.
+        The syntax is that of Rust's `regex` crate: Unicode classes, no look-around, no back references. `.` is not a
+        line break unless `(?s)` says so.
         """
         return Shape(pattern=pattern)
 
