@@ -28,6 +28,9 @@ pub const RIGHT_COLUMN: u32 = 2_000;
 /// Masks kept for all sessions of one language and vocabulary. Unit: bytes. Those not asked for lately are forgotten.
 pub const MASK_BYTES: usize = 64 << 20;
 
+/// States whose masks are kept. Unit: states, of some hundred bytes each.
+pub const MASK_KEYS: usize = 100_000;
+
 /// Masks kept by a session whose right context has a say in them. Unit: bytes. Passing it forgets them.
 pub const OWN_MASK_BYTES: usize = 1 << 20;
 

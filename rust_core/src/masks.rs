@@ -19,8 +19,9 @@ use std::hash::BuildHasher;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A packed mask, the end tokens left out.
 pub type Mask = Arc<[u32]>;
@@ -46,6 +47,8 @@ pub struct Masks {
     words: usize,
     shapes: Mutex<Shapes>,
     shards: Vec<Mutex<Shard>>,
+    /// The masks that are kept, by the hash of their words.
+    contents: Mutex<FxHashMap<u64, Weak<[u32]>>>,
     hits: AtomicU64,
     misses: AtomicU64,
 }
@@ -73,6 +76,13 @@ const UNKNOWN: u32 = u32::MAX;
 struct Shard {
     young: FxHashMap<Key, Mask>,
     old: FxHashMap<Key, Mask>,
+}
+
+impl Shard {
+    /// Makes room: what was not asked for since the last time is forgotten.
+    fn age(&mut self) {
+        self.old = std::mem::take(&mut self.young);
+    }
 }
 
 /// What the caches did and hold.
@@ -108,6 +118,7 @@ impl Masks {
             words: mask_words(vocabulary.len()),
             shapes: Mutex::default(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            contents: Mutex::default(),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }
@@ -132,10 +143,10 @@ impl Masks {
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
         self.compute(engine, vocabulary, branches, at, words);
-        let mask: Mask = (&*words).into();
         if loose {
-            self.keep(key, mask);
+            self.keep(key, words);
         } else {
+            let mask: Mask = (&*words).into();
             let own = engine.own_masks();
             if own.len() * 4 * self.words >= limits::OWN_MASK_BYTES {
                 own.clear();
@@ -197,6 +208,7 @@ impl Masks {
         for shard in &self.shards {
             *lock(shard) = Shard::default();
         }
+        lock(&self.contents).clear();
         self.hits.store(0, Ordering::Relaxed);
         self.misses.store(0, Ordering::Relaxed);
     }
@@ -215,8 +227,10 @@ impl Masks {
             let shard = lock(shard);
             found.masks += shard.young.len() + shard.old.len();
             for (key, mask) in shard.young.iter().chain(&shard.old) {
-                found.bytes += 4 * (mask.len() + key.len());
-                distinct.insert(xxhash_rust::xxh3::xxh3_128(bytemuck::cast_slice(mask)));
+                found.bytes += 4 * key.len();
+                if distinct.insert(mask.as_ptr()) {
+                    found.bytes += 4 * mask.len();
+                }
             }
         }
         found.distinct = distinct.len();
@@ -238,12 +252,38 @@ impl Masks {
         Some(mask)
     }
 
-    fn keep(&self, key: Key, mask: Mask) {
+    fn keep(&self, key: Key, words: &[u32]) {
+        let mask = self.share(words);
         let mut shard = lock(self.shard(&key));
-        if (shard.young.len() + 1) * 4 * self.words > limits::MASK_BYTES / SHARDS / 2 {
-            shard.old = std::mem::take(&mut shard.young);
+        if shard.young.len() >= limits::MASK_KEYS / SHARDS / 2 {
+            shard.age();
         }
         shard.young.insert(key, mask);
+    }
+
+    /// A mask of some words: one that is kept already, if there is one. States with equal masks are several times as many as
+    /// masks.
+    fn share(&self, words: &[u32]) -> Mask {
+        let hash = xxh3_64(bytemuck::cast_slice(words));
+        let most = limits::MASK_BYTES / 2 / (4 * self.words);
+        let mut contents = lock(&self.contents);
+        if contents.len() >= most {
+            contents.retain(|_, mask| mask.strong_count() > 0);
+        }
+        if contents.len() >= most {
+            for shard in &self.shards {
+                lock(shard).age();
+            }
+            contents.retain(|_, mask| mask.strong_count() > 0);
+        }
+        if let Some(known) = contents.get(&hash).and_then(Weak::upgrade)
+            && *known == *words
+        {
+            return known;
+        }
+        let mask: Mask = words.into();
+        contents.insert(hash, Arc::downgrade(&mask));
+        mask
     }
 
     /// The key of a loose state.
