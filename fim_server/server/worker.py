@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fim_server import masks
 from fim_server.document import Split
 from fim_server.language import Language, LanguageError
 
@@ -75,7 +76,12 @@ class CompletionWorker:
     def _load(self) -> FimModel:
         from fim_server.model import load_model
 
-        return load_model(self._settings.model, self._settings.device)
+        model = load_model(self._settings.model, self._settings.device)
+        # The first run builds the token tables, a second or two for a large vocabulary: not while someone waits.
+        for name in Language.names():
+            version = self._settings.python_version if name == "python" else None
+            masks.prepare(Language.load(name, version=version), model.vocabulary)
+        return model
 
     def _complete(self, loading: Future[FimModel], snapshot: Snapshot, cancelled: threading.Event) -> Completion | None:
         if cancelled.is_set():
