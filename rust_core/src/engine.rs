@@ -139,6 +139,9 @@ pub struct Engine {
     own_masks: FxHashMap<Key, Mask>,
     opened: usize,
     shapes: ShapeMemo,
+    /// R was asked whether a branch is viable: at a limit even where the stack is loose, since R may close what the middle could
+    /// not open.
+    pub(crate) asked_right: bool,
     /// Accept sets that a symbol in progress beside guards can still be, as masks.
     guarded_live: FxHashMap<(StateId, GuardId), Box<[u64]>>,
     line_bytes: Vec<LineByte>,
@@ -177,6 +180,7 @@ impl Engine {
             own_masks: FxHashMap::default(),
             opened: 0,
             shapes: ShapeMemo::default(),
+            asked_right: false,
             guarded_live: FxHashMap::default(),
             line_bytes: line_bytes(language),
             newline_accepts: language
@@ -484,10 +488,10 @@ impl Engine {
     /// Whether some further middle completes the branch.
     pub fn viable(&mut self, branch: &Branch) -> bool {
         if self.loose && !self.is_at_limit(branch) {
-            self.viable_loosely(branch)
-        } else {
-            self.viable_by_colours(branch)
+            return self.viable_loosely(branch);
         }
+        self.asked_right = true;
+        self.viable_by_colours(branch)
     }
 
     /// The same where the stack is loose.

@@ -26,17 +26,17 @@ pub const COLUMN: u32 = 10_000;
 pub const RIGHT_COLUMN: u32 = 2_000;
 
 /// Masks kept for all sessions of one language and vocabulary. Unit: bytes. Those not asked for lately are forgotten.
-pub const MASK_BYTES: usize = 64 << 20;
+pub const MASK_BYTES: usize = 32 << 20;
 
 /// States whose masks are kept. Unit: states, of some hundred bytes each.
-pub const MASK_KEYS: usize = 100_000;
+pub const MASK_KEYS: usize = 60_000;
 
 /// Masks kept by a session whose right context has a say in them. Unit: bytes. Passing it forgets them.
 pub const OWN_MASK_BYTES: usize = 1 << 20;
 
 /// Shapes of parse stacks told apart by the masks of one language and vocabulary. Unit: shapes, of some hundred bytes
 /// each. Passing it starts afresh, masks included.
-pub const SHAPES: usize = 100_000;
+pub const SHAPES: usize = 50_000;
 
 /// Sets of the left chart that masks may leave behind for the ones after them. Unit: sets, of half a kB each. Past it,
 /// sets made during a mask are forgotten after it.
@@ -58,3 +58,6 @@ pub const SHAPE_LINES: usize = 16;
 
 /// States of a shape between characters. Unit: states. Passing it refuses the shape, for the same reason.
 pub const SHAPE_BOUNDARIES: usize = 24;
+
+/// Lexemes of a token that the walk over the token table follows. Unit: lexemes. Longer ones are left to the trie walk.
+pub const TOKEN_LEXEMES: usize = 128;

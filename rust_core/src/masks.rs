@@ -133,25 +133,30 @@ impl Masks {
         at: ShapeId,
         words: &mut [u32],
     ) {
-        let loose = engine.is_loose();
-        let key = if loose { self.key(engine, branches) } else { own_key(vocabulary, branches, at) };
-        let known = if loose { self.find(&key) } else { engine.own_masks().get(&key).cloned() };
-        if let Some(mask) = known {
+        let shared = engine.is_loose().then(|| self.key(engine, branches));
+        if let Some(mask) = shared.as_ref().and_then(|key| self.find(key)) {
             self.hits.fetch_add(1, Ordering::Relaxed);
             words.copy_from_slice(&mask);
             return;
         }
+        let own = own_key(vocabulary, branches, at);
+        if let Some(mask) = engine.own_masks().get(&own) {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+            words.copy_from_slice(mask);
+            return;
+        }
         self.misses.fetch_add(1, Ordering::Relaxed);
+        engine.asked_right = false;
         self.compute(engine, vocabulary, branches, at, words);
-        if loose {
-            self.keep(key, words);
-        } else {
-            let mask: Mask = (&*words).into();
-            let own = engine.own_masks();
-            if own.len() * 4 * self.words >= limits::OWN_MASK_BYTES {
-                own.clear();
+        match shared {
+            Some(key) if !engine.asked_right => self.keep(key, words),
+            _ => {
+                let kept = engine.own_masks();
+                if kept.len() * 4 * self.words >= limits::OWN_MASK_BYTES {
+                    kept.clear();
+                }
+                kept.insert(own, (&*words).into());
             }
-            own.insert(key, mask);
         }
     }
 

@@ -4,13 +4,15 @@ use crate::error::{Error, ErrorKind};
 use crate::guards::{Guards, NO_GUARDS, live_beside};
 use crate::ids::{AcceptId, GuardId, ModeId, StateId};
 use crate::language::Language;
-use crate::spanner_builder::{self, Built, Configuration, End, Label, Line, passes};
+use crate::spanner_builder::{self, Built, Configuration, End, Label, Line, passes, run_bytes};
 use crate::token_sets::DENSE;
 use crate::vocabulary::Vocabulary;
 use memmap2::Mmap;
 use rustc_hash::FxHashMap;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The first word of a file.
@@ -160,9 +162,12 @@ impl Spanner {
     /// The file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let failed = |error: std::io::Error| Error::new(ErrorKind::Vocabulary, format!("{}: {error}", path.display()));
-        let fresh = path.with_extension(format!("{}.new", std::process::id()));
+        static SAVED: AtomicU64 = AtomicU64::new(0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let own = SAVED.fetch_add(1, Ordering::Relaxed);
+        let fresh = path.with_extension(format!("{}-{now}-{own}.new", std::process::id()));
         let write = || {
-            let mut file = std::fs::File::create(&fresh)?;
+            let mut file = std::fs::File::create_new(&fresh)?;
             file.write_all(bytemuck::cast_slice(self.words.all()))?;
             drop(file);
             std::fs::rename(&fresh, path)
@@ -360,7 +365,17 @@ impl Spanner {
 
 /// What a table is made of.
 fn key(language: &Language, vocabulary: &Vocabulary) -> u128 {
-    let version = concat!(env!("CARGO_PKG_VERSION"), "/spanner/2");
+    // A table built by other code is another's: this is the code that decides what is in it.
+    let version = concat!(
+        env!("CARGO_PKG_VERSION"),
+        include_str!("spanner_builder.rs"),
+        include_str!("spanner.rs"),
+        include_str!("token_sets.rs"),
+        include_str!("guards.rs"),
+        include_str!("lexer.rs"),
+        include_str!("grammar.rs"),
+        include_str!("vocabulary.rs")
+    );
     let parts = [language.fingerprint.to_le_bytes(), vocabulary.fingerprint().to_le_bytes()].concat();
     xxhash_rust::xxh3::xxh3_128_with_seed(&parts, xxh3_64(version.as_bytes()))
 }
@@ -377,6 +392,7 @@ fn lay_out(built: &Built, language: &Language, key: u128) -> Vec<u32> {
     let (mut nodes, mut groups, mut edges, mut odd) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut lives, mut live_of) = (Vec::new(), FxHashMap::default());
     let mut own = built.guards.clone();
+    let mut runs = UsedRuns::default();
     for node in &built.nodes {
         nodes.extend([word(groups.len() / 4), word(edges.len() / 4), word(odd.len())]);
         for &(end, set) in &node.groups {
@@ -397,8 +413,8 @@ fn lay_out(built: &Built, language: &Language, key: u128) -> Vec<u32> {
                 Label::Inside => (1, 0, 0),
                 Label::Newline(accept, mode) => (2, accept.index(), mode.index()),
                 Label::NewlineBegin(accept, mode) => (3, accept.index(), mode.index()),
-                Label::Begin(Line::Relative(run)) => (4, run as usize, 0),
-                Label::Begin(Line::Absolute(run)) => (5, run as usize, 0),
+                Label::Begin(Line::Relative(run)) => (4, runs.of(run), 0),
+                Label::Begin(Line::Absolute(run)) => (5, runs.of(run), 0),
                 Label::Begin(Line::Middle) => unreachable!("a line begins in its indentation"),
             };
             edges.extend([kind, word(first), word(mode), target]);
@@ -408,7 +424,7 @@ fn lay_out(built: &Built, language: &Language, key: u128) -> Vec<u32> {
     nodes.extend([word(groups.len() / 4), word(edges.len() / 4), word(odd.len())]);
     let roots = built.roots.iter().flat_map(|&(root, node)| root_words(root, node)).collect();
     let sets = built.sets.sets.iter().flatten().copied().collect();
-    let runs = lists(built.runs.iter().map(|run| run.iter().map(|&byte| u32::from(byte)).collect()));
+    let runs = lists(runs.used.iter().map(|&run| run_bytes(&built.runs, run).into_iter().map(u32::from).collect()));
     let sections =
         [nodes, groups, edges, odd, sets, built.sets.data.clone(), guard_lists(&built.guards), runs, lives, roots];
     let mut words = vec![MAGIC, FORMAT];
@@ -426,6 +442,23 @@ fn lay_out(built: &Built, language: &Language, key: u128) -> Vec<u32> {
     words[6] = (sum & 0xffff_ffff) as u32;
     words[7] = (sum >> 32) as u32;
     words
+}
+
+/// The runs of blanks that lines begin after, numbered anew: all shorter ones were met as well.
+#[derive(Default)]
+struct UsedRuns {
+    used: Vec<u32>,
+    ids: FxHashMap<u32, usize>,
+}
+
+impl UsedRuns {
+    fn of(&mut self, run: u32) -> usize {
+        let fresh = self.used.len();
+        *self.ids.entry(run).or_insert_with(|| {
+            self.used.push(run);
+            fresh
+        })
+    }
 }
 
 fn root_words(root: Configuration, node: u32) -> [u32; 5] {

@@ -11,7 +11,9 @@ use crate::engine::{LineByte, line_bytes};
 use crate::guards::{Guards, NO_GUARDS};
 use crate::ids::{AcceptId, GuardId, ModeId, StateId, TokenId};
 use crate::language::{Language, Role};
+use crate::layout::Column;
 use crate::lexer::DEAD;
+use crate::limits;
 use crate::token_sets::TokenSets;
 use crate::vocabulary::Vocabulary;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -99,7 +101,7 @@ pub struct Built {
     /// The guard sets named in the nodes.
     pub guards: Guards,
     /// The runs of blanks.
-    pub runs: Vec<Vec<u8>>,
+    pub runs: Vec<Run>,
 }
 
 /// Builds the table from every state of the lexer, on some threads.
@@ -108,8 +110,11 @@ pub fn build(language: &Language, vocabulary: &Vocabulary, threads: usize) -> Bu
     let context = Context::new(language, vocabulary);
     let mut guards = Guards::default();
     let roots = roots(&context, &mut guards);
-    let shared =
-        Mutex::new(Shared { guards, runs: vec![Vec::new()], run_ids: std::iter::once((Vec::new(), 0)).collect() });
+    let shared = Mutex::new(Shared {
+        guards,
+        runs: vec![Run { before: 0, byte: 0, column: Column::ZERO }],
+        run_ids: FxHashMap::default(),
+    });
     let mut sets = TokenSets::new(vocabulary.len());
     let mut numbers = Numbers::default();
     let numbered: Vec<(Configuration, u32)> =
@@ -239,25 +244,49 @@ fn roots(context: &Context<'_>, guards: &mut Guards) -> Vec<Configuration> {
     found
 }
 
+/// A run of blanks: an earlier one and a byte more. The first one is empty.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    before: u32,
+    byte: u8,
+    /// Where it leads from column 0.
+    column: Column,
+}
+
+/// The bytes of a run.
+#[must_use]
+pub fn run_bytes(runs: &[Run], mut id: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while id != 0 {
+        bytes.push(runs[id as usize].byte);
+        id = runs[id as usize].before;
+    }
+    bytes.reverse();
+    bytes
+}
+
 /// What is interned while nodes are explored.
 #[derive(Debug)]
 struct Shared {
     guards: Guards,
-    runs: Vec<Vec<u8>>,
-    run_ids: FxHashMap<Vec<u8>, u32>,
+    runs: Vec<Run>,
+    run_ids: FxHashMap<(u32, u8), u32>,
 }
 
 impl Shared {
-    fn run_after(&mut self, run: u32, byte: u8) -> u32 {
-        let mut longer = self.runs[run as usize].clone();
-        longer.push(byte);
-        if let Some(&id) = self.run_ids.get(&longer) {
-            return id;
+    /// A run with a byte more; `None` beyond the last column, wherever the run begins.
+    fn run_after(&mut self, before: u32, byte: u8) -> Option<u32> {
+        if let Some(&id) = self.run_ids.get(&(before, byte)) {
+            return Some(id);
+        }
+        let column = self.runs[before as usize].column.after(byte);
+        if column.wide > limits::COLUMN {
+            return None;
         }
         let id = u32::try_from(self.runs.len()).expect("run count fits u32");
-        self.runs.push(longer.clone());
-        self.run_ids.insert(longer, id);
-        id
+        self.runs.push(Run { before, byte, column });
+        self.run_ids.insert((before, byte), id);
+        Some(id)
     }
 }
 
@@ -419,7 +448,7 @@ struct Explorer<'a> {
     odd: Vec<TokenId>,
     /// Steps that were looked up before, so that threads do not wait for each other.
     guard_steps: FxHashMap<(GuardId, u8), Option<GuardId>>,
-    run_steps: FxHashMap<(u32, u8), u32>,
+    run_steps: FxHashMap<(u32, u8), Option<u32>>,
 }
 
 impl<'a> Explorer<'a> {
@@ -569,10 +598,11 @@ impl<'a> Explorer<'a> {
         let to = match self.context.line_bytes[byte as usize] {
             LineByte::Blank => {
                 let line = match at.line {
-                    Line::Relative(run) => Line::Relative(self.run_after(run, byte)),
-                    Line::Absolute(run) => Line::Absolute(self.run_after(run, byte)),
-                    Line::Middle => Line::Middle,
+                    Line::Relative(run) => self.run_after(run, byte).map(Line::Relative),
+                    Line::Absolute(run) => self.run_after(run, byte).map(Line::Absolute),
+                    Line::Middle => Some(Line::Middle),
                 };
+                let Some(line) = line else { return };
                 Configuration { line, ..at }
             }
             LineByte::Newline => Configuration { line: Line::Absolute(0), ..at },
@@ -595,7 +625,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    fn run_after(&mut self, run: u32, byte: u8) -> u32 {
+    fn run_after(&mut self, run: u32, byte: u8) -> Option<u32> {
         if let Some(&known) = self.run_steps.get(&(run, byte)) {
             return known;
         }

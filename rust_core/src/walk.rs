@@ -87,6 +87,8 @@ struct Walk<'a> {
     guards: FxHashMap<GuardId, GuardId>,
     /// What may come next is known of dots, and R has no say in it.
     quick: bool,
+    /// Lexemes of the sequence in progress.
+    lexemes: usize,
 }
 
 /// Adds the tokens that may follow a branch to a packed mask, but for what the table does not describe.
@@ -109,12 +111,17 @@ pub fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch, words
     };
     let place = Place { set: branch.set, depth: branch.depth, indentation: branch.indentation };
     let quick = engine.is_loose() && !engine.language.aheads.is_empty();
-    Walk { engine, spanner, words, before: *branch, rest, guards: FxHashMap::default(), quick }.visit(root, place);
+    Walk { engine, spanner, words, before: *branch, rest, guards: FxHashMap::default(), quick, lexemes: 0 }
+        .visit(root, place);
 }
 
 impl Walk<'_> {
     /// Adds the tokens of a node, and of those that follow.
     fn visit(&mut self, node: NodeId, place: Place) {
+        if self.lexemes >= limits::TOKEN_LEXEMES {
+            self.rest.branches.push(self.before);
+            return;
+        }
         if self.quick && !self.is_at_limit(place) {
             let taken = self.engine.taken(place.set, self.is_outside(place));
             self.add_endings(node, &taken, place);
@@ -152,6 +159,11 @@ impl Walk<'_> {
     /// Adds the tokens of the nodes after a node. What may come next is asked before the parser is moved: most of them end
     /// there, or go on with nothing that may.
     fn follow(&mut self, node: NodeId, taken: &Taken, place: Place) {
+        if self.lexemes >= limits::TOKEN_LEXEMES {
+            self.rest.branches.push(self.before);
+            return;
+        }
+        self.lexemes += 1;
         let spanner = self.spanner;
         self.rest.tokens.extend(spanner.odd(node));
         let mut previous = None;
@@ -210,6 +222,7 @@ impl Walk<'_> {
                 }
             }
         }
+        self.lexemes -= 1;
     }
 
     /// Whether anything at all may come after a node, of which the tokens that end in it have been taken.
