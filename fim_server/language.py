@@ -141,7 +141,7 @@ class Language:
             if len(self._shaped) >= _MOST_SHAPES:
                 self._shaped.clear()
             if shape.most_lines is not None:
-                if shape.most_lines < 1:
+                if not 1 <= shape.most_lines <= 16:
                     raise ValueError(f"a shape has 1 to 16 lines, not {shape.most_lines}")
                 self._shaped[shape] = self.core.lines(shape.most_lines)
             else:

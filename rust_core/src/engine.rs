@@ -573,7 +573,11 @@ impl Engine {
 
     pub(crate) fn viable_by_colours(&mut self, branch: &Branch) -> bool {
         if let Mode::Line { .. } = branch.mode {
-            return self.outlook(branch.set).cost(LINE) != INFINITE && !self.needs_one_block_more(branch);
+            if self.cuts.is_some() && !self.language.lexer.is_start(branch.state) {
+                return self.viable_in_trivia(branch);
+            }
+            let Some(line) = self.free_at(LINE) else { return false };
+            return self.outlook(branch.set).cost(line) != INFINITE && !self.needs_one_block_more(branch);
         }
         if self.language.lexer.is_start(branch.state) {
             let free = self.language.free.at_boundary(self.guards.states(branch.guards));
@@ -745,7 +749,8 @@ impl Engine {
                     ends.push((language.lexer.accept(state), place));
                 }
                 if shape.accepts(inside) && self.guards_hold(guards) {
-                    ended.extend(self.right.lookahead.end(state));
+                    let end = self.right.lookahead.end(state);
+                    ended.extend(end.or_else(|| ended_comment(&language, state)));
                 }
             }
             ended.sort_unstable();
@@ -761,6 +766,36 @@ impl Engine {
         }
         ways.extend(ended.into_iter().filter_map(|(end, accept)| self.cut(end, accept, nesting)));
         ways
+    }
+
+    /// The same for a comment or a line join in a line that has no symbol yet, where the middle must have a shape: the shape
+    /// may leave no way to end it but in R.
+    fn viable_in_trivia(&mut self, branch: &Branch) -> bool {
+        let language = self.language.clone();
+        let Some(shaped) = &language.shaped else { return false };
+        let mut after: Vec<FreeId> = Vec::new();
+        for (accept, place) in shaped.ends(branch.state, self.at) {
+            match language.accept_role(accept) {
+                Role::Comment => {
+                    let ended = self.ended_at(accept, Nesting::Outside, place).into_iter();
+                    after.extend(ended.map(|(_, free)| free));
+                }
+                _ => after.push(language.free.at_place(LINE, place)),
+            }
+        }
+        let outlook = self.outlook(branch.set);
+        if after.into_iter().any(|free| outlook.cost(free) != INFINITE) && !self.needs_one_block_more(branch) {
+            return true;
+        }
+        let ends: Vec<(u32, AcceptId)> = match &self.cuts {
+            Some((cuts, reach)) => shaped.reached(reach, branch.state, self.at).map(|index| cuts[index]).collect(),
+            None => Vec::new(),
+        };
+        self.guards_hold(branch.guards)
+            && ends.into_iter().any(|(end, accept)| {
+                let ended = self.end_symbol(branch, accept);
+                ended.is_some_and(|ended| self.complete_between(&ended, end, false))
+            })
     }
 
     /// What the parser reads when a symbol ends at a place of the shape, and the free states after it.
@@ -1127,15 +1162,23 @@ impl Engine {
     }
 }
 
+/// A comment may end with the middle, whatever the shape says of line breaks: its line ends in R.
+fn ended_comment(language: &Language, state: StateId) -> Option<(u32, AcceptId)> {
+    let accept = language.lexer.accept(state);
+    let comment = language.layout.is_some() && accept.0 != 0 && language.accept_role(accept) == Role::Comment;
+    comment.then_some((0, accept))
+}
+
 /// How R goes on with symbols that the cursor cuts where the middle has its shape.
 fn cuts(language: &Language, shaped: &ShapedLexer, right: &Right) -> (Vec<(u32, AcceptId)>, Reach) {
     let shape = language.free.shape().expect("a shaped language has a shape");
-    let ends = (1..language.lexer.state_count()).filter_map(|state| right.lookahead.end(StateId::from_index(state)));
+    let end = |state: StateId| right.lookahead.end(state).or_else(|| ended_comment(language, state));
+    let ends = (1..language.lexer.state_count()).filter_map(|state| end(StateId::from_index(state)));
     let mut ends: Vec<(u32, AcceptId)> = ends.collect();
     ends.sort_unstable();
     ends.dedup();
     let reach = shaped.reach(ends.len(), |state, inside, row| {
-        if let (true, Some(end)) = (shape.accepts(inside), right.lookahead.end(state)) {
+        if let (true, Some(end)) = (shape.accepts(inside), end(state)) {
             let index = ends.binary_search(&end).expect("listed above");
             row[index / 64] |= 1 << (index % 64);
         }

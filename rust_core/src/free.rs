@@ -122,7 +122,8 @@ impl Free {
             let message = format!("the shape has {places} states, more than {}", limits::SHAPE_BOUNDARIES);
             return Err(Error::new(ErrorKind::Shape, message));
         }
-        let terminals = Terminals::shaped(lexer, grammar, roles, layout, &shape);
+        let mut terminals = Terminals::shaped(lexer, grammar, roles, layout, &shape);
+        terminals.close_over_ignored(grammar.lexeme_count());
         Ok(Self::closed(terminals, grammar, true, layout, Some(shape)))
     }
 
@@ -465,6 +466,11 @@ impl Terminals {
         *cell = (*cell).min(cost);
     }
 
+    fn ignore(&mut self, from: FreeId, to: FreeId, cost: Cost) {
+        let cell = &mut self.ignored[from.index() * self.count + to.index()];
+        *cell = (*cell).min(cost);
+    }
+
     /// With separators: any lexeme may follow any other.
     fn separated(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: Option<Layout>) -> Self {
         let mut terminals = Self::empty(if layout.is_some() { 2 } else { 1 }, grammar.lexeme_count());
@@ -541,9 +547,16 @@ impl Terminals {
                         }
                         let (true, Some(end)) = (lexer.accepts(target), shape.place(to)) else { continue };
                         for &lexeme in lexer.lexemes(lexer.accept(target)) {
+                            let ignored = roles[lexeme.index()].is_ignored();
+                            if ignored || roles[lexeme.index()] == Role::Newline {
+                                // In brackets a line break is ignored, and between lines it ends a blank one.
+                                for kind in (0..kinds).map(FreeId::from_index) {
+                                    terminals.ignore(at(kind, place), at(kind, end), cost);
+                                }
+                            }
                             match roles[lexeme.index()] {
                                 Role::Newline => terminals.set(lexeme, at(MIDDLE, place), at(LINE, end), cost),
-                                role if role.is_ignored() => {}
+                                _ if ignored => {}
                                 _ => {
                                     terminals.set(lexeme, at(MIDDLE, place), at(MIDDLE, end), cost);
                                     if layout.is_some() {

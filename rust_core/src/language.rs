@@ -66,7 +66,7 @@ pub struct Language {
     /// What may come next where R asks for nothing.
     pub follow: Follow,
     /// What each dot allows next there.
-    pub aheads: Aheads,
+    pub aheads: Arc<Aheads>,
     /// The layout lexemes, for a language with indentation.
     pub layout: Option<Layout>,
     /// A hash of the definition.
@@ -112,7 +112,7 @@ impl Language {
             grammar: Arc::new(grammar),
             free,
             follow,
-            aheads: Aheads::default(),
+            aheads: Arc::default(),
             shaped: None,
             layout,
             fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
@@ -122,7 +122,7 @@ impl Language {
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
         };
         if language.follow.is_even() {
-            language.aheads = Aheads::derive(&language);
+            language.aheads = Arc::new(Aheads::derive(&language));
         }
         Ok(language)
     }
@@ -139,7 +139,7 @@ impl Language {
             grammar: self.grammar.clone(),
             follow: Follow::derive(&self.grammar, &free, self.layout.is_some()),
             free,
-            aheads: Aheads::default(),
+            aheads: self.aheads.clone(),
             shaped: Some(ShapedLexer::new(&self.lexer, &shape)),
             layout: self.layout,
             fingerprint: self.fingerprint,

@@ -83,7 +83,7 @@ pub enum Place {
 }
 
 /// A line start cut by the cursor: R's blanks from `from` on are the rest of an indentation, `to` is its first symbol.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     from: u32,
     to: u32,
@@ -658,7 +658,8 @@ impl Right {
                     self.cross_middle(language, from, 0);
                 }
             }
-            let texts = language.grammar.has_modes() && !free.is_line(from) && free.may_end(from);
+            let texts = language.grammar.has_modes()
+                && free.states().any(|to| free.ignored(from, to) != INFINITE && !free.is_line(to) && free.may_end(to));
             for mode in (0..language.mode_count()).map(ModeId::from_index).filter(|_| texts) {
                 if language.grammar.code_modes() >> mode.index() & 1 == 0 {
                     let node = self.intern(Place::Text { position: 0, mode });
@@ -779,8 +780,13 @@ impl Right {
     /// least bytes that the middle must bring of it.
     fn entry_nodes(&mut self, language: &Language, entry: Entry) -> Vec<(NodeId, Cost)> {
         let following = self.following_column(language, entry.to);
-        let index = u16::try_from(self.entries.len()).expect("entries are few");
-        self.entries.push(entry);
+        // Free states that cut the same indentation share its nodes.
+        let known = self.entries.iter().position(|other| *other == entry);
+        let place = known.unwrap_or(self.entries.len());
+        if known.is_none() {
+            self.entries.push(entry);
+        }
+        let index = u16::try_from(place).expect("entries are few");
         let Some(following) = following else { return Vec::new() };
         self.classes.see(following);
         let classes = self.entry_classes(language, entry, following).into_iter();

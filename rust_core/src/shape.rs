@@ -51,7 +51,7 @@ impl Shape {
         let dfa = dense::Builder::new()
             .configure(config)
             .syntax(syntax::Config::new().dot_matches_new_line(false))
-            .build(&format!("(?:{pattern})"))
+            .build(pattern)
             .map_err(|error| wrong(reason(&error)))?;
         let first =
             dfa.start_state(&start::Config::new().anchored(Anchored::Yes)).map_err(|error| wrong(error.to_string()))?;
@@ -82,7 +82,7 @@ impl Shape {
         Self::trim(next, accepts).ok_or_else(|| wrong("no text has it".into()))
     }
 
-    /// The shape of all texts of at most some lines: fewer line breaks than that.
+    /// The shape of all texts of at most some lines: fewer line breaks than that, which are `\n` alone.
     ///
     /// # Errors
     /// No lines, or too many.
@@ -94,6 +94,7 @@ impl Shape {
         let next = (0..most).map(|line| {
             let own = u32::try_from(line).expect("few lines");
             let mut row = [own; 256];
+            row[b'\r' as usize] = DEAD;
             row[b'\n' as usize] = if line + 1 < most { own + 1 } else { DEAD };
             row
         });

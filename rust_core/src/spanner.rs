@@ -19,15 +19,15 @@ use xxhash_rust::xxh3::xxh3_64;
 const MAGIC: u32 = u32::from_le_bytes(*b"FSpT");
 
 /// The layout of the words below; a file of another one is not read.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// Header: magic, format, key (4 words), checksum (2), then offset and length of each section.
 const HEADER: usize = 8;
 
 const SECTIONS: usize = 10;
 
-/// No lexer state: the tokens end in an indentation.
-const IN_LINE: u32 = u32::MAX;
+/// Bit of a group's guards: the tokens end in a line that has no symbol yet.
+const IN_LINE: u32 = 1 << 31;
 
 /// Sections of the words.
 #[derive(Clone, Copy)]
@@ -103,6 +103,19 @@ pub enum TokenSet<'a> {
 }
 
 impl TokenSet<'_> {
+    /// Goes through the tokens.
+    pub fn for_each(self, mut each: impl FnMut(u32)) {
+        match self {
+            Self::Sparse(tokens) => tokens.iter().for_each(|&token| each(token)),
+            Self::Dense(mask) => {
+                for (index, &word) in mask.iter().enumerate() {
+                    let index = u32::try_from(index).expect("masks fit u32");
+                    (0..32).filter(|bit| word >> bit & 1 == 1).for_each(|bit| each(32 * index + bit));
+                }
+            }
+        }
+    }
+
     /// Adds the tokens to a packed mask.
     #[inline]
     pub fn add_to(self, words: &mut [u32]) {
@@ -124,7 +137,7 @@ impl TokenSet<'_> {
 /// Some tokens of a node, and where they end.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending {
-    /// The symbol in progress and its guards; `None` in an indentation.
+    /// The symbol in progress, its guards and where in the line.
     pub at: End,
     set: u32,
     live: u32,
@@ -269,7 +282,8 @@ impl Spanner {
         let groups = self.section(Section::Groups);
         self.span(node, 0).map(move |index| {
             let group = &groups[4 * index..4 * index + 4];
-            let at = (group[0] != IN_LINE).then_some((StateId(group[0]), GuardId(group[1])));
+            let guards = GuardId(group[1] & !IN_LINE);
+            let at = End { state: StateId(group[0]), guards, in_line: group[1] & IN_LINE != 0 };
             Ending { at, set: group[2], live: group[3] }
         })
     }
@@ -396,16 +410,16 @@ fn lay_out(built: &Built, language: &Language, key: u128) -> Vec<u32> {
     for node in &built.nodes {
         nodes.extend([word(groups.len() / 4), word(edges.len() / 4), word(odd.len())]);
         for &(end, set) in &node.groups {
-            let (state, guards) = end.map_or((IN_LINE, 0), |(state, guards)| (state.0, guards.0));
-            let live = match end {
-                Some((state, guards)) if guards != NO_GUARDS => *live_of.entry((state, guards)).or_insert_with(|| {
-                    let live = live_beside(&language.lexer, &mut own, state, guards);
+            let live = if end.guards == NO_GUARDS {
+                0
+            } else {
+                *live_of.entry((end.state, end.guards)).or_insert_with(|| {
+                    let live = live_beside(&language.lexer, &mut own, end.state, end.guards);
                     lives.extend(live.iter().flat_map(|&mask| [mask as u32, (mask >> 32) as u32]));
                     word(lives.len() / (2 * live.len()) - 1)
-                }),
-                _ => 0,
+                })
             };
-            groups.extend([state, guards, set, live]);
+            groups.extend([end.state.0, end.guards.0 | if end.in_line { IN_LINE } else { 0 }, set, live]);
         }
         for &(label, target) in &node.edges {
             let (kind, first, mode) = match label {

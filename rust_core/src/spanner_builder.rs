@@ -75,8 +75,16 @@ pub struct Configuration {
 /// Some tokens after a sequence of lexemes: those below a node of the vocabulary's trie.
 type Member = (u32, Configuration);
 
-/// Where tokens end: lexer state and guards; `None` in an indentation.
-pub type End = Option<(StateId, GuardId)>;
+/// Where tokens end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct End {
+    /// The symbol in progress.
+    pub state: StateId,
+    /// Its guards; none where the line has no symbol yet.
+    pub guards: GuardId,
+    /// The line has no symbol yet.
+    pub in_line: bool,
+}
 
 /// A node as it is found.
 #[derive(Debug, Default)]
@@ -538,7 +546,8 @@ impl<'a> Explorer<'a> {
         if tokens.is_empty() {
             return;
         }
-        let end = (at.line == Line::Middle).then_some((at.state, at.guards));
+        let in_line = at.line != Line::Middle;
+        let end = End { state: at.state, guards: if in_line { NO_GUARDS } else { at.guards }, in_line };
         if self.groups.get(self.recent).is_none_or(|group| group.0 != end) {
             let fresh = self.groups.len();
             self.recent = *self.group_of.entry(end).or_insert(fresh);

@@ -129,7 +129,9 @@ impl Walk<'_> {
             return;
         }
         for ending in self.spanner.endings(node) {
-            if self.may_end(ending.at, place) {
+            if self.asks_column(ending.at) {
+                self.spanner.tokens(ending).for_each(|token| self.rest.tokens.push(token));
+            } else if self.may_end(ending.at, place) {
                 self.spanner.tokens(ending).add_to(self.words);
             }
         }
@@ -141,13 +143,13 @@ impl Walk<'_> {
         let spanner = self.spanner;
         let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&taken.accepts);
         for ending in spanner.endings(node) {
-            let may = match ending.at {
-                Some((state, NO_GUARDS)) => {
-                    let live = self.engine.language.lexer.live_mask(state);
-                    taken.accepts.iter().zip(live).any(|(one, other)| one & other != 0)
-                }
-                Some(_) => words.iter().zip(spanner.live_beside(ending)).any(|(one, other)| one & other != 0),
-                None => taken.free & bit(LINE) != 0,
+            let may = if ending.at.in_line {
+                taken.free & bit(LINE) != 0
+            } else if ending.at.guards == NO_GUARDS {
+                let live = self.engine.language.lexer.live_mask(ending.at.state);
+                taken.accepts.iter().zip(live).any(|(one, other)| one & other != 0)
+            } else {
+                words.iter().zip(spanner.live_beside(ending)).any(|(one, other)| one & other != 0)
             };
             if may {
                 spanner.tokens(ending).add_to(self.words);
@@ -258,15 +260,23 @@ impl Walk<'_> {
         self.engine.nesting(&Branch { depth: place.depth, ..self.before }) == Nesting::Outside
     }
 
+    /// Whether a line join that R may finish is in progress in an indentation: it fixes a column, which a node does not know.
+    fn asks_column(&self, at: End) -> bool {
+        let language = &self.engine.language;
+        let joins = |accept| language.accept_role(accept) == Role::Join;
+        at.in_line
+            && language.shaped.is_some()
+            && !language.lexer.is_start(at.state)
+            && language.lexer.live(at.state).any(joins)
+    }
+
     /// Whether a token may end in a symbol in progress.
     fn may_end(&mut self, at: End, place: Place) -> bool {
-        let (state, guards, mode) = match at {
-            Some((state, guards)) => (state, self.guards(guards), Mode::Middle),
-            None => (self.engine.start_at(place.set), NO_GUARDS, Mode::Line { column: Column::ZERO, kept: None }),
-        };
+        let mode = if at.in_line { Mode::Line { column: Column::ZERO, kept: None } } else { Mode::Middle };
+        let guards = self.guards(at.guards);
         let branch = Branch {
             set: place.set,
-            state,
+            state: at.state,
             guards,
             mode,
             depth: place.depth,
