@@ -8,9 +8,11 @@ class Shape:
     """A regular language that the middle must be in. Use `Shape.lines`, `Shape.regex` or `SINGLE_LINE`.
 
     A matcher with a shape allows a token only if some middle that begins with it has the shape *and* completes the
-    program (the FSM index of Outlines, arXiv 2307.09702, taken together with the grammar, not one after the other). One
-    thing is left out: that two lexemes may need a blank between them is not held against a shape without blanks. Such
-    a shape can allow a token after which the middle cannot be finished; what is finished always has the shape.
+    program (the FSM index of Outlines, arXiv 2307.09702, taken together with the grammar, not one after the other).
+    Where a blank may stand anywhere in the shape without changing what it asks next, as in `lines`, that is exact. For
+    other shapes one thing is left out: that two lexemes may need a blank between them, and a line an indentation, is
+    not held against the shape. It can then allow a token after which the middle cannot be finished; nothing that could
+    be is refused, and what is finished always has the shape.
 
     Attributes:
         pattern: A regular expression that the whole middle matches, or None.
@@ -22,7 +24,7 @@ class Shape:
 
     @staticmethod
     def lines(most: int) -> "Shape":
-        """Middles of at most some lines: fewer line breaks than that. 1 to 16."""
+        """Middles of at most some lines: fewer line breaks (`\\n`, and no `\\r` at all) than that. 1 to 16."""
         return Shape(most_lines=most)
 
     @staticmethod
