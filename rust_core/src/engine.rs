@@ -139,6 +139,7 @@ pub struct Engine {
     own_masks: FxHashMap<Key, Mask>,
     opened: usize,
     shapes: ShapeMemo,
+    key: Vec<u32>,
     /// R was asked whether a branch is viable: at a limit even where the stack is loose, since R may close what the middle could
     /// not open.
     pub(crate) asked_right: bool,
@@ -180,6 +181,7 @@ impl Engine {
             own_masks: FxHashMap::default(),
             opened: 0,
             shapes: ShapeMemo::default(),
+            key: Vec::new(),
             asked_right: false,
             guarded_live: FxHashMap::default(),
             line_bytes: line_bytes(language),
@@ -254,6 +256,15 @@ impl Engine {
     /// Whether masks have left so many sets behind that the next one shall leave none.
     pub(crate) fn is_full(&self) -> bool {
         self.left.len() > self.opened + limits::MASK_SETS
+    }
+
+    /// Room for the key of a mask.
+    pub(crate) fn take_key(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.key)
+    }
+
+    pub(crate) fn put_key(&mut self, key: Vec<u32>) {
+        self.key = key;
     }
 
     pub(crate) fn take_shapes(&mut self) -> ShapeMemo {

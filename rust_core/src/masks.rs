@@ -133,11 +133,15 @@ impl Masks {
         at: ShapeId,
         words: &mut [u32],
     ) {
-        let shared = engine.is_loose().then(|| self.key(engine, branches));
-        if let Some(mask) = shared.as_ref().and_then(|key| self.find(key)) {
-            self.hits.fetch_add(1, Ordering::Relaxed);
-            words.copy_from_slice(&mask);
-            return;
+        let mut key = engine.take_key();
+        let loose = engine.is_loose();
+        if loose {
+            self.key(engine, branches, &mut key);
+            if self.find(&key, words) {
+                self.hits.fetch_add(1, Ordering::Relaxed);
+                engine.put_key(key);
+                return;
+            }
         }
         let own = own_key(vocabulary, branches, at);
         if let Some(mask) = engine.own_masks().get(&own) {
@@ -148,16 +152,16 @@ impl Masks {
         self.misses.fetch_add(1, Ordering::Relaxed);
         engine.asked_right = false;
         self.compute(engine, vocabulary, branches, at, words);
-        match shared {
-            Some(key) if !engine.asked_right => self.keep(key, words),
-            _ => {
-                let kept = engine.own_masks();
-                if kept.len() * 4 * self.words >= limits::OWN_MASK_BYTES {
-                    kept.clear();
-                }
-                kept.insert(own, (&*words).into());
+        if loose && !engine.asked_right {
+            self.keep(key.as_slice().into(), words);
+        } else {
+            let kept = engine.own_masks();
+            if kept.len() * 4 * self.words >= limits::OWN_MASK_BYTES {
+                kept.clear();
             }
+            kept.insert(own, (&*words).into());
         }
+        engine.put_key(key);
     }
 
     /// The same without looking at what is known.
@@ -242,19 +246,22 @@ impl Masks {
         found
     }
 
-    fn shard(&self, key: &Key) -> &Mutex<Shard> {
+    fn shard(&self, key: &[u32]) -> &Mutex<Shard> {
         // The low bits choose the place in the shard's own map.
         &self.shards[(FxBuildHasher.hash_one(key) >> 40) as usize % SHARDS]
     }
 
-    fn find(&self, key: &Key) -> Option<Mask> {
+    /// Copies the mask of a key, if it is known.
+    fn find(&self, key: &[u32], words: &mut [u32]) -> bool {
         let mut shard = lock(self.shard(key));
         if let Some(mask) = shard.young.get(key) {
-            return Some(mask.clone());
+            words.copy_from_slice(mask);
+            return true;
         }
-        let mask = shard.old.remove(key)?;
-        shard.young.insert(key.clone(), mask.clone());
-        Some(mask)
+        let Some((key, mask)) = shard.old.remove_entry(key) else { return false };
+        words.copy_from_slice(&mask);
+        shard.young.insert(key, mask);
+        true
     }
 
     fn keep(&self, key: Key, words: &[u32]) {
@@ -292,8 +299,8 @@ impl Masks {
     }
 
     /// The key of a loose state.
-    fn key(&self, engine: &mut Engine, branches: &[Branch]) -> Key {
-        let mut key = Vec::with_capacity(16);
+    fn key(&self, engine: &mut Engine, branches: &[Branch], key: &mut Vec<u32>) {
+        key.clear();
         let mut memo = engine.take_shapes();
         if !branches.iter().all(|branch| memo.knows(self, branch.set)) {
             let mut shapes = lock(&self.shapes);
@@ -327,7 +334,6 @@ impl Masks {
             key.push(count);
         }
         engine.put_shapes(memo);
-        key.into()
     }
 }
 

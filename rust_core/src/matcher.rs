@@ -3,17 +3,19 @@
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
 use crate::mask::mask_words;
-use crate::masks::Tables;
+use crate::masks::{Masks, Tables};
 use crate::session::State;
 use crate::vocabulary::Vocabulary;
 use rayon::prelude::*;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A middle in progress, in tokens.
 #[derive(Debug, Clone)]
 pub struct Matcher {
     state: State,
     tables: Arc<Tables>,
+    /// The masks of the session's language, once one was asked for.
+    masks: OnceLock<Arc<Masks>>,
     /// Bytes of each committed token; an end token has none.
     lengths: Vec<usize>,
     ended: bool,
@@ -23,7 +25,7 @@ impl Matcher {
     /// A matcher that goes on from a state.
     #[must_use]
     pub fn new(state: State, tables: Arc<Tables>) -> Self {
-        Self { state, tables, lengths: Vec::new(), ended: false }
+        Self { state, tables, masks: OnceLock::new(), lengths: Vec::new(), ended: false }
     }
 
     /// Fills a packed mask; after an end token nothing is allowed.
@@ -31,7 +33,8 @@ impl Matcher {
         if self.ended {
             words.fill(0);
         } else {
-            self.state.fill_mask(&self.tables, words);
+            let masks = self.masks.get_or_init(|| self.state.masks(&self.tables));
+            self.state.fill_mask(self.vocabulary(), masks, words);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::ids::TokenId;
 use crate::language::Language;
 use crate::limits;
 use crate::mask::{self, Recognizer};
-use crate::masks::Tables;
+use crate::masks::{Masks, Tables};
 use crate::quotient;
 use crate::shape::ShapeId;
 use crate::vocabulary::Vocabulary;
@@ -242,15 +242,18 @@ impl State {
         found
     }
 
+    /// The masks of this session's language over a vocabulary; its table is loaded, or built, when it is first asked for.
+    #[must_use]
+    pub fn masks(&self, tables: &Tables) -> Arc<Masks> {
+        tables.masks(&self.session.language)
+    }
+
     /// Fills a packed mask over a vocabulary: what may follow, the end tokens iff the whole is a program.
     ///
     /// # Panics
     /// If `words` is not [`mask::mask_words`] long.
-    pub fn fill_mask(&self, tables: &Tables, words: &mut [u32]) {
-        let vocabulary = &tables.vocabulary;
+    pub fn fill_mask(&self, vocabulary: &Vocabulary, masks: &Masks, words: &mut [u32]) {
         assert_eq!(words.len(), mask::mask_words(vocabulary.len()), "one word for 32 tokens");
-        // Building a table takes a while: the session is not locked meanwhile.
-        let masks = tables.masks(&self.session.language);
         let mut engine = self.engine();
         masks.fill(&mut engine, vocabulary, self.branches(), self.at(), words);
         if self.branches().iter().any(|branch| engine.complete(branch)) {

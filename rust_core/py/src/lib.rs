@@ -296,17 +296,23 @@ impl Matcher {
     /// Fills a writable buffer of uint32 words in place.
     fn fill_mask(&self, py: Python<'_>, words: PyBuffer<u32>) -> PyResult<()> {
         let words = Words::new(&words)?;
-        self.check(words.0.len())?;
-        py.detach(|| lock(&self.core).fill_mask(words.0));
-        Ok(())
+        py.detach(|| {
+            let core = lock(&self.core);
+            check(&core, words.0.len())?;
+            core.fill_mask(words.0);
+            Ok(())
+        })
     }
 
     /// The same by a walk over the vocabulary's trie: the plain twin.
     fn fill_mask_plain(&self, py: Python<'_>, words: PyBuffer<u32>) -> PyResult<()> {
         let words = Words::new(&words)?;
-        self.check(words.0.len())?;
-        py.detach(|| lock(&self.core).fill_mask_plain(words.0));
-        Ok(())
+        py.detach(|| {
+            let core = lock(&self.core);
+            check(&core, words.0.len())?;
+            core.fill_mask_plain(words.0);
+            Ok(())
+        })
     }
 
     /// The packed mask as bytes.
@@ -340,6 +346,14 @@ impl Matcher {
     }
 }
 
+fn check(matcher: &CoreMatcher, words: usize) -> PyResult<()> {
+    let needed = mask_words(matcher.vocabulary().len());
+    if words == needed {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!("a mask needs {needed} words, not {words}")))
+}
+
 /// The words of a buffer that a caller lends for one call.
 struct Words<'a>(&'a mut [u32]);
 
@@ -367,14 +381,6 @@ fn fill_masks(py: Python<'_>, matchers: Vec<PyRef<'_, Matcher>>, words: PyBuffer
 }
 
 impl Matcher {
-    fn check(&self, words: usize) -> PyResult<()> {
-        let needed = mask_words(lock(&self.core).vocabulary().len());
-        if words == needed {
-            return Ok(());
-        }
-        Err(PyValueError::new_err(format!("a mask needs {needed} words, not {words}")))
-    }
-
     fn filled(&self, py: Python<'_>, needed: usize) -> Vec<u32> {
         py.detach(|| {
             let mut filled = vec![0; needed];
