@@ -137,16 +137,19 @@ class Language:
         Raises:
             ValueError: See `Session.matcher`.
         """
-        if shape not in self._shaped:
-            if len(self._shaped) >= _MOST_SHAPES:
-                self._shaped.clear()
-            if shape.most_lines is not None:
-                if not 1 <= shape.most_lines <= 16:
-                    raise ValueError(f"a shape has 1 to 16 lines, not {shape.most_lines}")
-                self._shaped[shape] = self.core.lines(shape.most_lines)
-            else:
-                self._shaped[shape] = self.core.matching(shape.pattern or "")
-        return self._shaped[shape]
+        known = self._shaped.get(shape)
+        if known is not None:
+            return known
+        if shape.most_lines is None:
+            made = self.core.matching(shape.pattern or "")
+        elif 1 <= shape.most_lines <= 16:
+            made = self.core.lines(shape.most_lines)
+        else:
+            raise ValueError(f"a shape has 1 to 16 lines, not {shape.most_lines}")
+        if len(self._shaped) >= _MOST_SHAPES:
+            self._shaped.clear()
+        self._shaped[shape] = made
+        return made
 
     def open(self, left: str, right: str) -> "Session":
         """Opens a session on the text left and right of a cursor. Never raises on the user's code."""
@@ -236,11 +239,16 @@ class Session:
             return self._core
         if isinstance(shape, str):
             shape = Shape.regex(shape)
-        if shape not in self._shaped:
-            if self._reopen is None:
-                raise ValueError("a session that was not opened by a language has no shapes")
-            self._shaped[shape] = self._reopen(shape)
-        return self._shaped[shape]
+        known = self._shaped.get(shape)
+        if known is not None:
+            return known
+        if self._reopen is None:
+            raise ValueError("a session that was not opened by a language has no shapes")
+        opened = self._reopen(shape)
+        if len(self._shaped) >= _MOST_SHAPES:
+            self._shaped.clear()
+        self._shaped[shape] = opened
+        return opened
 
 
 class State:

@@ -22,6 +22,11 @@ class Shape:
     pattern: str | None = None
     most_lines: int | None = None
 
+    def __post_init__(self) -> None:
+        """Raises ValueError unless there is just one of the two."""
+        if (self.pattern is None) == (self.most_lines is None):
+            raise ValueError("a shape is either a regular expression or a number of lines")
+
     @staticmethod
     def lines(most: int) -> "Shape":
         """Middles of at most some lines: fewer line breaks (`\\n`, and no `\\r` at all) than that. 1 to 16."""

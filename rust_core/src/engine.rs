@@ -137,6 +137,7 @@ pub struct Engine {
     shape_indexes: FxHashMap<(u128, ShapeId), Arc<ShapeIndex>>,
     /// Masks where R has a say, and the size of the chart when the session was opened.
     own_masks: FxHashMap<Key, Mask>,
+    own_masks_of: (u64, u64),
     opened: usize,
     shapes: ShapeMemo,
     key: Vec<u32>,
@@ -179,6 +180,7 @@ impl Engine {
             loose: false,
             shape_indexes: FxHashMap::default(),
             own_masks: FxHashMap::default(),
+            own_masks_of: (0, 0),
             opened: 0,
             shapes: ShapeMemo::default(),
             key: Vec::new(),
@@ -245,11 +247,18 @@ impl Engine {
     pub(crate) fn shape_index(&mut self, vocabulary: &Vocabulary, at: ShapeId) -> Option<Arc<ShapeIndex>> {
         let shape = self.language.free.shape()?;
         let key = (vocabulary.fingerprint(), at);
+        if self.shape_indexes.len() >= limits::SHAPE_INDEXES {
+            self.shape_indexes.clear();
+        }
         Some(self.shape_indexes.entry(key).or_insert_with(|| Arc::new(shape.index(vocabulary, at))).clone())
     }
 
-    /// Masks where R has a say.
-    pub(crate) fn own_masks(&mut self) -> &mut FxHashMap<Key, Mask> {
+    /// Masks where R has a say; those of another vocabulary, or from before they were cleared, are forgotten.
+    pub(crate) fn own_masks(&mut self, of: (u64, u64)) -> &mut FxHashMap<Key, Mask> {
+        if self.own_masks_of != of {
+            self.own_masks_of = of;
+            self.own_masks.clear();
+        }
         &mut self.own_masks
     }
 

@@ -119,7 +119,19 @@ impl Free {
         }
         let places = shape.boundaries().len();
         if places > limits::SHAPE_BOUNDARIES {
-            let message = format!("the shape has {places} states, more than {}", limits::SHAPE_BOUNDARIES);
+            let most = limits::SHAPE_BOUNDARIES;
+            let message = format!("the shape has {places} states between characters, more than {most}");
+            return Err(Error::new(ErrorKind::Shape, message));
+        }
+        let words = (lexer.accept_set_count() * places).div_ceil(64);
+        let bytes = (shape.len() as usize).saturating_mul(lexer.state_count()).saturating_mul(8 * words);
+        if bytes > limits::SHAPE_PRODUCT_BYTES {
+            let message = format!(
+                "the shape has {} states, which with the language's lexemes take {} MB, more than {}",
+                shape.len(),
+                bytes >> 20,
+                limits::SHAPE_PRODUCT_BYTES >> 20
+            );
             return Err(Error::new(ErrorKind::Shape, message));
         }
         let mut terminals = Terminals::shaped(lexer, grammar, roles, layout, &shape);

@@ -38,8 +38,8 @@ pub const OWN_MASK_BYTES: usize = 1 << 20;
 /// each. Passing it starts afresh, masks included.
 pub const SHAPES: usize = 50_000;
 
-/// Sets of the left chart that masks may leave behind for the ones after them. Unit: sets, of half a kB each. Past it,
-/// sets made during a mask are forgotten after it.
+/// Sets of the left chart that a session may have made since it was opened. Unit: sets, of half a kB each. Past it, sets
+/// made during a mask are forgotten after it, and no longer left to the masks that follow.
 pub const MASK_SETS: usize = 3_000;
 
 /// Bytes that are looked ahead for what every continuation begins with. Unit: bytes.
@@ -49,7 +49,7 @@ pub const FORCED_BYTES: usize = 256;
 pub const SHARED_PREDICTIONS: usize = 1_000;
 
 /// States of a shape's automaton, and memory while it is built. Units: states, bytes. Passing them refuses the shape.
-pub const SHAPE_STATES: usize = 5_000;
+pub const SHAPE_STATES: usize = 1_000;
 /// See [`SHAPE_STATES`].
 pub const SHAPE_BYTES: usize = 32 << 20;
 
@@ -61,3 +61,9 @@ pub const SHAPE_BOUNDARIES: usize = 24;
 
 /// Lexemes of a token that the walk over the token table follows. Unit: lexemes. Longer ones are left to the trie walk.
 pub const TOKEN_LEXEMES: usize = 128;
+
+/// Memory of the product of a lexer and a shape. Unit: bytes. Passing it refuses the shape.
+pub const SHAPE_PRODUCT_BYTES: usize = 128 << 20;
+
+/// Places of a shape whose tokens a session knows. Unit: places, of some masks each. Passing it forgets them.
+pub const SHAPE_INDEXES: usize = 32;

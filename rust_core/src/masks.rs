@@ -47,8 +47,9 @@ pub struct Masks {
     words: usize,
     shapes: Mutex<Shapes>,
     shards: Vec<Mutex<Shard>>,
-    /// The masks that are kept, by the hash of their words.
-    contents: Mutex<FxHashMap<u64, Weak<[u32]>>>,
+    contents: Mutex<Contents>,
+    /// How often the masks were cleared.
+    cleared: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
 }
@@ -85,10 +86,17 @@ impl Shard {
     }
 }
 
+/// The masks that are kept, by the hash of their words, and how many were made since the shards last aged.
+#[derive(Debug, Default)]
+struct Contents {
+    masks: FxHashMap<u64, Weak<[u32]>>,
+    made: usize,
+}
+
 /// What the caches did and hold.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Statistics {
-    /// Masks that are kept.
+    /// Masks that are kept for all sessions.
     pub masks: usize,
     /// Masks that are kept, equal ones counted once.
     pub distinct: usize,
@@ -119,6 +127,7 @@ impl Masks {
             shapes: Mutex::default(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             contents: Mutex::default(),
+            cleared: AtomicU64::new(0),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }
@@ -144,9 +153,11 @@ impl Masks {
             }
         }
         let own = own_key(vocabulary, branches, at);
-        if let Some(mask) = engine.own_masks().get(&own) {
+        let own_masks = engine.own_masks((self.id, self.cleared.load(Ordering::Relaxed)));
+        if let Some(mask) = own_masks.get(&own) {
             self.hits.fetch_add(1, Ordering::Relaxed);
             words.copy_from_slice(mask);
+            engine.put_key(key);
             return;
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +166,7 @@ impl Masks {
         if loose && !engine.asked_right {
             self.keep(key.as_slice().into(), words);
         } else {
-            let kept = engine.own_masks();
+            let kept = engine.own_masks((self.id, self.cleared.load(Ordering::Relaxed)));
             if kept.len() * 4 * self.words >= limits::OWN_MASK_BYTES {
                 kept.clear();
             }
@@ -212,12 +223,13 @@ impl Masks {
         }
     }
 
-    /// Forgets all masks, and nothing else.
+    /// Forgets all masks, those that sessions keep for themselves included.
     pub fn clear(&self) {
         for shard in &self.shards {
             *lock(shard) = Shard::default();
         }
-        lock(&self.contents).clear();
+        *lock(&self.contents) = Contents::default();
+        self.cleared.fetch_add(1, Ordering::Relaxed);
         self.hits.store(0, Ordering::Relaxed);
         self.misses.store(0, Ordering::Relaxed);
     }
@@ -277,24 +289,33 @@ impl Masks {
     /// masks.
     fn share(&self, words: &[u32]) -> Mask {
         let hash = xxh3_64(bytemuck::cast_slice(words));
-        let most = limits::MASK_BYTES / 2 / (4 * self.words);
+        let most = limits::MASK_BYTES / (4 * self.words.max(1));
         let mut contents = lock(&self.contents);
-        if contents.len() >= most {
-            contents.retain(|_, mask| mask.strong_count() > 0);
-        }
-        if contents.len() >= most {
-            for shard in &self.shards {
-                lock(shard).age();
-            }
-            contents.retain(|_, mask| mask.strong_count() > 0);
-        }
-        if let Some(known) = contents.get(&hash).and_then(Weak::upgrade)
+        if let Some(known) = contents.masks.get(&hash).and_then(Weak::upgrade)
             && *known == *words
         {
             return known;
         }
+        contents.made += 1;
+        if contents.made > most / 3 {
+            contents.made = 0;
+            for shard in &self.shards {
+                lock(shard).age();
+            }
+            contents.masks.retain(|_, mask| mask.strong_count() > 0);
+        }
+        if contents.masks.len() >= most {
+            contents.masks.retain(|_, mask| mask.strong_count() > 0);
+            // So many are asked for again and again that no generation forgets enough.
+            if contents.masks.len() >= most {
+                for shard in &self.shards {
+                    *lock(shard) = Shard::default();
+                }
+                contents.masks.clear();
+            }
+        }
         let mask: Mask = words.into();
-        contents.insert(hash, Arc::downgrade(&mask));
+        contents.masks.insert(hash, Arc::downgrade(&mask));
         mask
     }
 

@@ -146,6 +146,9 @@ pub fn fill_masks(matchers: &[Arc<Mutex<Matcher>>], words: &mut [u32], threads: 
     if matchers.iter().any(|matcher| mask_words(tables(matcher).vocabulary.len()) != needed) {
         return Err(Error::new(ErrorKind::Vocabulary, "matchers of vocabularies of different sizes"));
     }
+    if row == 0 {
+        return Ok(());
+    }
     let fill = |(matcher, row): (&Arc<Mutex<Matcher>>, &mut [u32])| {
         let (own, padding) = row.split_at_mut(needed);
         padding.fill(0);
@@ -160,16 +163,24 @@ pub fn fill_masks(matchers: &[Arc<Mutex<Matcher>>], words: &mut [u32], threads: 
     Ok(())
 }
 
-/// A pool of some threads, kept for the next batch.
+/// A pool of some threads, kept for the next batch of this process.
 fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>, Error> {
-    static POOL: Mutex<Option<Arc<rayon::ThreadPool>>> = Mutex::new(None);
+    static POOL: Mutex<Option<(u32, Arc<rayon::ThreadPool>)>> = Mutex::new(None);
     let mut kept = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(pool) = kept.as_ref().filter(|pool| pool.current_num_threads() == threads) {
-        return Ok(pool.clone());
+    let own = std::process::id();
+    if let Some((process, pool)) = kept.take() {
+        if process == own && pool.current_num_threads() == threads {
+            *kept = Some((process, pool.clone()));
+            return Ok(pool);
+        }
+        if process != own {
+            // A fork has the pool but not its threads: nothing would ever end it.
+            std::mem::forget(pool);
+        }
     }
     let built =
         rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("mask-{index}")).build();
     let pool = Arc::new(built.map_err(|error| Error::new(ErrorKind::Limit, format!("no threads: {error}")))?);
-    *kept = Some(pool.clone());
+    *kept = Some((own, pool.clone()));
     Ok(pool)
 }

@@ -388,7 +388,11 @@ fn key(language: &Language, vocabulary: &Vocabulary) -> u128 {
         include_str!("guards.rs"),
         include_str!("lexer.rs"),
         include_str!("grammar.rs"),
-        include_str!("vocabulary.rs")
+        include_str!("vocabulary.rs"),
+        include_str!("engine.rs"),
+        include_str!("language.rs"),
+        include_str!("layout.rs"),
+        include_str!("limits.rs")
     );
     let parts = [language.fingerprint.to_le_bytes(), vocabulary.fingerprint().to_le_bytes()].concat();
     xxhash_rust::xxh3::xxh3_128_with_seed(&parts, xxh3_64(version.as_bytes()))

@@ -161,13 +161,13 @@ impl Session {
     }
 
     /// Whether the right context has no say in what may come next.
-    fn is_loose(&self) -> bool {
-        self.core.is_loose()
+    fn is_loose(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.core.is_loose())
     }
 
     /// Takes the right context into account at every step: the plain twin, for tests.
-    fn tighten(&self) {
-        self.core.tighten();
+    fn tighten(&self, py: Python<'_>) {
+        py.detach(|| self.core.tighten());
     }
 
     /// Sizes of what is kept: left sets, lattice nodes, colours, frames.
@@ -317,8 +317,7 @@ impl Matcher {
 
     /// The packed mask as bytes.
     fn mask<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let needed = mask_words(lock(&self.core).vocabulary().len());
-        let filled = self.filled(py, needed);
+        let filled = self.filled(py);
         let bytes: Vec<u8> = filled.into_iter().flat_map(u32::to_le_bytes).collect();
         PyBytes::new(py, &bytes)
     }
@@ -381,10 +380,11 @@ fn fill_masks(py: Python<'_>, matchers: Vec<PyRef<'_, Matcher>>, words: PyBuffer
 }
 
 impl Matcher {
-    fn filled(&self, py: Python<'_>, needed: usize) -> Vec<u32> {
+    fn filled(&self, py: Python<'_>) -> Vec<u32> {
         py.detach(|| {
-            let mut filled = vec![0; needed];
-            lock(&self.core).fill_mask(&mut filled);
+            let core = lock(&self.core);
+            let mut filled = vec![0; mask_words(core.vocabulary().len())];
+            core.fill_mask(&mut filled);
             filled
         })
     }
