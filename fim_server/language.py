@@ -231,6 +231,7 @@ class Session:
         Raises:
             ValueError: A shape that is not understood, that no text has, or of too many states; or a language whose
                 lexemes no blank keeps apart.
+            TypeError: What is no shape at all.
         """
         return Matcher(self._with(shape).start().matcher(vocabulary.core), vocabulary)
 
@@ -239,6 +240,8 @@ class Session:
             return self._core
         if isinstance(shape, str):
             shape = Shape.regex(shape)
+        if not isinstance(shape, Shape):
+            raise TypeError(f"a shape is a Shape or a regular expression, not {type(shape).__name__}")
         known = self._shaped.get(shape)
         if known is not None:
             return known

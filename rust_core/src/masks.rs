@@ -347,12 +347,9 @@ impl Masks {
                     key.extend(kept.into_iter().flat_map(|kept| [kept.wide, kept.narrow]));
                 }
             }
-            let mut count = 0;
-            engine.for_each_block(branch.indentation, |column| {
-                key.extend([column.wide, column.narrow]);
-                count += 1;
-            });
-            key.push(count);
+            // The count comes first, so that no two lists of branches have the same words.
+            key.push(engine.blocks(branch.indentation));
+            engine.for_each_block(branch.indentation, |column| key.extend([column.wide, column.narrow]));
         }
         engine.put_shapes(memo);
     }

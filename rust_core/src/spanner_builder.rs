@@ -80,7 +80,7 @@ type Member = (u32, Configuration);
 pub struct End {
     /// The symbol in progress.
     pub state: StateId,
-    /// Its guards; none where the line has no symbol yet.
+    /// Its guards.
     pub guards: GuardId,
     /// The line has no symbol yet.
     pub in_line: bool,
@@ -547,7 +547,7 @@ impl<'a> Explorer<'a> {
             return;
         }
         let in_line = at.line != Line::Middle;
-        let end = End { state: at.state, guards: if in_line { NO_GUARDS } else { at.guards }, in_line };
+        let end = End { state: at.state, guards: at.guards, in_line };
         if self.groups.get(self.recent).is_none_or(|group| group.0 != end) {
             let fresh = self.groups.len();
             self.recent = *self.group_of.entry(end).or_insert(fresh);
