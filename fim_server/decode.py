@@ -13,7 +13,9 @@ in the language, the one with the greatest
 where p_end(n) is the probability the unconstrained model gave to its end tokens after n tokens; of equal scores, the
 longest. The probability says where the model would have stopped, and the length keeps it from stopping at once (Melcer
 et al., arXiv 2402.17988, who take the complete point of the greatest end-token probability and note its liking for
-short texts).
+short texts). At a deadline somebody is waiting, and the longest complete point is taken.
+
+:func:`alternatives` goes on from there: it decodes again from the places where the model nearly chose otherwise.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol
@@ -29,17 +31,24 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from fim_server.constraint import Constraint, Matcher, apply_mask
-from fim_server.model import PREFILL_CHUNK
+from fim_server.model import PREFILL_CHUNK, Reading
+from fim_server.shapes import SINGLE_LINE
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from fim_server.document import Split
     from fim_server.model import FimModel
+
+RUNNERS_LOOKED_AT = 8
+"""How many of the model's likeliest tokens are tried as an alternative's beginning."""
+
+ATTEMPTS = 2
+"""Runs for each alternative that is asked for: some come to a text that is there already."""
 
 
 class Session(Protocol):
@@ -49,7 +58,7 @@ class Session(Protocol):
     def guarantee(self) -> str: ...
     @property
     def diagnostics(self) -> Sequence[str]: ...
-    def matcher(self, vocabulary: Any, /) -> Matcher: ...
+    def matcher(self, vocabulary: Any, /, shape: Any = None) -> Matcher: ...
 
 
 class Language(Protocol):
@@ -75,6 +84,11 @@ class DecodeOptions:
     max_prompt_tokens: int = 1024
     """Longest prompt; the model's window may be shorter. 1,024 tokens prefill in about 0.1 s with a 6M model on one
     CPU thread."""
+    prompt_grid: int = 1
+    """Contexts that do not fit into the prompt lose a multiple of this many tokens; above 1, so that the prompt of the
+    next keystroke begins as this one's."""
+    single_line: bool = False
+    """The middle has no line break. Where the model would begin a new line and the middle may end, it ends."""
     fast_forward: bool = False
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that
@@ -105,6 +119,8 @@ class Statistics:
     """Tokens generated, those cut off again at the end included."""
     refused_tokens: int = 0
     """Steps at which the model's own choice was refused."""
+    reused_tokens: int = 0
+    """Tokens of the prompt that the model had read before."""
     forced_share: float = 0.0
     """``refused_tokens / tokens``: the share of the text that the grammar chose among the model's alternatives."""
     fast_forwarded_tokens: int = 0
@@ -113,6 +129,8 @@ class Statistics:
     """Opening the session on the whole file."""
     model_ms: float = 0.0
     """Forward passes, prefill included."""
+    prefill_ms: float = 0.0
+    """The part of ``model_ms`` that read the prompt."""
     engine_ms: float = 0.0
     """Masks, checks and commits, including masks computed while the model ran."""
     engine_wait_ms: float = 0.0
@@ -148,6 +166,26 @@ class Choice:
     """Whether the model's own choice was another one."""
     end_probability: float | None
     """Probability of the end tokens, if the middle may end here."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """A token that was allowed and likely, but not chosen: where another text could begin."""
+
+    path: tuple[int, ...]
+    """The tokens of the middle before it."""
+    token: int
+    probability: float
+    """Of the whole way, the first token of the middle to this one, under the masked model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A token that the model would write next."""
+
+    text: str
+    probability: float
+    allowed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,16 +259,29 @@ class Run:
     """One middle being decoded: the model's cache, the constraint, and what has come of it so far."""
 
     def __init__(
-        self, model: FimModel, constraint: Constraint, stop_ids: frozenset[int], options: DecodeOptions, watch: Watch
+        self,
+        model: FimModel,
+        reading: Reading,
+        constraint: Constraint,
+        stop_ids: frozenset[int],
+        options: DecodeOptions,
+        watch: Watch,
     ) -> None:
         self.model = model
+        self.reading = reading
         self.constraint = constraint
         self.stop_ids = stop_ids
         self.sampler = Sampler(options, model.device)
         self.watch = watch
         self.fast_forward = options.fast_forward
-        self.cache = model.new_cache()
+        self.single_line = options.single_line
+        self.runners_up: list[RunnerUp] | None = None
+        """Collected where it is a list."""
+        self.reused = 0
+        self.prefill_seconds = 0.0
         self.tokens: list[int] = []
+        self.probability = 1.0
+        """Of the middle so far, where runners-up are collected."""
         self.points: list[CompletePoint] = []
         self.refused = 0
         self.fast_forwarded = 0
@@ -242,7 +293,7 @@ class Run:
         """Timed :meth:`FimModel.forward`."""
         self.watch.check()
         started = time.perf_counter()
-        logits = self.model.forward(token_ids, self.cache)
+        logits = self.reading.forward(token_ids)
         self.forward_seconds = time.perf_counter() - started
         self.model_seconds += self.forward_seconds
         return logits
@@ -271,15 +322,37 @@ class Run:
         """
         end_probability = self._end_probability(logits) if self.constraint.is_complete() else None
         token = self.sampler.draw(logits)
-        if self.constraint.allows(token):
-            return Choice(token, False, end_probability)
-        words = self.constraint.mask()
-        if words is None:
-            return Choice(None, True, end_probability)
-        masked = apply_mask(logits, words)
-        if bool(torch.isinf(masked.max())):  # every allowed token lies outside the model's own vocabulary
-            return Choice(None, True, end_probability)
-        return Choice(self.sampler.draw(masked), True, end_probability)
+        allowed = self.constraint.allows(token)
+        if self.single_line and end_probability is not None and token not in self.stop_ids and self._breaks(token):
+            return Choice(min(self.stop_ids), False, end_probability)
+        if not allowed:
+            words = self.constraint.mask()
+            if words is None:
+                return Choice(None, True, end_probability)
+            logits = apply_mask(logits, words)
+            if bool(torch.isinf(logits.max())):  # every allowed token lies outside the model's own vocabulary
+                return Choice(None, True, end_probability)
+            token = self.sampler.draw(logits)
+        self._note_runners_up(logits, token)
+        return Choice(token, not allowed, end_probability)
+
+    def _breaks(self, token: int) -> bool:
+        """Whether a token begins a new line; only after blanks, or the line would lose what stands before."""
+        return self.model.vocabulary.token_bytes(token).lstrip(b" \t\r").startswith(b"\n")
+
+    def _note_runners_up(self, logits: torch.Tensor, chosen: int) -> None:
+        """Note the likeliest allowed token besides the chosen one, if it is not an end token right at the start."""
+        if self.runners_up is None:
+            return
+        probabilities, ids = torch.softmax(logits, dim=-1).topk(min(RUNNERS_LOOKED_AT, len(logits)))
+        found = dict(zip(ids.tolist(), probabilities.tolist(), strict=True))
+        for token, probability in found.items():
+            empty = token in self.stop_ids and not self.tokens
+            breaks = self.single_line and token not in self.stop_ids and self._breaks(token)
+            if token != chosen and not empty and not breaks and self.constraint.allows(token):
+                self.runners_up.append(RunnerUp(tuple(self.tokens), token, self.probability * probability))
+                break
+        self.probability *= found.get(chosen, 0.0)
 
     def _end_probability(self, logits: torch.Tensor) -> float:
         """Probability of the end tokens under the unconstrained model."""
@@ -288,11 +361,14 @@ class Run:
 
 
 def prefill(run: Run, prompt: Sequence[int], chunk: int, budget: int) -> Choice:
-    """Read the prompt, ``chunk`` tokens a forward pass, and choose the first token of the middle that is not forced."""
+    """Read what is new in the prompt, ``chunk`` tokens a forward pass; choose the first token that is not forced."""
     prompt = [*prompt, *run.append_forced(budget)]
     run.constraint.prefetch(float("inf"))
-    for start in range(0, len(prompt), chunk):
+    before = run.model_seconds
+    run.reused = run.reading.resume(prompt)
+    for start in range(run.reused, len(prompt), chunk):
         logits = run.forward(prompt[start : start + chunk])
+    run.prefill_seconds = run.model_seconds - before
     return run.choose(logits)
 
 
@@ -307,8 +383,13 @@ def decode_one_token(run: Run, token: int, budget: int) -> Choice:
 
 def decode(run: Run, prompt: Sequence[int], chunk: int, budget: int, on_token: Callable[[int], None]) -> StopReason:
     """Decode a middle of at most ``budget`` tokens into ``run.tokens``, noting its complete points."""
+    return decode_from(run, lambda: prefill(run, prompt, chunk, budget), budget, on_token)
+
+
+def decode_from(run: Run, first: Callable[[], Choice], budget: int, on_token: Callable[[int], None]) -> StopReason:
+    """Go on decoding from a first choice."""
     try:
-        choice = prefill(run, prompt, chunk, budget)
+        choice = first()
         while True:
             if choice.end_probability is not None:
                 run.points.append(CompletePoint(len(run.tokens), choice.end_probability))
@@ -342,28 +423,143 @@ def complete(
     """
     options = options or DecodeOptions()
     started = time.perf_counter()
-    watch = Watch(options.deadline_ms, cancelled)
     session = language.open(split.left, split.right)
-    opened = time.perf_counter()
-    statistics = Statistics(open_ms=1000 * (opened - started))
+    opened = time.perf_counter() - started
+    if options.deadline_ms is not None:
+        options = replace(options, deadline_ms=options.deadline_ms - 1000 * opened)
+    completion = complete_session(model, session, split, options, cancelled, on_token)
+    completion.statistics.open_ms = 1000 * opened
+    completion.statistics.total_ms = 1000 * (time.perf_counter() - started)
+    return completion
+
+
+def complete_session(
+    model: FimModel,
+    session: Session,
+    split: Split,
+    options: DecodeOptions | None = None,
+    cancelled: threading.Event | None = None,
+    on_token: Callable[[int], None] = lambda count: None,
+    reading: Reading | None = None,
+) -> Completion:
+    """As :func:`complete`, in a session that is open: the model reads ``split``, whatever contexts the session has.
+
+    ``reading``: what the model has read for the request before, and what it will have read after this one.
+    """
+    return next(alternatives(model, session, split, 1, options, cancelled, on_token, reading))
+
+
+def alternatives(
+    model: FimModel,
+    session: Session,
+    split: Split,
+    count: int,
+    options: DecodeOptions | None = None,
+    cancelled: threading.Event | None = None,
+    on_token: Callable[[int], None] = lambda count: None,
+    reading: Reading | None = None,
+) -> Iterator[Completion]:
+    """The completion, and then up to ``count - 1`` others with other texts, the more likely beginnings first.
+
+    Each of them leaves an earlier one at the token where the model's second choice was the likeliest of all second
+    choices met so far, and goes on from there as the first did. The deadline holds for all of them together. At least
+    one completion comes, others only if they have a text.
+    """
+    options = options or DecodeOptions()
+    started = time.perf_counter()
+    watch = Watch(options.deadline_ms, cancelled)
+    reading = reading or Reading(model)
     budget = min(options.max_new_tokens, model.window // 2)
-    prompt = model.format.encode(split.left, split.right, min(options.max_prompt_tokens, model.window - budget))
-    statistics.prompt_tokens = len(prompt)
-
+    limit = min(options.max_prompt_tokens, model.window - budget)
+    prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
     constrained = options.constrained and session.guarantee != "none"
+    runners: list[RunnerUp] = []
+    texts: set[str | None] = set()
     with ThreadPoolExecutor(1, thread_name_prefix="fim-mask") as worker:
-        run = start(model, session if constrained else None, options, watch, worker)
-        try:
-            stop_reason = decode(run, prompt, PREFILL_CHUNK, budget, on_token)
-        finally:
-            run.constraint.close()
+        for attempt in range(1 if count == 1 else count * ATTEMPTS):
+            statistics = Statistics(prompt_tokens=len(prompt))
+            run = start(model, reading, session if constrained else None, options, watch, worker)
+            run.runners_up = None if count == 1 else runners
+            try:
+                if attempt == 0:
+                    stop_reason = decode(run, prompt, PREFILL_CHUNK, budget, on_token)
+                elif (runner := take_likeliest(runners)) is not None:
+                    stop_reason = branch_off(run, prompt, runner, budget, on_token)
+                else:
+                    break
+            finally:
+                run.constraint.close()
+            fill_in(statistics, run, time.perf_counter() - started)
+            completion = conclude(run, session, constrained, stop_reason, statistics)
+            if completion.text not in texts or attempt == 0:
+                texts.update((completion.text, "", None))
+                yield completion
+            if len(texts) - 2 >= count or stop_reason in (StopReason.CANCELLED, StopReason.DEADLINE):
+                break
 
-    fill_in(statistics, run, time.perf_counter() - started)
-    return conclude(run, session, constrained, stop_reason, statistics)
+
+def take_likeliest(runners: list[RunnerUp]) -> RunnerUp | None:
+    """Remove and return the likeliest runner-up."""
+    if not runners:
+        return None
+    best = max(runners, key=lambda runner: runner.probability)
+    runners.remove(best)
+    return best
+
+
+def branch_off(
+    run: Run, prompt: Sequence[int], runner: RunnerUp, budget: int, on_token: Callable[[int], None]
+) -> StopReason:
+    """Decode the middle that begins with a runner-up's path and goes on with its token."""
+    for token in runner.path:
+        run.constraint.commit(token)
+    run.tokens.extend(runner.path)
+    run.probability = runner.probability
+    if runner.token in run.stop_ids:
+        return StopReason.END_TOKEN
+
+    def first() -> Choice:
+        run.constraint.commit(runner.token)
+        run.tokens.append(runner.token)
+        wanted = [*prompt, *run.tokens]
+        logits = None
+        for start in range(run.reading.resume(wanted), len(wanted), PREFILL_CHUNK):
+            logits = run.forward(wanted[start : start + PREFILL_CHUNK])
+        assert logits is not None, "resume leaves the last token to be read"
+        return run.choose(logits)
+
+    return decode_from(run, first, budget, on_token)
+
+
+def candidates(
+    model: FimModel, session: Session, split: Split, count: int, options: DecodeOptions, reading: Reading | None = None
+) -> list[Candidate]:
+    """The ``count`` tokens that the unconstrained model would most likely write at the cursor, likeliest first."""
+    reading = reading or Reading(model)
+    limit = min(options.max_prompt_tokens, model.window - min(options.max_new_tokens, model.window // 2))
+    prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
+    for begin in range(reading.resume(prompt), len(prompt), PREFILL_CHUNK):
+        logits = reading.forward(prompt[begin : begin + PREFILL_CHUNK])
+    probabilities, ids = torch.softmax(logits, dim=-1).topk(min(count, len(logits)))
+    vocabulary = model.vocabulary
+    matcher = session.matcher(vocabulary)
+    return [
+        Candidate(
+            text="" if token in vocabulary.end_token_ids else vocabulary.token_bytes(token).decode("utf-8", "replace"),
+            probability=probability,
+            allowed=session.guarantee != "none" and token < vocabulary.size and matcher.allows(token),
+        )
+        for token, probability in zip(ids.tolist(), probabilities.tolist(), strict=True)
+    ]
 
 
 def start(
-    model: FimModel, session: Session | None, options: DecodeOptions, watch: Watch, worker: ThreadPoolExecutor
+    model: FimModel,
+    reading: Reading,
+    session: Session | None,
+    options: DecodeOptions,
+    watch: Watch,
+    worker: ThreadPoolExecutor,
 ) -> Run:
     """A run under a session's constraint, or under none."""
     stop_ids = frozenset(model.vocabulary.end_token_ids)
@@ -371,9 +567,11 @@ def start(
     if session is None:
         matcher = Unconstrained()
         stop_ids |= model.format.control_ids  # no grammar keeps these out of the text
+    elif options.single_line:
+        matcher = session.matcher(model.vocabulary, shape=SINGLE_LINE)
     else:
         matcher = session.matcher(model.vocabulary)
-    return Run(model, Constraint(matcher, model.vocabulary.size, worker), stop_ids, options, watch)
+    return Run(model, reading, Constraint(matcher, model.vocabulary.size, worker), stop_ids, options, watch)
 
 
 def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
@@ -382,7 +580,9 @@ def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
     statistics.refused_tokens = run.refused
     statistics.fast_forwarded_tokens = run.fast_forwarded
     statistics.forced_share = min(1.0, run.refused / len(run.tokens)) if run.tokens else 0.0
+    statistics.reused_tokens = run.reused
     statistics.model_ms = 1000 * run.model_seconds
+    statistics.prefill_ms = 1000 * run.prefill_seconds
     statistics.engine_ms = 1000 * run.constraint.engine_seconds
     statistics.engine_wait_ms = 1000 * run.constraint.waited_seconds
     statistics.total_ms = 1000 * total_seconds
@@ -413,7 +613,8 @@ def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | 
     if not constrained:
         return len(run.tokens) or None
     points = [point for point in run.points if point.tokens]  # nothing at all is no completion
-    best = max(points, key=lambda point: (point.score, point.tokens), default=None)
+    waited_for = stop_reason is StopReason.DEADLINE
+    best = max(points, key=lambda point: (0 if waited_for else point.score, point.tokens), default=None)
     return None if best is None else best.tokens
 
 

@@ -9,7 +9,7 @@ nonsense later. Formats: Bavarian et al., *Efficient Training of Language Models
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -20,9 +20,10 @@ SUFFIX_SHARE = 4
 """The suffix gets one part in this many of a prompt that is too short for both contexts: what stands before the
 cursor says more about what comes next, and what is left over by one side goes to the other."""
 
-CHARACTERS_PER_TOKEN = 16
+CHARACTERS_PER_TOKEN = (6, 16)
 """Contexts are cut to this many characters a token before they are encoded, so that the cost of a prompt does not grow
-with the file. Source code has 3 to 4 (serving.md, measured); long runs of blanks have more."""
+with the file. Source code has 3 to 4 (measured); where the first cut leaves room, because long runs of blanks have
+more, the second is tried."""
 
 
 class ModelError(ValueError):
@@ -82,35 +83,59 @@ class BoundFormat:
     control_ids: frozenset[int]
     """Ids of all tokens of the format; none of them is ever text."""
     guard: str = ""
+    plain: Callable[[str], list[int]] | None = None
+    """Encodes a text without control tokens, for tokenizers that find their own names in a user's code (Qwen's)."""
 
-    def encode(self, left: str, right: str, limit: int) -> list[int]:
+    def encode(self, left: str, right: str, limit: int, grid: int = 1) -> list[int]:
         """Token ids of the prompt for a middle between two contexts, at most ``limit`` of them.
 
-        Contexts that are too long lose what is farthest from the cursor. Raises ValueError where ``limit`` does not
-        even hold the control tokens.
+        Contexts that are too long lose what is farthest from the cursor. ``grid``: what they lose is cut in steps of
+        this many tokens, so that the prompt goes on beginning the same while someone types at its end, and what the
+        model has read of it can be kept. Raises ValueError where ``limit`` does not even hold the control tokens.
         """
         room = limit - sum(1 for piece in self.pieces if not isinstance(piece, Slot))
         if room < 0:
             raise ValueError(f"a prompt of {limit} tokens is too short for the {self.family} format")
-        longest = room * CHARACTERS_PER_TOKEN
-        prefix = self._ids(left[max(0, len(left) - longest) :])
-        suffix = self._ids(right[:longest], self.guard)
-        kept_prefix, kept_suffix = share(len(prefix), len(suffix), room)
-        texts = {Slot.PREFIX: prefix[len(prefix) - kept_prefix :], Slot.SUFFIX: suffix[:kept_suffix]}
+        prefix = self._nearest(left, room, grid, before=True)
+        suffix = self._nearest(right, room, grid, before=False)
+        kept_prefix, kept_suffix = share(steps(len(prefix), grid), len(suffix), room)
+        dropped = steps(len(prefix) - min(kept_prefix, len(prefix)), grid)
+        texts = {Slot.PREFIX: prefix[dropped:], Slot.SUFFIX: suffix[:kept_suffix]}
         prompt: list[int] = []
         for piece in self.pieces:
             prompt.extend(texts[piece] if isinstance(piece, Slot) else [piece])
         return prompt
+
+    def _nearest(self, text: str, room: int, grid: int, before: bool) -> list[int]:
+        """Ids of the part of a context that is nearest to the cursor, at least ``room`` of them if it has so many."""
+        ids: list[int] = []
+        for ratio in CHARACTERS_PER_TOKEN:
+            longest = (room + grid) * ratio
+            if before:
+                dropped = steps(max(0, len(text) - longest), grid * ratio)
+                ids = self._ids(text[dropped:])
+            else:
+                ids = self._ids(text[:longest], self.guard)
+            if len(ids) >= room or len(text) <= longest:
+                break
+        return ids
 
     def _ids(self, text: str, guard: str = "") -> list[int]:
         """Ids of plain text; the names of control tokens in it are text like any other."""
         if not text:
             return []
         ids = self.tokenizer.encode(guard + text, add_special_tokens=False, split_special_tokens=True)
+        if self.plain is not None and not self.control_ids.isdisjoint(ids):
+            return self.plain(text)
         if guard:
             dropped = self.tokenizer.encode(guard, add_special_tokens=False, split_special_tokens=True)
             return list(ids[len(dropped) :])
         return list(ids)
+
+
+def steps(count: int, grid: int) -> int:
+    """The least multiple of ``grid`` that is not below ``count``."""
+    return -(-count // grid) * grid
 
 
 def share(prefix: int, suffix: int, room: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ found to have, and the vocabulary the engine needs.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["FimModel", "ModelError", "load_model"]
+__all__ = ["FimModel", "ModelError", "Reading", "load_model"]
 
 EMBEDDED_NAME = "embedded"
 
@@ -76,6 +76,59 @@ class FimModel:
         return logits
 
 
+class Reading:
+    """What a model has read so far: its KV cache and the tokens in it, kept from one request to the next.
+
+    While someone types, a suffix-first prompt changes at its end only (design, section 12), so most of what was read
+    for the last keystroke holds for this one. Logits after a reused cache differ from those of a fresh one by rounding
+    alone. One thread at a time.
+    """
+
+    def __init__(self, model: FimModel) -> None:
+        self._model = model
+        self._tokens: list[int] = []
+        self._cache: Any = None
+
+    def resume(self, tokens: Sequence[int]) -> int:
+        """Keep what was read of the beginning of ``tokens``, forget the rest; returns how many tokens that is.
+
+        Always fewer than there are, since the last one's logits are wanted.
+        """
+        kept = 0
+        for known, wanted in zip(self._tokens, tokens[:-1], strict=False):
+            if known != wanted:
+                break
+            kept += 1
+        surplus = len(self._tokens) - kept
+        if self._cache is None or kept == 0:
+            self.forget()
+            return 0
+        if surplus:
+            try:
+                self._cache.crop(-surplus)
+            except (RuntimeError, ValueError):  # a sliding window does not remember what it has left behind
+                self.forget()
+                return 0
+            del self._tokens[kept:]
+        return kept
+
+    def forward(self, token_ids: Sequence[int]) -> torch.Tensor:
+        """:meth:`FimModel.forward` on what was read so far."""
+        if self._cache is None:
+            self._cache = self._model.new_cache()
+        try:
+            logits = self._model.forward(token_ids, self._cache)
+        except BaseException:
+            self.forget()  # nobody knows how much of it the cache has taken in
+            raise
+        self._tokens.extend(token_ids)
+        return logits
+
+    def forget(self) -> None:
+        """Start again with nothing read."""
+        self._tokens, self._cache = [], None
+
+
 def load_model(name_or_path: str | None = None, device: str | None = None) -> FimModel:
     """Load a model for filling in the middle.
 
@@ -107,7 +160,7 @@ def assemble(
         name=name,
         network=network,
         tokenizer=tokenizer,
-        format=bound,
+        format=replace(bound, plain=vocabulary.encode),
         vocabulary=vocabulary,
         device=device,
         window=int(getattr(network.config, "max_position_embeddings", None) or DEFAULT_WINDOW),

@@ -106,7 +106,7 @@ class BracketSession:
         except UnicodeDecodeError:
             return False
 
-    def matcher(self, vocabulary: ByteVocabulary) -> ByteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
         self.matchers.append(ByteMatcher(self, vocabulary))
         return self.matchers[-1]
 
@@ -532,7 +532,7 @@ class Finite(BracketSession):
     def complete(self, middle: bytes) -> bool:
         return any(text.encode() == middle for text in self.texts)
 
-    def matcher(self, vocabulary: ByteVocabulary) -> FiniteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> FiniteMatcher:
         self.matchers.append(FiniteMatcher(self, vocabulary))
         return self.matchers[-1]  # type: ignore[return-value]
 
