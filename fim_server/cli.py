@@ -155,7 +155,8 @@ def add_serve(commands: Any) -> None:
     add_python_version(parser)
     add_model_options(parser)
     parser.add_argument("--log-level", choices=("error", "warning", "info", "debug"), default="warning")
-    parser.set_defaults(run=run_serve)
+    # What is not named here is the editor's to say.
+    parser.set_defaults(run=run_serve, max_new_tokens=None, temperature=None, deadline_ms=None)
 
 
 def add_bench(commands: Any, wanted: bool) -> None:
@@ -396,19 +397,19 @@ def run_bench_engine(arguments: argparse.Namespace) -> int:
 def run_serve(arguments: argparse.Namespace) -> int:
     from fim_server.server import ServerSettings, serve
 
-    return serve(
-        ServerSettings(
-            model=arguments.model,
-            device=arguments.device,
-            max_new_tokens=arguments.max_new_tokens,
-            temperature=arguments.temperature,
-            deadline_ms=arguments.deadline_ms,
-            python_version=arguments.python_version,
-            log_level=arguments.log_level,
-        ),
-        arguments.tcp,
-        version(),
+    named = {
+        "max_tokens": arguments.max_new_tokens,
+        "temperature": arguments.temperature,
+        "deadline_ms": arguments.deadline_ms,
+    }
+    settings = ServerSettings(
+        model=arguments.model,
+        device=arguments.device,
+        python_version=arguments.python_version,
+        log_level=arguments.log_level,
+        **{name: value for name, value in named.items() if value is not None},
     )
+    return serve(settings, arguments.tcp, version())
 
 
 def read_document(arguments: argparse.Namespace) -> Document:

@@ -15,7 +15,7 @@ import pytest
 from fim_server import Language, LanguageError, cli, grammar
 from fim_server.document import Document
 from fim_server.server import ServerSettings
-from fim_server.server.worker import Snapshot
+from fim_server.server.worker import Request
 from fim_server.versions import Versions
 
 CASES = Path(__file__).parent / "cases" / "versions.toml"
@@ -209,10 +209,10 @@ def test_the_servers_documents_belong_to_projects_too(tmp_path: Path) -> None:
     path = project(tmp_path, '[project]\nrequires-python = ">=3.9"\n')
     split = Document.from_text("").split(0)
     for language_id in ("python", "unknown"):
-        snapshot = Snapshot(split, language_id, str(path))
-        assert snapshot.language(ServerSettings()).version == "3.9"
-        assert snapshot.language(ServerSettings(python_version="3.10")).version == "3.10"
-        assert snapshot.language(ServerSettings(python_version="newest")).version is None
+        for named, version in ((None, "3.9"), ("3.10", "3.10"), ("newest", None)):
+            settings = ServerSettings(python_version=named)
+            request = Request(path.as_uri(), split, language_id, str(path), False, False, settings)
+            assert request.language().version == version
 
 
 # --- the command line --------------------------------------------------------------------------------------------

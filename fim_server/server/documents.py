@@ -6,6 +6,8 @@ library has them) would land on the wrong line.
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from typing import Any
 
 from lsprotocol import types
@@ -34,6 +36,14 @@ class OpenDocument(TextDocument):
     def source(self) -> str:
         """The text with normalised line breaks."""
         return self._document.text
+
+    def frozen(self) -> OpenDocument:
+        """The document as it is now, which later changes leave alone."""
+        copy = OpenDocument(
+            self.uri, source="", encoding=self._encoding, version=self.version, language_id=self.language_id
+        )
+        copy._document = self.document
+        return copy
 
     def offset_of(self, position: types.Position) -> int:
         """Offset of a position in the client's units."""
@@ -69,8 +79,60 @@ class OpenDocuments(Workspace):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """The moment a request arrived, and its document as it was then."""
+
+    at: float
+    """Seconds of ``time.perf_counter``."""
+    document: OpenDocument | None
+    version: int | None
+
+
+COMPLETIONS = frozenset({types.TEXT_DOCUMENT_INLINE_COMPLETION, types.TEXT_DOCUMENT_COMPLETION})
+
+
 class DocumentProtocol(LanguageServerProtocol):
-    """The protocol with a workspace of ours."""
+    """The protocol with a workspace of ours, and with requests for completions seen when they arrive.
+
+    A handler that is a coroutine begins to run after all messages of one packet were taken in; the change that a client
+    sent right after its request would be in the document by then.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._arrivals: dict[int, Arrival] = {}
+        self._changes: dict[str, tuple[float, float]] = {}
+
+    def arrival_of(self, params: Any) -> Arrival:
+        """When a request for completions arrived; to be asked once, by its handler."""
+        arrival = self._arrivals.pop(id(params), None)
+        return self._arrive(params) if arrival is None else arrival
+
+    def typing_pause_ms(self, uri: str) -> float | None:
+        """Milliseconds between the last two changes of a document; None if there were not two."""
+        last, before = self._changes.get(uri, (0.0, 0.0))
+        return 1000 * (last - before) if before else None
+
+    def _arrive(self, params: Any) -> Arrival:
+        uri = params.text_document.uri
+        opened = self.workspace.text_documents.get(uri)
+        if not isinstance(opened, OpenDocument) or opened.version is None:
+            return Arrival(time.perf_counter(), None, None)
+        return Arrival(time.perf_counter(), opened.frozen(), opened.version)
+
+    def _handle_request(self, msg_id: Any, method_name: str, params: Any) -> None:
+        if method_name in COMPLETIONS and self._workspace is not None:
+            self._arrivals[id(params)] = self._arrive(params)
+        super()._handle_request(msg_id, method_name, params)
+
+    def _handle_notification(self, method_name: str, params: Any) -> None:
+        if method_name == types.TEXT_DOCUMENT_DID_CHANGE:
+            uri = params.text_document.uri
+            self._changes[uri] = (time.perf_counter(), self._changes.get(uri, (0.0, 0.0))[0])
+        elif method_name == types.TEXT_DOCUMENT_DID_CLOSE:
+            self._changes.pop(params.text_document.uri, None)
+        super()._handle_notification(method_name, params)
 
     def replace_workspace(self) -> None:
         """Put :class:`OpenDocuments` in the place of the workspace pygls has made; no document may be open yet."""

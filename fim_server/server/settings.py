@@ -1,27 +1,179 @@
-"""What the server can be told, and its limits."""
+"""What the server can be told: by the command line when it starts, by the editor at any time (docs/protocol.md)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+SECTION = "fim-server"
+"""The settings' name in an editor's configuration."""
+
+TRIGGERS = ("automatic", "manual", "off")
+MULTILINE = ("auto", "never", "always")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Settings of one server process."""
+    """Settings of one server process. Times are in milliseconds; a deadline of 0 or None is none."""
 
     model: str | None = None
     """A model folder or hub name; None is the embedded model."""
     device: str | None = None
     """A torch device; None is a GPU where there is one."""
-    max_new_tokens: int = 128
-    """Longest completion, in tokens."""
-    temperature: float = 0.0
-    """0 takes the likeliest token."""
-    deadline_ms: float | None = None
-    """Milliseconds after which the best text so far is offered; None waits for the model."""
-    max_file_characters: int = 1_000_000
-    """Larger documents get no completions: the engine reads all of a file at each request."""
     python_version: str | None = None
     """The Python whose grammar counts, or `newest`; None is what each file's project asks for, else the newest."""
+    enabled: bool = True
+    trigger: str = "automatic"
+    """`automatic`, or `manual`: only when asked."""
+    languages: Mapping[str, str] = field(default_factory=lambda: {"json": "off"})
+    """By language, `automatic`, `manual` or `off`; stands above ``trigger``."""
+    inside_comments: bool = False
+    inside_strings: bool = False
+    multiline: str = "auto"
+    """`auto`: one line in the middle of a line, more at its end; `never`; `always`."""
+    alternatives: int = 3
+    """Items when somebody asks for them."""
+    max_tokens: int = 128
+    """Longest completion of many lines, in tokens."""
+    max_line_tokens: int = 48
+    """Longest completion of one line, in tokens."""
+    temperature: float = 0.0
+    """0 takes the likeliest token."""
+    deadline_ms: float | None = 1500
+    """After it, the longest complete text so far is offered."""
+    invoked_deadline_ms: float | None = 5000
+    """The same where somebody asked."""
+    debounce_ms: float | None = None
+    """Pause before an automatic request; None: from the measured latency."""
+    max_file_characters: int = 1_000_000
+    """Larger documents get no completions: the engine reads all of a file when it is opened."""
+    prefetch: bool = True
+    """Prepare what follows an item before it is accepted."""
+    log_code: bool = False
+    """Whether the log may quote the user's code."""
     log_level: str = "warning"
     """Level of the log on standard error."""
+
+    def trigger_of(self, language: str) -> str:
+        """When completions of a language are offered: `automatic`, `manual` or `off`."""
+        return self.languages.get(language, self.trigger) if self.enabled else "off"
+
+    def having(self, name: str, value: Any) -> ServerSettings:
+        """The same settings but for one."""
+        return replace(self, **{name: value})
+
+    def loads_like(self, other: ServerSettings) -> bool:
+        """Whether both ask for the same model and the same grammars."""
+        return (self.model, self.device, self.python_version) == (other.model, other.device, other.python_version)
+
+    def with_client(self, values: object) -> tuple[ServerSettings, list[str]]:
+        """These settings with those of an editor put over them, and what is wrong with the editor's, one line each.
+
+        ``values``: what ``initializationOptions`` or a configuration change hold. What is wrong or unknown is left
+        out. A model, a device or a version that the command line named is not changed.
+        """
+        if values is None:
+            return self, []
+        if isinstance(values, Mapping) and isinstance(values.get(SECTION), Mapping):
+            values = values[SECTION]
+        if not isinstance(values, Mapping):
+            return self, [f"settings are an object, not {type(values).__name__}"]
+        changes: dict[str, Any] = {}
+        problems = []
+        for key, value in values.items():
+            if key not in CLIENT_FIELDS:
+                if key not in EDITORS_OWN:
+                    problems.append(f"unknown setting {key!r}")
+                continue
+            name, read = CLIENT_FIELDS[key]
+            try:
+                changes[name] = DEFAULTS[name] if value is None else read(value)
+            except ValueError as error:
+                problems.append(f"setting {key!r}: {error}")
+        return replace(self, **changes), problems
+
+
+DEFAULTS: dict[str, Any] = {entry.name: getattr(ServerSettings(), entry.name) for entry in fields(ServerSettings)}
+
+EDITORS_OWN = frozenset({"path", "interpreter", "args", "trace", "importStrategy", "logLevel"})
+"""Settings of the extension, which editors send along."""
+
+
+def boolean(value: object) -> bool:
+    """A JSON boolean. Raises ValueError for anything else."""
+    if not isinstance(value, bool):
+        raise ValueError(f"true or false expected, not {value!r}")
+    return value
+
+
+def number(low: float, high: float) -> Callable[[object], float]:
+    """A reader of numbers between two bounds."""
+
+    def read(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise ValueError(f"a number from {low:g} to {high:g} expected, not {value!r}")
+        return float(value)
+
+    return read
+
+
+def whole(low: int, high: int) -> Callable[[object], int]:
+    """A reader of whole numbers between two bounds."""
+
+    def read(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or value % 1:
+            raise ValueError(f"a whole number from {low} to {high} expected, not {value!r}")
+        return int(value)
+
+    return read
+
+
+def one_of(*choices: str) -> Callable[[object], str]:
+    """A reader of one of several words."""
+
+    def read(value: object) -> str:
+        if value not in choices:
+            raise ValueError(f"one of {', '.join(choices)} expected, not {value!r}")
+        return str(value)
+
+    return read
+
+
+def text(value: object) -> str | None:
+    """A name; the empty one, which settings editors leave behind, is none."""
+    if not isinstance(value, str):
+        raise ValueError(f"a text expected, not {value!r}")
+    return value.strip() or None
+
+
+def triggers(value: object) -> dict[str, str]:
+    """Triggers by language."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"an object expected, not {value!r}")
+    read = one_of(*TRIGGERS)
+    return {str(language): read(trigger) for language, trigger in value.items()}
+
+
+CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
+    "enabled": ("enabled", boolean),
+    "trigger": ("trigger", one_of("automatic", "manual")),
+    "languages": ("languages", triggers),
+    "insideComments": ("inside_comments", boolean),
+    "insideStrings": ("inside_strings", boolean),
+    "multiline": ("multiline", one_of(*MULTILINE)),
+    "alternatives": ("alternatives", whole(1, 5)),
+    "maxTokens": ("max_tokens", whole(1, 4096)),
+    "maxLineTokens": ("max_line_tokens", whole(1, 1024)),
+    "temperature": ("temperature", number(0, 2)),
+    "deadlineMs": ("deadline_ms", number(0, 3_600_000)),
+    "invokedDeadlineMs": ("invoked_deadline_ms", number(0, 3_600_000)),
+    "debounceMs": ("debounce_ms", number(0, 60_000)),
+    "maxFileCharacters": ("max_file_characters", whole(0, 100_000_000)),
+    "prefetch": ("prefetch", boolean),
+    "logCode": ("log_code", boolean),
+    "pythonVersion": ("python_version", text),
+    "model": ("model", text),
+    "device": ("device", text),
+}
+"""The editor's fields: ours, and how their values are read."""

@@ -3,43 +3,102 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 from fim_server import masks
 from fim_server.document import Split
-from fim_server.language import Language, LanguageError
+from fim_server.language import Language
+from fim_server.server.contexts import Contexts, Opened, fits, without_repetition
+from fim_server.server.memory import Answer, Offer
+from fim_server.server.place import Place, quiet
 
 if TYPE_CHECKING:
-    from fim_server.decode import Completion
-    from fim_server.model import FimModel
+    from fim_server.decode import Completion, DecodeOptions
+    from fim_server.model import FimModel, Reading
     from fim_server.server.settings import ServerSettings
+
+PROMPT_GRID = 64
+"""Tokens by which a prompt's far ends move while somebody types: see ``DecodeOptions.prompt_grid``."""
+
+CANDIDATES = 12
+"""Tokens of the model that an explanation shows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Request:
     """What one request is about, taken before anything else could change it."""
 
+    uri: str
     split: Split
     language_id: str
     """The editor's name of the language."""
     path: str
     """Names the language where the editor's name is unknown."""
+    invoked: bool
+    single_line: bool
+    settings: ServerSettings
 
-    def language(self, settings: ServerSettings) -> Language:
+    def language(self) -> Language:
         """The document's language. Raises LanguageError if it is not one of ours."""
         name = self.language_id if self.language_id in Language.names() else None
-        return Language.for_path(self.path, name, {"python": settings.python_version})
+        return Language.for_path(self.path, name, {"python": self.settings.python_version})
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What answers to other cursors must share with this one to hold here."""
+        return self.uri, self.language_id
+
+
+@dataclass(slots=True)
+class Costs:
+    """Where the time of a request went, in milliseconds."""
+
+    total_ms: float = 0.0
+    debounce_ms: float = 0.0
+    queue_ms: float = 0.0
+    open_ms: float = 0.0
+    prefill_ms: float = 0.0
+    decode_ms: float = 0.0
+    engine_ms: float = 0.0
+
+    @property
+    def server_ms(self) -> float:
+        """What is left when everything named is taken from the total."""
+        named = self.debounce_ms + self.queue_ms + self.open_ms + self.prefill_ms + self.decode_ms + self.engine_ms
+        return max(0.0, self.total_ms - named)
+
+
+@dataclass(slots=True)
+class Work:
+    """What came of a request."""
+
+    answer: Answer
+    costs: Costs = field(default_factory=Costs)
+    completions: list[Completion] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A request under way."""
 
-    future: Future[Completion | None]
+    future: Future[Work | None]
     cancelled: threading.Event
     """Stops the work within one forward pass of the model when it is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What there is to say about a cursor."""
+
+    language: Language
+    opened: Opened
+    candidates: list[tuple[str, float, bool, str | None]]
+    """Text, probability, whether it is allowed, and why not."""
 
 
 class CompletionWorker:
@@ -50,52 +109,204 @@ class CompletionWorker:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="fim-complete")
         self._latest = threading.Event()
         self._loading: Future[FimModel] | None = None
+        self._model: FimModel | None = None
+        self._reading: Reading | None = None
+        self._contexts = Contexts()
+        self._identities = count(1)
 
-    def load(self) -> Future[FimModel]:
-        """Start loading the model, once. The future raises ModelError if that fails, now and ever after."""
+    @property
+    def model(self) -> FimModel | None:
+        """The model, once it is loaded."""
+        return self._model
+
+    def load(self, report: Callable[[str, float], None] = lambda message, share: None) -> Future[FimModel]:
+        """Start loading the model, once. The future raises ModelError if that fails, now and ever after.
+
+        ``report`` is told what is being done and how far it is, from 0 to 1, on the worker's thread.
+        """
         if self._loading is None:
-            self._loading = self._executor.submit(self._load)
+            self._loading = self._executor.submit(self._load, self._settings, report)
         return self._loading
 
-    def submit(self, snapshot: Snapshot) -> Job:
+    def use(self, settings: ServerSettings) -> None:
+        """Take other settings for what is loaded from now on."""
+        self._settings = settings
+
+    def forget(self, uri: str) -> None:
+        """Forget what is known of a document."""
+        self._executor.submit(self._contexts.forget, uri)
+
+    def reload(self, settings: ServerSettings) -> None:
+        """Forget the model and everything that came of it; `load` starts again, with other settings."""
+        self._latest.set()
+        self._settings = settings
+        self._loading = None
+        self._model = None
+        self._executor.submit(self._forget)
+
+    def submit(self, request: Request) -> Job:
         """Queue a request and cancel the one before: only the latest cursor matters.
 
-        The job's future gives None where the language is not one of ours, and raises ModelError where there is no
-        model.
+        The job's future gives None where it was cancelled before it came to anything, and raises ModelError where there
+        is no model, LanguageError where the language is not one of ours.
         """
         self._latest.set()
         self._latest = cancelled = threading.Event()
         loading = self.load()
-        return Job(self._executor.submit(self._complete, loading, snapshot, cancelled), cancelled)
+        submitted = time.perf_counter()
+        return Job(self._executor.submit(self._work, loading, request, cancelled, submitted), cancelled)
+
+    def explain(self, request: Request) -> Future[Explained]:
+        """Queue a question about a cursor; it cancels nothing."""
+        return self._executor.submit(self._explain, request)
 
     def close(self) -> None:
         """Stop what is under way and take nothing more."""
         self._latest.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _load(self) -> FimModel:
-        from fim_server.model import load_model
+    def _load(self, settings: ServerSettings, report: Callable[[str, float], None]) -> FimModel:
+        report("loading the libraries", 0.05)
+        from fim_server.model import Reading, load_model
 
-        model = load_model(self._settings.model, self._settings.device)
+        report("loading the model", 0.4)
+        model = load_model(settings.model, settings.device)
         # The first run builds the token tables, a second or two for a large vocabulary: not while someone waits.
-        for name in Language.names():
-            version = self._settings.python_version if name == "python" else None
+        names = Language.names()
+        for index, name in enumerate(names):
+            report(f"preparing {name}", 0.7 + 0.3 * index / len(names))
+            version = settings.python_version if name == "python" else None
             masks.prepare(Language.load(name, version=version), model.vocabulary)
+        self._reading = Reading(model)
+        self._model = model
         return model
 
-    def _complete(self, loading: Future[FimModel], snapshot: Snapshot, cancelled: threading.Event) -> Completion | None:
+    def _forget(self) -> None:
+        self._reading = None
+        self._contexts.clear()
+
+    def _work(
+        self, loading: Future[FimModel], request: Request, cancelled: threading.Event, submitted: float
+    ) -> Work | None:
         if cancelled.is_set():
             return None
-        from fim_server.decode import DecodeOptions, complete
+        started = time.perf_counter()
+        model = loading.result()  # queued on this same thread before, so it is there
+        opened = self._contexts.open(request.uri, request.language(), request.split)
+        work = Work(answer_of(request, ()))
+        work.costs.queue_ms = 1000 * (started - submitted)
+        work.costs.open_ms = 1000 * (time.perf_counter() - started)
+        reason = quiet(Place.of(request.split), opened.session.inside, request.invoked, request.settings)
+        if reason is not None:
+            work.answer = answer_of(request, (), reason)
+            return work
+        # A deadline is for the work, not for the model's loading: what comes late then still comes.
+        self._decode(model, request, opened, cancelled, work, 1000 * (time.perf_counter() - started))
+        return None if cancelled.is_set() else work
 
-        try:
-            language = snapshot.language(self._settings)
-        except LanguageError:
-            return None
-        options = DecodeOptions(
-            max_new_tokens=self._settings.max_new_tokens,
-            temperature=self._settings.temperature,
-            deadline_ms=self._settings.deadline_ms,
+    def _decode(
+        self,
+        model: FimModel,
+        request: Request,
+        opened: Opened,
+        cancelled: threading.Event,
+        work: Work,
+        elapsed_ms: float,
+    ) -> None:
+        from fim_server.decode import alternatives
+
+        settings = request.settings
+        wanted = settings.alternatives if request.invoked else 1
+        options = options_of(request, model, elapsed_ms)
+        offers: list[Offer] = []
+        reason = None
+        for completion in alternatives(
+            model, opened.session, request.split, wanted, options, cancelled, reading=self._reading
+        ):
+            work.completions.append(completion)
+            offer = self._offer(completion, request, opened)
+            if isinstance(offer, str):
+                reason = reason or offer
+            elif all(offer.text != other.text for other in offers):
+                offers.append(offer)
+        # Times of one request are one stretch; those of alternatives begin with the first one's.
+        statistics = [completion.statistics for completion in work.completions]
+        work.costs.prefill_ms = sum(entry.prefill_ms for entry in statistics)
+        work.costs.decode_ms = sum(entry.model_ms - entry.prefill_ms for entry in statistics)
+        work.costs.engine_ms = sum(entry.engine_wait_ms for entry in statistics)
+        work.answer = answer_of(request, tuple(offers), None if offers else reason)
+
+    def _offer(self, completion: Completion, request: Request, opened: Opened) -> Offer | str:
+        """A completion as an offer, or why it is none."""
+        if completion.text is None:
+            return completion.reason or "there is no text"
+        text = completion.text
+        if opened.guarantee == "none" and request.single_line:
+            text = text.split("\n", 1)[0]
+        if opened.guarantee != "none":
+            text = without_repetition(text, request.split.right, lambda shorter: opened.session.check(shorter).complete)
+        if not text.strip():
+            return "the model inserts nothing here"
+        problem = fits(text, request.split, opened)
+        if problem is not None:
+            return problem
+        return Offer(str(next(self._identities)), text, opened.covered, opened.guarantee, completion)
+
+    def _explain(self, request: Request) -> Explained:
+        from fim_server.decode import candidates
+
+        language = request.language()
+        opened = self._contexts.open(request.uri, language, request.split)
+        model = self._model
+        if model is None:
+            return Explained(language, opened, [])
+        options = options_of(request, model, 0)
+        found = candidates(model, opened.session, request.split, CANDIDATES, options, self._reading)
+        return Explained(
+            language,
+            opened,
+            [
+                (one.text, one.probability, one.allowed, None if one.allowed else refusal(opened, one.text))
+                for one in found
+            ],
         )
-        # The model's job was queued on this same thread before, so its result is there.
-        return complete(loading.result(), language, snapshot.split, options, cancelled)
+
+
+def refusal(opened: Opened, text: str) -> str:
+    """Why a token is refused, in words; the empty text is an end token."""
+    if text == "":
+        return "the middle cannot end here"
+    return opened.session.start().explain(text).message
+
+
+def options_of(request: Request, model: FimModel, elapsed_ms: float) -> DecodeOptions:
+    """How to decode for a request, ``elapsed_ms`` after it was made."""
+    from fim_server.decode import DecodeOptions
+
+    settings = request.settings
+    deadline = settings.invoked_deadline_ms if request.invoked else settings.deadline_ms
+    longest = max(settings.max_tokens, settings.max_line_tokens)
+    default = DecodeOptions()
+    return replace(
+        default,
+        max_new_tokens=settings.max_line_tokens if request.single_line else settings.max_tokens,
+        # The same for both kinds of request, or the prompt of one would not begin as the other's.
+        max_prompt_tokens=max(1, min(default.max_prompt_tokens, model.window - min(longest, model.window // 2))),
+        temperature=settings.temperature,
+        deadline_ms=max(0.0, deadline - elapsed_ms) if deadline else None,
+        single_line=request.single_line,
+        prompt_grid=PROMPT_GRID,
+    )
+
+
+def answer_of(request: Request, offers: tuple[Offer, ...], reason: str | None = None) -> Answer:
+    """The answer to a request."""
+    return Answer(
+        key=request.key,
+        left=request.split.left,
+        right=request.split.right,
+        single_line=request.single_line,
+        offers=offers,
+        complete=request.invoked,
+        reason=reason,
+    )

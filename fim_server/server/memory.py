@@ -1,0 +1,138 @@
+"""What was offered lately, so that typing an offer, or accepting a word of it, costs no model call.
+
+An offer says what the whole document would be: ``left + text + right[covered:]``. It still holds after any edit that
+leads towards that document: the new left side is a beginning of ``left + text``, and the new right side ends with
+``right[covered:]``, with nothing but closers that the editor put there in front of it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fim_server.server.place import CLOSERS, MOST_CLOSERS, contains_in_order
+
+if TYPE_CHECKING:
+    from fim_server.decode import Completion
+    from fim_server.document import Split
+
+CAPACITY = 64
+"""Offers that are remembered, all documents together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A text to be inserted, with the closers right of the cursor that it stands for."""
+
+    identity: str
+    """Names it towards the editor; what is left of a text that was typed in part keeps its name."""
+    text: str
+    covered: int
+    """Characters right of the cursor, on its line, that the text replaces and contains."""
+    guarantee: str
+    completion: Completion
+    """Where it comes from."""
+
+    def document(self, split: Split) -> tuple[str, str]:
+        """The document after acceptance, cut behind the text."""
+        return split.left + self.text, split.right[self.covered :]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The offers for one cursor."""
+
+    key: tuple[str, str]
+    """Document and language: offers for one are none for another."""
+    left: str
+    right: str
+    single_line: bool
+    offers: tuple[Offer, ...]
+    complete: bool
+    """Whether alternatives were looked for."""
+    prefetched: bool = False
+    """Whether nobody had asked yet."""
+    reason: str | None = None
+    """Why there is no offer, in words."""
+
+    def as_prefetched(self) -> Answer:
+        """The same, prepared before anybody asked."""
+        return replace(self, prefetched=True)
+
+
+class Memory:
+    """The last answers. Used by one thread."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._answers: OrderedDict[tuple[tuple[str, str], str, str, bool], Answer] = OrderedDict()
+
+    def add(self, answer: Answer) -> None:
+        """Remember an answer; the least recently used one is forgotten beyond the capacity."""
+        place = (answer.key, answer.left, answer.right, answer.single_line)
+        known = self._answers.pop(place, None)
+        if known is not None and known.complete and not answer.complete:
+            answer = known
+        self._answers[place] = answer
+        while len(self._answers) > self._capacity:
+            self._answers.popitem(last=False)
+
+    def find(self, key: tuple[str, str], left: str, right: str, single_line: bool, alternatives: bool) -> Answer | None:
+        """An answer that holds at a cursor, the latest first.
+
+        An answer without offers holds only where it was given. ``alternatives``: only one for which they were looked
+        for.
+        """
+        for place, answer in reversed(self._answers.items()):
+            if answer.key != key or (alternatives and not answer.complete):
+                continue
+            if (answer.left, answer.right) == (left, right):
+                if answer.single_line != single_line:
+                    continue
+                found: Answer | None = answer
+            else:
+                found = moved(answer, left, right, single_line)
+            if found is not None:
+                self._answers.move_to_end(place)
+                return found
+        return None
+
+    def forget(self, uri: str) -> None:
+        """Forget what belongs to a document."""
+        for place in [place for place in self._answers if place[0][0] == uri]:
+            del self._answers[place]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._answers.clear()
+
+
+def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | None:
+    """What an answer says at another cursor, or None if that leads elsewhere."""
+    if not left.startswith(answer.left):
+        return None
+    typed = left[len(answer.left) :]
+    offers = []
+    for offer in answer.offers:
+        rest = rest_of(offer, answer.right, typed, right)
+        if rest is not None and not (single_line and "\n" in rest.text):
+            offers.append(rest)
+    if not offers:
+        return None
+    return replace(answer, left=left, right=right, single_line=single_line, offers=tuple(offers))
+
+
+def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | None:
+    """What is left of an offer after a part of it was typed."""
+    if not offer.text.startswith(typed):
+        return None
+    text = offer.text[len(typed) :]
+    kept = was_right[offer.covered :]
+    covered = len(right) - len(kept)
+    if not text or not 0 <= covered <= MOST_CLOSERS or not right.endswith(kept):
+        return None
+    closers = right[:covered]
+    if not all(character in CLOSERS for character in closers) or not contains_in_order(text, closers):
+        return None
+    return replace(offer, text=text, covered=covered)

@@ -1,0 +1,212 @@
+"""Answers in the protocol's own types: items, the fallback's items, status, explanations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from fim_server.document import PositionEncoding
+from fim_server.server.place import Place
+from fim_server.server.usage import rounded
+
+if TYPE_CHECKING:
+    from fim_server.document import Split
+    from fim_server.model import FimModel
+    from fim_server.server.memory import Answer, Offer
+    from fim_server.server.worker import Costs, Explained
+
+ACCEPTED = "fim-server.accepted"
+"""The command that an editor runs when an item is accepted."""
+
+LABEL_CHARACTERS = 60
+
+
+def inline_items(
+    answer: Answer,
+    split: Split,
+    position: types.Position,
+    encoding: PositionEncoding,
+    selected: types.SelectedCompletionInfo | None,
+) -> list[types.InlineCompletionItem]:
+    """The offers as inline completion items. A range is always sent: Neovim fails on items without one."""
+    items = []
+    for offer in answer.offers:
+        text = split.restore(offer.text)
+        start, end = position, after(position, split.right[: offer.covered], encoding)
+        if selected is not None:
+            text, start = selected.text + text, selected.range.start
+            # What is selected replaces its range, and the closers covered stand right behind that.
+            end = after(selected.range.end, split.right[: offer.covered], encoding)
+        items.append(types.InlineCompletionItem(text, range=types.Range(start, end), command=accepted_command(offer)))
+    return items
+
+
+def accepted_command(offer: Offer) -> types.Command:
+    """What an editor runs when an offer is accepted."""
+    argument = {"id": offer.identity, "guarantee": offer.guarantee}
+    return types.Command(title="Completion accepted", command=ACCEPTED, arguments=[argument])
+
+
+def list_items(
+    answer: Answer, split: Split, position: types.Position, encoding: PositionEncoding, kinds: FallbackKinds
+) -> list[types.CompletionItem]:
+    """The offers as items of an editor's suggestion list, for clients without inline completion."""
+    place = Place.of(split)
+    word = word_before(place.before)
+    items = []
+    for rank, offer in enumerate(answer.offers):
+        written = kinds.write(offer.text, place.before)
+        if written is None:
+            continue
+        text, form, mode = written
+        end = after(position, split.right[: offer.covered], encoding)
+        first = offer.text.strip().split("\n", 1)[0]
+        items.append(
+            types.CompletionItem(
+                label=first[:LABEL_CHARACTERS] + ("…" if first != offer.text.strip() else ""),
+                kind=types.CompletionItemKind.Snippet if "\n" in offer.text else types.CompletionItemKind.Text,
+                detail=f"fim-server, guarantee {offer.guarantee}",
+                documentation=split.restore(offer.text) if "\n" in offer.text else None,
+                sort_text=f" {rank}",
+                # Clients compare this with the word at the cursor, and drop the item where it does not begin with it.
+                filter_text=word + first,
+                text_edit=types.TextEdit(types.Range(position, end), split.restore(text)),
+                insert_text_format=form,
+                insert_text_mode=mode,
+                command=accepted_command(offer),
+            )
+        )
+    return items
+
+
+class FallbackKinds:
+    """How a client without inline completion takes texts of several lines."""
+
+    def __init__(self, capabilities: types.ClientCapabilities) -> None:
+        completion = capabilities.text_document and capabilities.text_document.completion
+        item = completion.completion_item if completion else None
+        modes = item.insert_text_mode_support if item else None
+        self._takes_snippets = bool(item and item.snippet_support)
+        self._takes_as_is = bool(modes and types.InsertTextMode.AsIs in modes.value_set)
+
+    @property
+    def takes_lines(self) -> bool:
+        """Whether a text of several lines can arrive unchanged."""
+        return self._takes_snippets or self._takes_as_is
+
+    def write(self, text: str, before: str) -> tuple[str, types.InsertTextFormat, types.InsertTextMode | None] | None:
+        """A text as a client takes it, or None if it cannot arrive unchanged.
+
+        ``before``: the line left of the cursor. Clients indent a snippet's further lines as the line they are inserted
+        in, so theirs are written relative to that; lines that are indented less cannot be.
+        """
+        if "\n" not in text:
+            return text, types.InsertTextFormat.PlainText, None
+        if self._takes_as_is:
+            return text, types.InsertTextFormat.PlainText, types.InsertTextMode.AsIs
+        indentation = before[: len(before) - len(before.lstrip())]
+        first, *rest = text.split("\n")
+        if not self._takes_snippets or any(line.strip() and not line.startswith(indentation) for line in rest):
+            return None
+        relative = "\n".join([first, *(line.removeprefix(indentation) for line in rest)])
+        return escaped_snippet(relative), types.InsertTextFormat.Snippet, types.InsertTextMode.AdjustIndentation
+
+
+def escaped_snippet(text: str) -> str:
+    """A text that means itself in the snippet syntax (LSP 3.18, "Snippet Syntax")."""
+    return text.replace("\\", "\\\\").replace("$", "\\$").replace("}", "\\}")
+
+
+def word_before(text: str) -> str:
+    """The name that a line ends with."""
+    start = len(text)
+    while start and (text[start - 1] == "_" or text[start - 1].isalnum()):
+        start -= 1
+    return text[start:]
+
+
+def after(position: types.Position, text: str, encoding: PositionEncoding) -> types.Position:
+    """The position behind a text that follows a position on its line."""
+    return types.Position(position.line, position.character + sum(encoding.width(character) for character in text))
+
+
+def latency_json(costs: Costs) -> dict[str, float]:
+    """The costs of a request, in milliseconds."""
+    return {
+        "totalMs": rounded(costs.total_ms),
+        "debounceMs": rounded(costs.debounce_ms),
+        "queueMs": rounded(costs.queue_ms),
+        "openMs": rounded(costs.open_ms),
+        "prefillMs": rounded(costs.prefill_ms),
+        "decodeMs": rounded(costs.decode_ms),
+        "engineMs": rounded(costs.engine_ms),
+        "serverMs": rounded(costs.server_ms),
+    }
+
+
+def model_json(model: FimModel) -> dict[str, str]:
+    """The model that completes."""
+    return {"name": model.name, "device": str(model.device), "format": model.format.family}
+
+
+def explanation_json(
+    uri: str, position: types.Position, split: Split, explained: Explained, text: str | None
+) -> dict[str, Any]:
+    """The answer of `fim-server.explainAt`."""
+    opened, session = explained.opened, explained.opened.session
+    state = session.start()
+    here = state.explain("")
+    answer: dict[str, Any] = {
+        "uri": uri,
+        "position": {"line": position.line, "character": position.character},
+        "language": explained.language.title,
+        "guarantee": opened.guarantee,
+        "diagnostics": list(opened.diagnostics),
+        "ignored": [{"line": line, "count": count} for line, count in opened.ignored],
+        "inside": session.inside,
+        "expected": here.expected,
+        "openLeft": [
+            {"name": construct.name, **line_of(split.left, construct.offset)} for construct in session.open_constructs()
+        ],
+        "openRight": [closer_json(closer, split) for closer in here.open_right],
+        "grammar": session.quotient_grammar() if opened.guarantee != "none" else "",
+        "shortest": shortest_of(state) if opened.guarantee != "none" else None,
+        "candidates": [
+            {"text": one, "probability": probability, "allowed": allowed, "reason": reason}
+            for one, probability, allowed, reason in explained.candidates
+        ],
+    }
+    if text is not None:
+        verdict = session.check(text)
+        answer["verdict"] = {
+            "viable": verdict.viable,
+            "complete": verdict.complete,
+            "rejectedAt": verdict.rejected_at,
+        }
+    return answer
+
+
+def line_of(text: str, offset: int) -> dict[str, Any]:
+    """The 0-based line that an offset is on, and its text from there to its end."""
+    end = text.find("\n", offset)
+    return {
+        "line": text.count("\n", 0, offset),
+        "text": text[offset : len(text) if end < 0 else end][:LABEL_CHARACTERS],
+    }
+
+
+def closer_json(closer: str, split: Split) -> dict[str, Any]:
+    """A bracket that the right side closes: the engine says `) (line 2 after the cursor)`, the first line being 1."""
+    text, _, rest = closer.partition(" (line ")
+    below = int(rest.split(" ", 1)[0]) - 1 if rest else 0
+    return {"text": text, "line": split.left.count("\n") + below}
+
+
+def shortest_of(state: Any) -> str | None:
+    """The shortest completion, where it can be found."""
+    try:
+        found: str | None = state.shortest_completion()
+    except OverflowError:
+        return None
+    return found

@@ -1,0 +1,97 @@
+"""Where in a text a cursor is: whether to speak there, how much, and which brackets an editor closed by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fim_server.document import Split
+    from fim_server.server.settings import ServerSettings
+
+CLOSERS = frozenset(")]}\"'`>")
+"""What editors put right of the cursor when its partner is typed."""
+
+MOST_CLOSERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cursor's surroundings in its line."""
+
+    before: str
+    """The line left of the cursor."""
+    after: str
+    """The line right of it, without its break."""
+
+    @classmethod
+    def of(cls, split: Split) -> Place:
+        """The place of a cut."""
+        start = split.left.rfind("\n") + 1
+        end = split.right.find("\n")
+        return cls(split.left[start:], split.right if end < 0 else split.right[:end])
+
+    @property
+    def closers(self) -> str:
+        """The closing brackets and quotes directly right of the cursor."""
+        count = 0
+        while count < min(len(self.after), MOST_CLOSERS) and self.after[count] in CLOSERS:
+            count += 1
+        return self.after[:count]
+
+    @property
+    def is_at_line_end(self) -> bool:
+        """Whether nothing but blanks stands right of the cursor."""
+        return not self.after.strip()
+
+    @property
+    def is_inside_a_word(self) -> bool:
+        """Whether the cursor cuts a name or a number."""
+        return is_word(self.before[-1:]) and is_word(self.after[:1])
+
+
+def silent(language: str, invoked: bool, settings: ServerSettings) -> str | None:
+    """Why nothing is offered in a language at all, in words, or None. ``invoked``: somebody asked."""
+    match settings.trigger_of(language):
+        case "off":
+            return f"switched off for {language}" if settings.enabled else "switched off"
+        case "manual" if not invoked:
+            return "only when asked (setting trigger)"
+        case _:
+            return None
+
+
+def quiet(place: Place, inside: str | None, invoked: bool, settings: ServerSettings) -> str | None:
+    """Why nothing is offered at a place, in words, or None.
+
+    ``inside``: `comment`, `string` or None, what the cursor is inside of.
+    """
+    if invoked:
+        return None
+    if inside == "comment" and not settings.inside_comments:
+        return "inside a comment (setting insideComments)"
+    if inside == "string" and not settings.inside_strings:
+        return "inside a string (setting insideStrings)"
+    return "inside a word" if place.is_inside_a_word else None
+
+
+def wants_single_line(place: Place, settings: ServerSettings) -> bool:
+    """Whether one line is wanted at a place, or as many as the model writes."""
+    return settings.multiline == "never" or (settings.multiline == "auto" and not place.is_at_line_end)
+
+
+def is_word(character: str) -> bool:
+    """Whether a character can be inside a name."""
+    return character == "_" or character.isalnum()
+
+
+def contains_in_order(text: str, part: str) -> bool:
+    """Whether a text holds the characters of another in their order.
+
+    VS Code shows an item only if it holds what its range covers, and hides it without a word otherwise.
+
+    >>> contains_in_order("left, right)", ")"), contains_in_order("left", ")")
+    (True, False)
+    """
+    rest = iter(text)
+    return all(character in rest for character in part)
