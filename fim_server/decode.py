@@ -131,6 +131,8 @@ class Statistics:
     """Forward passes, prefill included."""
     prefill_ms: float = 0.0
     """The part of ``model_ms`` that read the prompt."""
+    decode_ms: float = 0.0
+    """Everything after that but waiting for the engine: forward passes, choosing tokens."""
     engine_ms: float = 0.0
     """Masks, checks and commits, including masks computed while the model ran."""
     engine_wait_ms: float = 0.0
@@ -278,6 +280,7 @@ class Run:
         self.runners_up: list[RunnerUp] | None = None
         """Collected where it is a list."""
         self.reused = 0
+        self.started = time.perf_counter()
         self.prefill_seconds = 0.0
         self.tokens: list[int] = []
         self.probability = 1.0
@@ -585,6 +588,8 @@ def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
     statistics.prefill_ms = 1000 * run.prefill_seconds
     statistics.engine_ms = 1000 * run.constraint.engine_seconds
     statistics.engine_wait_ms = 1000 * run.constraint.waited_seconds
+    decoding = time.perf_counter() - run.started - run.prefill_seconds - run.constraint.waited_seconds
+    statistics.decode_ms = 1000 * max(0.0, decoding)
     statistics.total_ms = 1000 * total_seconds
 
 

@@ -229,10 +229,9 @@ class CompletionWorker:
                 reason = reason or offer
             elif all(offer.text != other.text for other in offers):
                 offers.append(offer)
-        # Times of one request are one stretch; those of alternatives begin with the first one's.
         statistics = [completion.statistics for completion in work.completions]
         work.costs.prefill_ms = sum(entry.prefill_ms for entry in statistics)
-        work.costs.decode_ms = sum(entry.model_ms - entry.prefill_ms for entry in statistics)
+        work.costs.decode_ms = sum(entry.decode_ms for entry in statistics)
         work.costs.engine_ms = sum(entry.engine_wait_ms for entry in statistics)
         work.answer = answer_of(request, tuple(offers), None if offers else reason)
 
