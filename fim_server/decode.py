@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 RUNNERS_LOOKED_AT = 8
 """How many of the model's likeliest tokens are tried as an alternative's beginning."""
 
+REPEATED_TOKENS, REPEATED_TIMES = 24, 4
+
 ATTEMPTS = 2
 """Runs for each alternative that is asked for: some come to a text that is there already."""
 
@@ -89,6 +91,9 @@ class DecodeOptions:
     next keystroke begins as this one's."""
     single_line: bool = False
     """The middle has no line break. Where the model would begin a new line and the middle may end, it ends."""
+    stop_repetition: bool = False
+    """End where the model repeats itself: after :data:`REPEATED_TOKENS` tokens of at least :data:`REPEATED_TIMES` equal
+    stretches. What was repeated is cut to two of them, or to a complete point before."""
     fast_forward: bool = False
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that
@@ -106,6 +111,8 @@ class StopReason(StrEnum):
     """``deadline_ms`` passed."""
     CANCELLED = "cancelled"
     """The caller set the cancel flag."""
+    REPETITION = "repetition"
+    """The model had begun to say the same over and over."""
     DEAD_END = "dead_end"
     """No token at all may come next."""
 
@@ -277,6 +284,7 @@ class Run:
         self.watch = watch
         self.fast_forward = options.fast_forward
         self.single_line = options.single_line
+        self.stop_repetition = options.stop_repetition
         self.runners_up: list[RunnerUp] | None = None
         """Collected where it is a list."""
         self.reused = 0
@@ -363,6 +371,18 @@ class Run:
         return float((logits[ids].logsumexp(0) - logits.logsumexp(0)).exp())
 
 
+def before_repetition(tokens: Sequence[int]) -> int | None:
+    """The number of tokens before the third of the equal stretches that a text ends with, or None if there are none."""
+    for period in range(1, REPEATED_TOKENS // REPEATED_TIMES + 1):
+        length = 0
+        while length + period < len(tokens) and tokens[-1 - length] == tokens[-1 - length - period]:
+            length += 1
+        repeated = length + period
+        if length and repeated >= max(REPEATED_TOKENS, REPEATED_TIMES * period):
+            return len(tokens) - repeated + 2 * period
+    return None
+
+
 def prefill(run: Run, prompt: Sequence[int], chunk: int, budget: int) -> Choice:
     """Read what is new in the prompt, ``chunk`` tokens a forward pass; choose the first token that is not forced."""
     prompt = [*prompt, *run.append_forced(budget)]
@@ -403,6 +423,9 @@ def decode_from(run: Run, first: Callable[[], Choice], budget: int, on_token: Ca
                 return StopReason.END_TOKEN
             if len(run.tokens) >= budget:
                 return StopReason.BUDGET
+            if run.stop_repetition and (kept := before_repetition(run.tokens)) is not None:
+                run.points = [point for point in run.points if point.tokens <= kept]
+                return StopReason.REPETITION
             run.refused += choice.refused
             on_token(len(run.tokens) + 1)
             choice = decode_one_token(run, choice.token, budget)
@@ -615,7 +638,7 @@ def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | 
         return None
     if stop_reason is StopReason.END_TOKEN:
         return len(run.tokens)
-    if not constrained:
+    if not constrained and stop_reason is not StopReason.REPETITION:
         return len(run.tokens) or None
     points = [point for point in run.points if point.tokens]  # nothing at all is no completion
     waited_for = stop_reason is StopReason.DEADLINE
@@ -632,6 +655,8 @@ def explain_nothing(stop_reason: StopReason, tokens: int) -> str:
             return "nothing can connect the text before the cursor with the text after it"
         case StopReason.DEAD_END:
             return f"no token can follow the first {tokens}, and at no point before was the text complete"
+        case StopReason.REPETITION:
+            return f"the model repeats itself, and at no point within {tokens} tokens was the text complete"
         case StopReason.DEADLINE:
             return f"the deadline passed after {tokens} tokens, and at no point was the text complete"
         case _:

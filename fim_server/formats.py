@@ -8,9 +8,11 @@ nonsense later. Formats: Bavarian et al., *Efficient Training of Language Models
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib import resources
@@ -24,6 +26,11 @@ CHARACTERS_PER_TOKEN = (6, 16)
 """Contexts are cut to this many characters a token before they are encoded, so that the cost of a prompt does not grow
 with the file. Source code has 3 to 4 (measured); where the first cut leaves room, because long runs of blanks have
 more, the second is tried."""
+
+KNOWN_TEXTS = 16
+
+TAIL_CHARACTERS, TAIL_LINES = 200, 8
+"""Where the part of a prefix ends that is encoded once: that far before the cursor, and at every so many lines."""
 
 
 class ModelError(ValueError):
@@ -85,13 +92,16 @@ class BoundFormat:
     guard: str = ""
     plain: Callable[[str], list[int]] | None = None
     """Encodes a text without control tokens, for tokenizers that find their own names in a user's code (Qwen's)."""
+    known: OrderedDict[str, list[int]] = field(default_factory=OrderedDict, repr=False, compare=False)
+    """Ids of the texts that were encoded lately, where prompts are cut in steps: most of one stays as it was."""
 
     def encode(self, left: str, right: str, limit: int, grid: int = 1) -> list[int]:
         """Token ids of the prompt for a middle between two contexts, at most ``limit`` of them.
 
         Contexts that are too long lose what is farthest from the cursor. ``grid``: what they lose is cut in steps of
         this many tokens, so that the prompt goes on beginning the same while someone types at its end, and what the
-        model has read of it can be kept. Raises ValueError where ``limit`` does not even hold the control tokens.
+        model has read of it can be kept. Above 1, what is encoded is kept as well, and the last lines of the prefix are
+        encoded by themselves. Raises ValueError where ``limit`` does not even hold the control tokens.
         """
         room = limit - sum(1 for piece in self.pieces if not isinstance(piece, Slot))
         if room < 0:
@@ -113,11 +123,25 @@ class BoundFormat:
             longest = (room + grid) * ratio
             if before:
                 dropped = steps(max(0, len(text) - longest), grid * ratio)
-                ids = self._ids(text[dropped:])
+                head, tail = split_lines(text[dropped:]) if grid > 1 else ("", text[dropped:])
+                ids = self._known_ids(head) + self._ids(tail)
+            elif grid > 1:
+                ids = self._known_ids(text[:longest], self.guard)
             else:
                 ids = self._ids(text[:longest], self.guard)
             if len(ids) >= room or len(text) <= longest:
                 break
+        return ids
+
+    def _known_ids(self, text: str, guard: str = "") -> list[int]:
+        """The same ids, remembered."""
+        ids = self.known.get(text)
+        if ids is None:
+            ids = self.known[text] = self._ids(text, guard)
+            if len(self.known) > KNOWN_TEXTS:
+                self.known.popitem(last=False)
+        else:
+            self.known.move_to_end(text)
         return ids
 
     def _ids(self, text: str, guard: str = "") -> list[int]:
@@ -131,6 +155,18 @@ class BoundFormat:
             dropped = self.tokenizer.encode(guard, add_special_tokens=False, split_special_tokens=True)
             return list(ids[len(dropped) :])
         return list(ids)
+
+
+def split_lines(text: str) -> tuple[str, str]:
+    """A text cut at a line's start, at least :data:`TAIL_CHARACTERS` before its end, and always at the same few places.
+
+    The places depend on the lines before them alone, so the first part stays as it is while the second one grows.
+    """
+    end = max(0, len(text) - TAIL_CHARACTERS)
+    starts = [match.end() for match in re.finditer("\n", text[:end])]
+    kept = len(starts) - len(starts) % TAIL_LINES
+    cut = starts[kept - 1] if kept else 0
+    return text[:cut], text[cut:]
 
 
 def steps(count: int, grid: int) -> int:

@@ -1,12 +1,13 @@
 """FIM formats: found by a tokenizer's real tokens, laid out in the family's order, cut around the cursor."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from fim_server.formats import BoundFormat, Format, ModelError, find_format, known_formats, share
+from fim_server.formats import BoundFormat, Format, ModelError, find_format, known_formats, share, split_lines
 
 FAMILIES = {row.family: row for row in known_formats()}
 
@@ -96,3 +97,73 @@ def test_the_room_is_used_up_and_never_exceeded(prefix: int, suffix: int, room: 
     assert kept_prefix + kept_suffix == min(prefix + suffix, room)
     assert kept_prefix <= prefix
     assert kept_suffix <= suffix
+
+
+# --- prompts that grow ---------------------------------------------------------------------------------------------
+
+
+def common(some: list[int], other: list[int]) -> int:
+    count = 0
+    while count < min(len(some), len(other)) and some[count] == other[count]:
+        count += 1
+    return count
+
+
+LINES = "".join(f"value_{n} = compute({n}, name='n{n}')\n" for n in range(400))
+
+
+@pytest.mark.parametrize("grid", [1, 16, 64])
+def test_a_prompt_in_steps_holds_the_same_text_and_is_never_too_long(grid: int) -> None:
+    bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")
+    for length in (0, 10, 200, 3000, len(LINES)):
+        for limit in (64, 500, 5000):
+            left, right = LINES[:length], LINES[length:]
+            prompt = bound.encode(left, right, limit, grid)
+            assert len(prompt) <= limit
+            shown = layout(bound, prompt).removeprefix("<|fim_suffix|>").removesuffix("<|fim_middle|>")
+            suffix, prefix = shown.split("<|fim_prefix|>")
+            assert left.endswith(prefix)
+            assert right.startswith(suffix)
+            room = limit - 3
+            assert len(prompt) > min(len(left) + len(right), room) + 3 - grid
+
+
+def test_a_prompt_in_steps_begins_the_same_while_someone_types() -> None:
+    """What the model has read is of use only as far as the next prompt begins as this one."""
+    bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")
+    left, right, limit = LINES[:8000], LINES[8000:], 1000
+    reused = []
+    for typed in range(1, 200):
+        before, after = (bound.encode(left + "x" * n, right, limit, 64) for n in (typed - 1, typed))
+        reused.append(common(before, after) / len(after))
+    assert sum(share > 0.99 for share in reused) > 190
+    sliding = bound.encode(left, right, limit), bound.encode(left + "x", right, limit)
+    assert common(*sliding) / len(sliding[1]) < 0.5
+
+
+def test_the_first_part_of_a_prefix_stays_while_the_second_grows() -> None:
+    first = split_lines(LINES[:5000])[0]
+    assert first
+    assert LINES.startswith(first)
+    firsts = {split_lines(LINES[: 5000 + typed])[0] for typed in range(300)}  # some eight lines
+    assert first in firsts
+    assert len(firsts) <= 2
+    assert split_lines("short") == ("", "short")
+    assert "".join(split_lines(LINES)) == LINES
+
+
+def test_names_of_control_tokens_never_become_control_tokens() -> None:
+    """Qwen's tokenizer marks its own control tokens as not special, and so finds them in the user's code."""
+    tokenizer = tokenizer_with(FAMILIES["fim-server"].tokens)
+    bound = find_format(tokenizer, "model")
+    middle = bound.tokenizer.convert_tokens_to_ids("<|fim_middle|>")
+
+    class Careless:
+        def encode(self, text: str, /, *, add_special_tokens: bool, split_special_tokens: bool) -> list[int]:
+            return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=False))
+
+    unguarded: Any = Careless()
+    careless = replace(bound, tokenizer=unguarded, plain=lambda text: list(text.encode()))
+    text = "x = '<|fim_middle|>'"
+    assert middle in careless.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+    assert careless.encode(text, "", 100).count(middle) == 1

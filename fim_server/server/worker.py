@@ -295,6 +295,7 @@ def options_of(request: Request, model: FimModel, elapsed_ms: float) -> DecodeOp
         deadline_ms=max(0.0, deadline - elapsed_ms) if deadline else None,
         single_line=request.single_line,
         prompt_grid=PROMPT_GRID,
+        stop_repetition=True,
     )
 
 
