@@ -167,6 +167,14 @@ def lower(definition: Definition) -> dict[str, Any]:
                 raise LanguageError(f"language {definition.name}: [layout] lacks the field {field!r}")
         lexemes.extend({"name": layout[kind]} for kind in ("indent", "dedent"))
 
+    strings = spec.get("strings", [])
+    if not (isinstance(strings, list) and all(isinstance(name, str) for name in strings)):
+        raise LanguageError(f"language {definition.name}: strings is a list of lexeme names")
+
+    constructs = spec.get("constructs", {})
+    if not (isinstance(constructs, dict) and all(isinstance(name, str) for name in constructs.values())):
+        raise LanguageError(f"language {definition.name}: [constructs] says what rules are called")
+
     def named(text: str) -> str:
         if text not in by_text:
             raise LanguageError(f"language {definition.name}: no rule uses the literal {text!r}")
@@ -190,6 +198,8 @@ def lower(definition: Definition) -> dict[str, Any]:
         "layout": layout and {key: value for key, value in layout.items() if key != "rule"},
         "brackets": [[named(opening), named(closing)] for opening, closing in spec.get("brackets", [])],
         "soft_keywords": [named(text) for text in spec.get("soft_keywords", [])],
+        "strings": strings,
+        "constructs": [_construct(key, name, named) for key, name in constructs.items()],
         "modes": [_mode(mode, named) for mode in modes],
         "limits": spec.get("limits", {}),
     }
@@ -197,6 +207,11 @@ def lower(definition: Definition) -> dict[str, Any]:
 
 def _mode(mode: dict[str, Any], named: Callable[[str], str]) -> dict[str, Any]:
     return {**mode, "without": [named(text) for text in mode.get("without", [])]}
+
+
+def _construct(key: str, name: str, named: Callable[[str], str]) -> dict[str, Any]:
+    rule, _, text = key.partition(" ")
+    return {"rule": rule, "lexeme": named(text) if text else None, "name": name}
 
 
 def _cache_path(definition: Definition) -> Path | None:

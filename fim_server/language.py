@@ -60,6 +60,19 @@ class Explanation:
     message: str = ""
 
 
+@dataclass(frozen=True)
+class OpenConstruct:
+    """What the end of the left context is inside of.
+
+    Attributes:
+        name: What the language's definition calls it (`def`, `call`, `list`), or a bracket.
+        offset: Where it begins in the left context, in characters.
+    """
+
+    name: str
+    offset: int
+
+
 class Language:
     """A compiled language. Load it once; it is immutable and shared by all sessions and threads."""
 
@@ -126,6 +139,15 @@ class Language:
         version = (versions or {}).get(name)
         return _load(name, version or grammar.builtin_versions(name).of_project(Path(path)))
 
+    @staticmethod
+    def name_for_path(path: str | PathLike[str]) -> str:
+        """The name of the language that files with the path's suffix are in.
+
+        Raises:
+            LanguageError: No language has the suffix.
+        """
+        return _name_for(Path(path).suffix)
+
     @property
     def title(self) -> str:
         """The name, with the version if it is narrowed to one."""
@@ -154,7 +176,8 @@ class Language:
     def open(self, left: str, right: str) -> "Session":
         """Opens a session on the text left and right of a cursor. Never raises on the user's code."""
         left, right = _encodable(left), _encodable(right)
-        return Session(self.core.open(left, right), lambda shape: self.shaped(shape).open(left, right))
+        opened = self.core.open(left, right)
+        return Session(opened, lambda shape, left, right: self.shaped(shape).open(left, right), (left, right))
 
     def __repr__(self) -> str:
         return f"<Language {self.title}>"
@@ -185,10 +208,25 @@ def _encodable(text: str) -> str:
 class Session:
     """One pair of contexts. Its states may be used from several threads; they wait for each other."""
 
-    def __init__(self, core: _core.Session, reopen: Callable[[Shape], _core.Session] | None = None) -> None:
-        """Wraps the engine's session; use `Language.open`. `reopen` opens the contexts for middles of a shape."""
+    def __init__(
+        self,
+        core: _core.Session,
+        reopen: Callable[[Shape, str, str], _core.Session] | None = None,
+        texts: tuple[str, str] = ("", ""),
+        earlier: Mapping[Shape, _core.Session] | None = None,
+    ) -> None:
+        """Wraps the engine's session; use `Language.open`.
+
+        Args:
+            core: The engine's session.
+            reopen: Opens two contexts for middles of a shape.
+            texts: The left and the right context, as the engine was given them.
+            earlier: By shape, a session on the same right context that one of that shape can go on from.
+        """
         self._core = core
         self._reopen = reopen
+        self._texts = texts
+        self._earlier = earlier or {}
         self._shaped: dict[Shape, _core.Session] = {}
 
     @property
@@ -200,6 +238,31 @@ class Session:
     def diagnostics(self) -> list[str]:
         """Why the guarantee is not `exact`, one line each."""
         return self._core.diagnostics
+
+    @property
+    def broken_at(self) -> tuple[str, int] | None:
+        """Where the contexts fail, if the guarantee is `none`: which one, and the offset in it in characters.
+
+        `("left", n)`: no program begins with the left context up to and with that character.
+        `("right", n)`: no parse of the right context gets past the symbol that begins there (an opening bracket: it is
+        never closed). It is read as the end of the left context leaves it, in code or in a string.
+        `("between", 0)`: each is possible by itself.
+        """
+        found = self._core.broken_at
+        if found is None:
+            return None
+        side, at = found
+        text = self._texts[0] if side == "left" else self._texts[1]
+        return side, len(text.encode()[:at].decode("utf-8", "ignore"))
+
+    @property
+    def inside(self) -> str | None:
+        """`comment` or `string`: what the cursor is inside of, whatever the middle will be. None: code, or not known.
+
+        The text of a formatted string is a string; its replacement fields are code, but for their format specs. None as
+        well where the left context does not parse.
+        """
+        return self._core.inside
 
     def check(self, middle: str) -> Verdict:
         """Says whether a middle is viable, and whether it is complete."""
@@ -215,6 +278,34 @@ class Session:
         Literals are quoted; a lexeme that the cursor cuts has `…` on the side that lies outside the middle.
         """
         return self._core.quotient_grammar()
+
+    def open_constructs(self) -> list[OpenConstruct]:
+        """What is certainly open at the end of the left context, innermost first.
+
+        Those constructs that the language's definition names, and brackets: `x = f(a, [1, ` has a list, a call and an
+        assignment open. What may have ended already is not, even if it could go on (an `if` that may or may not get an
+        `else`). A call begins where what is called does. Empty where the left context does not parse.
+        """
+        encoded = self._texts[0].encode()
+        found = self._core.open_constructs()
+        return [OpenConstruct(name, len(encoded[:at].decode("utf-8", "ignore"))) for name, at in found]
+
+    def moved(self, left: str) -> "Session | None":
+        """A session on another left context and the same right one, which is not read again; likewise for shapes.
+
+        It answers as one that `Language.open` gives, and both go on working. None where it has to be opened afresh,
+        because too much has been opened this way, or because the right context has a say in what follows one of the two
+        alone. `fim_server.reuse.Sessions` does that.
+        """
+        left = _encodable(left)
+        core = self._core.moved(left)
+        if core is None:
+            return None
+        shaped = self._shaped.copy()  # another thread may be adding to it
+        earlier = {**self._earlier, **shaped}
+        if len(earlier) > _MOST_SHAPES:
+            earlier = shaped
+        return Session(core, self._reopen, (left, self._texts[1]), earlier)
 
     def start(self) -> "State":
         """A state before the middle's first byte."""
@@ -247,7 +338,8 @@ class Session:
             return known
         if self._reopen is None:
             raise ValueError("a session that was not opened by a language has no shapes")
-        opened = self._reopen(shape)
+        earlier = self._earlier.get(shape)
+        opened = (earlier and earlier.moved(self._texts[0])) or self._reopen(shape, *self._texts)
         if len(self._shaped) >= _MOST_SHAPES:
             self._shaped.clear()
         self._shaped[shape] = opened

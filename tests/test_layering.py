@@ -19,7 +19,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"versions"}),
     frozenset({"grammar", "vocabulary"}),
     frozenset({"forced", "language"}),
-    frozenset({"masks"}),
+    frozenset({"recovery"}),
+    frozenset({"masks", "reuse"}),
     frozenset({"fim_server"}),  # the package's own __init__: the public names of the engine
     frozenset({"constraint", "model"}),
     frozenset({"decode"}),
@@ -27,6 +28,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"scaling"}),
     frozenset({"peers"}),
     frozenset({"masks_bench"}),
+    frozenset({"server_bench"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )

@@ -7,16 +7,16 @@ use crate::colour::{Colours, Context, Outlook};
 use crate::follow::bit;
 use crate::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::guards::{Guards, NO_GUARDS, live_beside};
-use crate::ids::{AcceptId, FreeId, GuardId, ModeId, NodeId, SetId, StateId};
+use crate::ids::{AcceptId, FreeId, GuardId, ModeId, NodeId, SetId, StateId, SymbolId};
 use crate::language::{Language, Role};
 use crate::layout::{Column, Columns, IndentationId, Indentations, is_blank};
 use crate::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
-use crate::lexer::{DEAD, NEVER};
+use crate::lexer::{DEAD, NEVER, bits};
 use crate::limits;
 use crate::masks::{Key, Mask, ShapeMemo};
 use crate::next::{AHEAD_WORDS, Ahead, NextId, Nexts};
 use crate::predict::Predictions;
-use crate::right::Right;
+use crate::right::{Around, Right};
 use crate::shape::{ShapeId, ShapeIndex};
 use crate::shaped::{Reach, ShapedLexer};
 use crate::vocabulary::Vocabulary;
@@ -87,6 +87,15 @@ pub struct Opening {
     pub crosses: bool,
 }
 
+/// What a cursor can be inside of that is not code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inside {
+    /// A comment.
+    Comment,
+    /// A string literal, or the text of one that holds code; not that code.
+    String,
+}
+
 /// Which side of a bracket the newline is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Nesting {
@@ -135,10 +144,14 @@ pub struct Engine {
     loose: bool,
     /// The tokens that do not leave the shape, by vocabulary and place.
     shape_indexes: FxHashMap<(u128, ShapeId), Arc<ShapeIndex>>,
-    /// Masks where R has a say, and the size of the chart when the session was opened.
+    /// `loose` was found out for some branch, and holds for all sessions that share this engine.
+    settled: bool,
+    /// Masks where R has a say, and the size of the chart when the last session was opened.
     own_masks: FxHashMap<Key, Mask>,
     own_masks_of: (u64, u64),
     opened: usize,
+    /// Sets and colours when the first session was opened.
+    begun: Option<(usize, usize)>,
     shapes: ShapeMemo,
     key: Vec<u32>,
     /// R was asked whether a branch is viable: at a limit even where the stack is loose, since R may close what the middle could
@@ -180,8 +193,10 @@ impl Engine {
             loose: false,
             shape_indexes: FxHashMap::default(),
             own_masks: FxHashMap::default(),
+            settled: false,
             own_masks_of: (0, 0),
             opened: 0,
+            begun: None,
             shapes: ShapeMemo::default(),
             key: Vec::new(),
             asked_right: false,
@@ -293,13 +308,30 @@ impl Engine {
         }
     }
 
-    /// Finds out whether R has a say in what may follow some branches. Branches that come of them need not be asked again.
-    pub fn loosen(&mut self, branches: &[Branch]) {
+    /// Finds out whether R has a say in what may follow the branches that a session opens with. Branches that come of them
+    /// need not be asked again. False where it is otherwise for an earlier session: the two cannot share an engine.
+    pub fn loosen(&mut self, branches: &[Branch]) -> bool {
         self.opened = self.left.len();
-        self.loose = branches.iter().all(|branch| {
+        self.begun.get_or_insert((self.left.len(), self.colours.sizes().0));
+        let loose = branches.iter().all(|branch| {
             let (colours, context) = self.parts();
             colours.is_loose(context, branch.set)
         });
+        // Without branches nothing is ever asked.
+        if self.settled {
+            return branches.is_empty() || loose == self.loose;
+        }
+        self.loose = loose;
+        self.settled = !branches.is_empty();
+        true
+    }
+
+    /// Whether sessions have left so much behind in this engine that the next one shall have its own.
+    #[must_use]
+    pub fn is_worn(&self) -> bool {
+        self.begun.is_some_and(|(sets, colours)| {
+            self.left.len() > sets + limits::REUSED_SETS || self.colours.sizes().0 > colours + limits::REUSED_COLOURS
+        })
     }
 
     /// Whether R has no say in what may come next.
@@ -476,7 +508,7 @@ impl Engine {
     }
 
     /// The branch after the symbol in progress has been ended as `accept`, guards left as they were.
-    fn end_symbol(&mut self, branch: &Branch, accept: AcceptId) -> Option<Branch> {
+    pub(crate) fn end_symbol(&mut self, branch: &Branch, accept: AcceptId) -> Option<Branch> {
         let mut ended = Branch { state: self.start_at(branch.set), ..*branch };
         match (self.language.accept_role(accept), branch.mode) {
             (Role::Blank | Role::Comment, _) => return Some(ended),
@@ -503,6 +535,119 @@ impl Engine {
         }
         ended.state = self.start_at(ended.set);
         Some(ended)
+    }
+
+    /// Whether a symbol in progress can still become one that may come here, or that is ignored. Text has to be read to its
+    /// symbol's end before the parser refuses it; this says from which byte on that was certain.
+    #[must_use]
+    pub fn can_go_on(&self, branch: &Branch) -> bool {
+        let lexer = &self.language.lexer;
+        lexer.is_start(branch.state) || lexer.live(branch.state).any(|accept| self.can_read(branch, accept))
+    }
+
+    /// Whether the symbol in progress of a branch may end as an accept set, as far as grammar and brackets say it.
+    fn can_read(&self, branch: &Branch, accept: AcceptId) -> bool {
+        match self.language.accept_role(accept) {
+            Role::Blank | Role::Comment | Role::Join => true,
+            Role::Newline if branch.depth > 0 => true,
+            Role::Open if branch.depth >= self.language.limits.brackets => false,
+            _ => self.left.can_scan(&self.language, &self.predictions, branch.set, accept),
+        }
+    }
+
+    /// What the cursor is inside of at the end of a branch, whichever way the symbol in progress goes on.
+    pub fn inside(&mut self, branch: &Branch) -> Option<Inside> {
+        let language = self.language.clone();
+        let lexer = &language.lexer;
+        if lexer.is_start(branch.state) {
+            return self.inside_between(branch);
+        }
+        // Every way counts: to end here, as a closing quote does, and to go on.
+        let mut found = Vec::new();
+        let accept = lexer.accept(branch.state);
+        if accept.0 != 0 && self.can_read(branch, accept) {
+            found.push(match language.accept_role(accept) {
+                // It ends with its line.
+                Role::Comment => Some(Inside::Comment),
+                _ => self.end_symbol(branch, accept).and_then(|ended| self.inside_between(&ended)),
+            });
+        }
+        let mut live = vec![0u64; lexer.live_mask(branch.state).len()];
+        for byte in lexer.representatives() {
+            let target = lexer.step(branch.state, byte);
+            if target != DEAD {
+                live.iter_mut().zip(lexer.live_mask(target)).for_each(|(word, more)| *word |= more);
+            }
+        }
+        for accept in bits(&live).map(AcceptId::from_index) {
+            if self.can_read(branch, accept) {
+                found.push(match language.accept_role(accept) {
+                    Role::Comment => Some(Inside::Comment),
+                    _ => language.is_string(accept).then_some(Inside::String),
+                });
+            }
+        }
+        let first = *found.first()?;
+        first.filter(|_| found.iter().all(|other| *other == first))
+    }
+
+    /// The same between two symbols: the text of a literal that holds code, or code.
+    fn inside_between(&self, branch: &Branch) -> Option<Inside> {
+        let mode = self.mode_of(branch.set);
+        let text = self.language.grammar.code_modes() >> mode.index() & 1 == 0;
+        (branch.mode == Mode::Middle && text).then_some(Inside::String)
+    }
+
+    /// Where R stops being the end of a program, for people: the first byte of the symbol that no parse of R gets past. R is
+    /// read from where the symbol in progress at the end of L ends in it, and from its first byte if that symbol may be over.
+    #[must_use]
+    pub fn right_reach(&self, branches: &[Branch]) -> usize {
+        let lexer = &self.language.lexer;
+        let mut furthest = None;
+        for branch in branches {
+            let begun = self.begins_text(branch);
+            let held = begun || self.is_held_by_text(branch.set);
+            let mut read = |start: u32, text: bool| {
+                let around = Around { code: !held || text, text: held };
+                furthest = furthest.max(Some(self.right.reach(&self.language, start, around)));
+            };
+            if lexer.is_start(branch.state) || lexer.accepts(branch.state) {
+                read(0, false);
+            }
+            if let Some((end, accept)) = self.right.lookahead.end(branch.state) {
+                read(end, self.language.is_string(accept));
+            }
+        }
+        // What L has begun may not end in R: then the middle would have to end it.
+        let code = Around { code: true, text: false };
+        furthest.unwrap_or_else(|| self.right.reach(&self.language, 0, code)) as usize
+    }
+
+    /// Whether the symbol in progress may end as one that leads into the text of a literal that holds code.
+    fn begins_text(&self, branch: &Branch) -> bool {
+        let accept = self.language.lexer.accept(branch.state);
+        let mut lexemes = self.language.lexer.lexemes(accept).iter();
+        accept.0 != 0 && lexemes.any(|&lexeme| self.language.grammar.leads_away(Language::symbol(lexeme)))
+    }
+
+    /// Whether some open rule of a stack holds lexemes of modes that read no code: it is one of a literal that holds code.
+    fn is_held_by_text(&self, set: SetId) -> bool {
+        let grammar = &self.language.grammar;
+        let text = |symbol: &SymbolId| {
+            grammar.is_lexeme(*symbol) && grammar.code_modes() >> grammar.mode_of(*symbol).index() & 1 == 0
+        };
+        let mut seen: FxHashSet<SetId> = FxHashSet::default();
+        let mut stack = vec![set];
+        while let Some(at) = stack.pop() {
+            if seen.insert(at) {
+                let items = &self.left.set(at).items;
+                if grammar.has_modes() && items.iter().any(|item| grammar.rule(item.dot).rhs.iter().any(text)) {
+                    return true;
+                }
+                stack.extend(items.iter().map(|item| item.origin));
+            }
+        }
+        false
     }
 
     /// Whether some further middle completes the branch.

@@ -4,12 +4,13 @@ use crate::error::Error;
 use crate::follow::Follow;
 use crate::free::Free;
 use crate::grammar::Grammar;
-use crate::ids::{AcceptId, LexemeId, SymbolId};
+use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
 use crate::lexer::{self, Lexer, LexerTable};
 use crate::next::Aheads;
 use crate::shape::Shape;
 use crate::shaped::ShapedLexer;
 use crate::spec::{LanguageSpec, LimitsSpec};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// What the stages between lexer and parser do with a lexeme.
@@ -77,7 +78,22 @@ pub struct Language {
     pub limits: LimitsSpec,
     mode_count: usize,
     roles: Vec<Role>,
+    /// Per lexeme: whether it is, or is part of, a string literal.
+    strings: Vec<bool>,
+    /// Names of constructs, the most telling first.
+    constructs: Vec<Construct>,
+    /// By nonterminal: the places of its constructs.
+    constructs_of: FxHashMap<SymbolId, Vec<usize>>,
     literals: Vec<Option<String>>,
+}
+
+/// A name for a rule of which something has been read.
+#[derive(Debug, Clone)]
+pub struct Construct {
+    /// The lexeme that must have been read.
+    pub lexeme: Option<SymbolId>,
+    /// What it is called.
+    pub name: String,
 }
 
 impl Language {
@@ -104,6 +120,8 @@ impl Language {
             producible[layout.dedent.index()] = true;
         }
         let grammar = Grammar::compile(spec, &producible, lexer::mode_of(spec)?)?;
+        let strings = strings(spec, &grammar)?;
+        let (constructs, constructs_of) = constructs(spec, &grammar)?;
         let free = Free::derive(&lexer, &grammar, &roles, layout)?;
         let follow = Follow::derive(&grammar, &free, layout.is_some());
         let mut language = Self {
@@ -119,6 +137,9 @@ impl Language {
             limits: spec.limits,
             mode_count: spec.modes.len() + 1,
             roles,
+            strings,
+            constructs,
+            constructs_of,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
         };
         if language.follow.is_even() {
@@ -146,6 +167,9 @@ impl Language {
             limits: self.limits,
             mode_count: self.mode_count,
             roles: self.roles.clone(),
+            strings: self.strings.clone(),
+            constructs: self.constructs.clone(),
+            constructs_of: self.constructs_of.clone(),
             literals: self.literals.clone(),
         })
     }
@@ -162,6 +186,24 @@ impl Language {
     #[must_use]
     pub fn accept_role(&self, accept: AcceptId) -> Role {
         self.roles[self.lexer.lexemes(accept)[0].index()]
+    }
+
+    /// Whether what an accept set stands for is a string literal, or part of one.
+    #[must_use]
+    pub fn is_string(&self, accept: AcceptId) -> bool {
+        self.lexer.lexemes(accept).iter().all(|lexeme| self.strings[lexeme.index()])
+    }
+
+    /// The names that a nonterminal may have for people, the most telling first, with their ranks among all.
+    pub fn constructs(&self, nonterminal: SymbolId) -> impl Iterator<Item = (usize, &Construct)> {
+        let ranks = self.constructs_of.get(&nonterminal).into_iter().flatten();
+        ranks.map(|&rank| (rank, &self.constructs[rank]))
+    }
+
+    /// A lexeme's text, if it has but one.
+    #[must_use]
+    pub fn literal(&self, lexeme: SymbolId) -> Option<&str> {
+        self.literals[lexeme.index()].as_deref()
     }
 
     /// The number of modes, the default one included.
@@ -203,6 +245,40 @@ fn layout(spec: &LanguageSpec) -> Result<Option<Layout>, Error> {
         dedent: find(spec, &layout.dedent)?,
         column_classes: layout.column_classes,
     }))
+}
+
+/// Which lexemes are string literals: those that the definition names, and the parts of literals that hold code, which are
+/// the lexemes of modes that read no code and those that lead into such a mode.
+fn strings(spec: &LanguageSpec, grammar: &Grammar) -> Result<Vec<bool>, Error> {
+    let part = |symbol| {
+        grammar.code_modes() >> grammar.mode_of(symbol).index() & 1 == 0
+            || grammar.mode_of(symbol) == ModeId(0) && grammar.leads_away(symbol)
+    };
+    let mut strings: Vec<bool> = (0..spec.lexemes.len()).map(|index| part(SymbolId::from_index(index))).collect();
+    for name in &spec.strings {
+        strings[find(spec, name)?.index()] = true;
+    }
+    Ok(strings)
+}
+
+/// A definition's constructs, and where each nonterminal's are among them.
+type Constructs = (Vec<Construct>, FxHashMap<SymbolId, Vec<usize>>);
+
+fn constructs(spec: &LanguageSpec, grammar: &Grammar) -> Result<Constructs, Error> {
+    let mut found: Constructs = Default::default();
+    for (rank, construct) in spec.constructs.iter().enumerate() {
+        let symbols = (grammar.lexeme_count()..grammar.symbol_count()).map(SymbolId::from_index);
+        let named: Vec<SymbolId> = symbols.filter(|&symbol| grammar.title(symbol) == construct.rule).collect();
+        if named.is_empty() {
+            return Err(Error::language(format!("language {}: there is no rule {}", spec.name, construct.rule)));
+        }
+        for symbol in named {
+            found.1.entry(symbol).or_default().push(rank);
+        }
+        let lexeme = construct.lexeme.as_ref().map(|name| find(spec, name)).transpose()?;
+        found.0.push(Construct { lexeme: lexeme.map(Language::symbol), name: construct.name.clone() });
+    }
+    Ok(found)
 }
 
 fn roles(spec: &LanguageSpec, layout: Option<Layout>) -> Result<Vec<Role>, Error> {

@@ -206,6 +206,17 @@ impl LeftChart {
         waiting(grammar, &self.sets[id.index()].items, symbol)
     }
 
+    /// Whether a symbol can come after a set.
+    #[must_use]
+    pub fn can_scan(&self, language: &Language, predictions: &Predictions, from: SetId, accept: AcceptId) -> bool {
+        let set = &self.sets[from.index()];
+        language.lexer.lexemes(accept).iter().any(|&lexeme| {
+            let symbol = Language::symbol(lexeme);
+            !waiting(&language.grammar, &set.items, symbol).is_empty()
+                || !predictions.dots(set.prediction, symbol).is_empty()
+        })
+    }
+
     /// The set after one more symbol, [`NO_SET`] if it cannot come here.
     pub fn scan(&mut self, language: &Language, predictions: &mut Predictions, from: SetId, read: Read) -> SetId {
         if let Some(&to) = self.children.get(&(from, read)) {

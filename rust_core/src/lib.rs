@@ -6,6 +6,7 @@
 
 pub mod colour;
 pub mod completion;
+pub mod constructs;
 pub mod engine;
 pub mod error;
 pub mod follow;

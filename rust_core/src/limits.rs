@@ -42,6 +42,17 @@ pub const SHAPES: usize = 50_000;
 /// made during a mask are forgotten after it, and no longer left to the masks that follow.
 pub const MASK_SETS: usize = 3_000;
 
+/// Bytes of L between two places that a session remembers, for the next one to go on from. Unit: bytes. Each place takes
+/// some fifty bytes, and stepping so far some ten microseconds.
+pub const STOP_BYTES: usize = 128;
+
+/// Sets of the left chart that the sessions sharing an engine may have made since its first one was opened. Unit: sets, of
+/// half a kB each. Past it, the next session opens its contexts afresh.
+pub const REUSED_SETS: usize = 10_000;
+
+/// The same for colours. Unit: colours, of some hundred bytes each; those of long lists in R take more.
+pub const REUSED_COLOURS: usize = 10_000;
+
 /// Bytes that are looked ahead for what every continuation begins with. Unit: bytes.
 pub const FORCED_BYTES: usize = 256;
 

@@ -233,6 +233,15 @@ pub struct LineStart {
     pub column: Option<Column>,
 }
 
+/// What the cursor is taken to be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Around {
+    /// Code that no literal holds.
+    pub code: bool,
+    /// The text of a literal that holds code, or that code.
+    pub text: bool,
+}
+
 /// The lattice and the chart over one R.
 #[derive(Debug)]
 pub struct Right {
@@ -333,6 +342,91 @@ impl Right {
     #[must_use]
     pub fn end(&self) -> Option<NodeId> {
         self.ids.get(&Place::End).copied()
+    }
+
+    /// The furthest symbol of R that any parse gets to which begins at a position of R: the position where it begins. The
+    /// end of R if all of it can be read, and still no file ends so.
+    #[must_use]
+    pub fn reach(&self, language: &Language, start: u32, around: Around) -> u32 {
+        let chart = self.reach_of_chart(language, start, around);
+        if around.code { chart.max(self.reach_of_symbols(start)) } else { chart }
+    }
+
+    /// Where lexing from a position as code comes to what is no lexeme, or to a bracket that R never closes; without both, the
+    /// position itself. Nothing before such a place has nodes, because brackets are counted from the end of R.
+    fn reach_of_symbols(&self, start: u32) -> u32 {
+        let mut path = Vec::new();
+        let mut at = start as usize;
+        while let Some((_, end)) = self.raw.symbols[at] {
+            path.push(at);
+            match self.raw.end(at, end) {
+                Some(next) => at = next as usize,
+                None => break,
+            }
+        }
+        let failed = if self.raw.depth[at].is_none() {
+            Some(at)
+        } else {
+            path.into_iter().rev().find(|&at| self.raw.depth[at].is_none())
+        };
+        failed.map_or(start, |at| u32::try_from(at).expect("R fits u32"))
+    }
+
+    /// The furthest node that has items, of those that edges lead to from a position. Literals that R opens itself and that
+    /// hold code are passed as a whole: their nodes are shared with parses in which another literal is open all along. (So are
+    /// others where different lexings of R have met, whose parses this does not tell apart.)
+    fn reach_of_chart(&self, language: &Language, start: u32, around: Around) -> u32 {
+        let line = self.line_start(language, start, false).map(|line| line.position);
+        let nested = self.nested_place(language, start).and_then(|place| self.position(place));
+        let starts = [Some(start), self.middle_position(language, start), nested, line];
+        let crossings = self.crossings.iter().map(|&(_, node, _)| node);
+        let crossings = crossings.chain(self.symbol_crossings.iter().map(|&(_, _, node, _)| node));
+        let mut stack: Vec<NodeId> = crossings
+            .filter(|node| {
+                let position = self.position(self.nodes[node.index()].place);
+                let wanted = if self.is_text(*node) { around.text } else { around.code };
+                wanted && position.is_some() && starts.contains(&position)
+            })
+            .collect();
+        let mut edges: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
+        for (index, node) in self.nodes.iter().enumerate() {
+            for &(_, from) in &node.incoming {
+                edges.entry(from).or_default().push(NodeId::from_index(index));
+            }
+        }
+        let mut seen: FxHashSet<NodeId> = FxHashSet::default();
+        let mut furthest = start;
+        while let Some(id) = stack.pop() {
+            let node = &self.nodes[id.index()];
+            let alive = node.first || !node.items.is_empty() || !node.free_items.is_empty();
+            if alive && seen.insert(id) {
+                furthest = furthest.max(self.position(node.place).unwrap_or(0));
+                let next = edges.get(&id).into_iter().flatten();
+                stack.extend(next.filter(|next| around.text || !self.is_text(**next)));
+                if let (Place::Middle { position, line }, false) = (node.place, around.text)
+                    && let Some(&Some((end, _))) = self.raw.passed.get(&position)
+                {
+                    let after = self.middle_position(language, end).map(|position| self.middle_at(position, line));
+                    stack.extend(after.and_then(|place| self.ids.get(&place)));
+                }
+            }
+        }
+        furthest
+    }
+
+    fn is_text(&self, node: NodeId) -> bool {
+        matches!(self.nodes[node.index()].place, Place::Nested { .. } | Place::Text { .. })
+    }
+
+    /// The byte offset in R of a place; none for the end of the file.
+    fn position(&self, place: Place) -> Option<u32> {
+        match place {
+            Place::Middle { position, .. }
+            | Place::Line { position, .. }
+            | Place::Nested { position }
+            | Place::Text { position, .. } => Some(position),
+            Place::End => None,
+        }
     }
 
     /// The nodes at which a line that has a symbol before the cursor can go on at a position, in a mode.

@@ -1,7 +1,8 @@
 //! Sessions and states: what one pair of contexts allows.
 
 use crate::completion;
-use crate::engine::{Branch, Engine};
+use crate::constructs::{self, Places};
+use crate::engine::{Branch, Engine, Inside};
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
 use crate::language::Language;
@@ -26,10 +27,107 @@ pub enum Guarantee {
 #[derive(Debug)]
 pub struct Session {
     language: Arc<Language>,
-    engine: Mutex<Engine>,
+    /// Shared with the sessions that this one was moved from or to, which have the same R. Nothing is forgotten that one of
+    /// them refers to: what is (see [`Engine::truncate`]) was made under the same lock.
+    engine: Arc<Mutex<Engine>>,
+    left: Box<str>,
+    trail: Trail,
     opening: Vec<Branch>,
-    guarantee: Guarantee,
+    broken: Option<Broken>,
     diagnostics: Vec<String>,
+}
+
+/// Where a pair of contexts fails that no middle makes a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broken {
+    /// At a byte of L: no program begins with L up to and with it.
+    Left(usize),
+    /// At a byte of R: no parse of R gets past the symbol that begins there.
+    Right(usize),
+    /// Each is possible by itself.
+    Between,
+}
+
+/// How far L could be stepped, and places on the way to go on from if it changes.
+#[derive(Debug, Clone)]
+struct Trail {
+    /// Branches after so many bytes of L, whatever R says of them; ascending, the empty text's first and the last text's last.
+    stops: Vec<(usize, Branch)>,
+    /// The first byte after which there are none, or the end of the text if none can go on from there.
+    failed_at: Option<usize>,
+}
+
+impl Trail {
+    fn new(first: Branch) -> Self {
+        Self { stops: vec![(0, first)], failed_at: None }
+    }
+
+    /// The part that a text has in common that begins with the same bytes.
+    fn shared(&self, bytes: usize) -> Self {
+        let count = self.stops.partition_point(|stop| stop.0 <= bytes);
+        Self { stops: self.stops[..count].to_vec(), failed_at: None }
+    }
+
+    /// The branches at the last stop before one of `stops`, and where it is.
+    fn before(&self, stops: usize) -> (usize, &[(usize, Branch)]) {
+        let at = self.stops[stops - 1].0;
+        let begin = self.stops[..stops].partition_point(|stop| stop.0 < at);
+        (at, &self.stops[begin..stops])
+    }
+
+    /// Steps on to the end of a text, or to where it cannot be stepped.
+    fn step(&mut self, engine: &mut Engine, text: &[u8]) {
+        let (mut stopped, last) = self.before(self.stops.len());
+        let mut branches: Vec<Branch> = last.iter().map(|stop| stop.1).collect();
+        let mut stepped = Vec::new();
+        for (index, &byte) in text.iter().enumerate().skip(stopped) {
+            engine.step_all(&branches, byte, &mut stepped);
+            let failed = stepped.is_empty();
+            if (failed || index >= stopped + limits::STOP_BYTES) && index > stopped {
+                self.stops.extend(branches.iter().map(|&branch| (index, branch)));
+                stopped = index;
+            }
+            if failed {
+                self.failed_at = Some(index);
+                return;
+            }
+            std::mem::swap(&mut branches, &mut stepped);
+        }
+        if !branches.iter().any(|branch| engine.can_go_on(branch)) {
+            self.failed_at = Some(text.len());
+        }
+        if text.len() > stopped {
+            self.stops.extend(branches.into_iter().map(|branch| (text.len(), branch)));
+        }
+    }
+
+    /// The branches at the end of the text, or of what could be stepped of it.
+    fn end(&self) -> impl Iterator<Item = Branch> + '_ {
+        self.before(self.stops.len()).1.iter().map(|stop| stop.1)
+    }
+
+    /// The first byte of the text that made it impossible. A symbol is parsed when it has ended; where its first bytes left no
+    /// symbol that may come, it failed there already.
+    fn failed_for_certain(&self, engine: &mut Engine, text: &[u8], failed_at: usize) -> usize {
+        let goes_on = |engine: &Engine, branch: &Branch| engine.can_go_on(branch);
+        let mut stops = self.stops.len();
+        let (at, mut branches) = loop {
+            let (at, found) = self.before(stops);
+            if at == 0 || found.iter().any(|stop| goes_on(engine, &stop.1)) {
+                break (at, found.iter().map(|stop| stop.1).collect::<Vec<Branch>>());
+            }
+            stops -= found.len();
+        };
+        let mut stepped = Vec::new();
+        for (index, &byte) in text.iter().enumerate().take(failed_at).skip(at) {
+            engine.step_all(&branches, byte, &mut stepped);
+            if !stepped.iter().any(|branch| goes_on(engine, branch)) {
+                return index;
+            }
+            std::mem::swap(&mut branches, &mut stepped);
+        }
+        failed_at
+    }
 }
 
 /// What a middle is.
@@ -62,53 +160,106 @@ impl Session {
     /// Opens a pair of contexts. Never fails: where they do not parse, the guarantee says so.
     #[must_use]
     pub fn open(language: &Arc<Language>, left: &str, right: &str) -> Arc<Self> {
-        let mut engine = Engine::open(language, right.as_bytes());
-        let mut branches = vec![engine.first_branch()];
-        let mut stepped = Vec::new();
-        let mut failed_at = None;
-        for (index, &byte) in left.as_bytes().iter().enumerate() {
-            engine.step_all(&branches, byte, &mut stepped);
-            if stepped.is_empty() {
-                failed_at = Some(index);
-                break;
-            }
-            std::mem::swap(&mut branches, &mut stepped);
+        let engine = Engine::open(language, right.as_bytes());
+        let trail = Trail::new(engine.first_branch());
+        let shared = Arc::new(Mutex::new(engine));
+        let mut engine = lock(&shared);
+        let session = Self::begin(language, &shared, &mut engine, left, trail);
+        engine.loosen(&session.opening);
+        drop(engine);
+        Arc::new(session)
+    }
+
+    /// The same R after another L, which is only read from where the two differ. It answers as a session that was opened
+    /// afresh. `None` where one should be: the engine has grown too much, or R has a say in what follows one of the two alone.
+    #[must_use]
+    pub fn moved(&self, left: &str) -> Option<Arc<Self>> {
+        let mut engine = self.lock();
+        if engine.is_worn() {
+            return None;
         }
+        let bytes = self.left.as_bytes().iter().zip(left.as_bytes()).take_while(|(one, other)| one == other).count();
+        let session = Self::begin(&self.language, &self.engine, &mut engine, left, self.trail.shared(bytes));
+        engine.loosen(&session.opening).then(|| Arc::new(session))
+    }
+
+    /// Steps L on from the end of a trail, and asks R.
+    fn begin(
+        language: &Arc<Language>,
+        shared: &Arc<Mutex<Engine>>,
+        engine: &mut Engine,
+        left: &str,
+        mut trail: Trail,
+    ) -> Self {
+        // Another session may have left the engine somewhere else in the shape.
+        engine.set_shape(ShapeId(0));
+        let text = left.as_bytes();
+        trail.step(engine, text);
+        let mut branches = Vec::new();
         let mut diagnostics = Vec::new();
-        if let Some(index) = failed_at {
-            let limit = engine.limit_reached(&branches).map_or_else(String::new, |limit| format!(" ({limit})"));
-            branches.clear();
-            let line = 1 + left.as_bytes()[..index].iter().filter(|&&byte| byte == b'\n').count();
+        let mut broken = None;
+        if let Some(failed_at) = trail.failed_at {
+            let reached: Vec<Branch> = trail.end().collect();
+            let limit = engine.limit_reached(&reached).map_or_else(String::new, |limit| format!(" ({limit})"));
+            let index = trail.failed_for_certain(engine, text, failed_at);
+            let line = 1 + text[..index].iter().filter(|&&byte| byte == b'\n').count();
             diagnostics.push(format!(
                 "the left context does not parse: line {line} cannot be continued at byte {index}{limit}"
             ));
+            broken = Some(Broken::Left(index));
         } else if engine.right.end().is_none() {
             diagnostics
                 .push("the right context does not parse: no text before it makes it the end of a program".into());
+            // Where is only found out when it is asked for.
+            broken = Some(Broken::Right(0));
         } else {
-            branches.retain(|branch| engine.viable(branch));
+            // R is asked itself, also where an earlier session found that it has no say in what follows its own L.
+            branches.extend(trail.end().filter(|branch| engine.viable_by_colours(branch)));
             if branches.is_empty() {
                 diagnostics.push("left and right context do not meet: no text between them makes a program".into());
+                broken = Some(Broken::Between);
             }
         }
-        if !diagnostics.is_empty() {
-            branches.clear();
-        }
-        engine.loosen(&branches);
-        let guarantee = if branches.is_empty() { Guarantee::None } else { Guarantee::Exact };
-        Arc::new(Self {
+        Self {
             language: language.clone(),
-            engine: Mutex::new(engine),
+            engine: shared.clone(),
+            left: left.into(),
+            trail,
             opening: branches,
-            guarantee,
+            broken,
             diagnostics,
-        })
+        }
     }
 
     /// How much the answers promise.
     #[must_use]
     pub fn guarantee(&self) -> Guarantee {
-        self.guarantee
+        if self.broken.is_some() { Guarantee::None } else { Guarantee::Exact }
+    }
+
+    /// Where the contexts fail, if they do.
+    #[must_use]
+    pub fn broken_at(&self) -> Option<Broken> {
+        Some(match self.broken? {
+            Broken::Right(_) => Broken::Right(self.lock().right_reach(&self.trail.end().collect::<Vec<Branch>>())),
+            broken => broken,
+        })
+    }
+
+    /// What the cursor is inside of that is not code, if it is the same in every way to read L. `None` where L does not parse.
+    #[must_use]
+    pub fn inside(&self) -> Option<Inside> {
+        if self.trail.failed_at.is_some() {
+            return None;
+        }
+        // Of the ways to read L, those count that some middle can end; where none can, those that L itself leaves possible.
+        let all: Vec<Branch> = self.trail.end().collect();
+        let branches = if self.opening.is_empty() { &all } else { &self.opening };
+        let mut engine = self.lock();
+        let possible: Vec<&Branch> = branches.iter().filter(|branch| engine.can_go_on(branch)).collect();
+        let mut found = possible.into_iter().map(|branch| engine.inside(branch));
+        let first = found.next()??;
+        found.all(|other| other == Some(first)).then_some(first)
     }
 
     /// Why the guarantee is not exact, one line each.
@@ -127,7 +278,7 @@ impl Session {
     #[must_use]
     pub fn check(self: &Arc<Self>, middle: &str) -> Verdict {
         let mut state = self.start();
-        let viable = self.guarantee == Guarantee::Exact;
+        let viable = self.guarantee() == Guarantee::Exact;
         let accepted = state.advance(middle.as_bytes());
         if !viable || accepted < middle.len() {
             return Verdict { viable: false, complete: false, rejected_at: Some(accepted) };
@@ -135,10 +286,34 @@ impl Session {
         Verdict { viable, complete: state.is_complete(), rejected_at: None }
     }
 
+    /// What is certainly open at the end of L, innermost first, each with the byte offset in L where it begins. Nothing where L
+    /// does not parse. Sets carry no positions, so L is stepped once more.
+    #[must_use]
+    pub fn open_constructs(&self) -> Vec<(String, usize)> {
+        if self.trail.failed_at.is_some() {
+            return Vec::new();
+        }
+        let mut engine = self.lock();
+        let text = self.left.as_bytes();
+        let mut branches = vec![engine.first_branch()];
+        let mut stepped = Vec::new();
+        let mut places = Places::default();
+        for (index, &byte) in text.iter().enumerate() {
+            engine.step_all(&branches, byte, &mut stepped);
+            places.see(&branches, &stepped, index);
+            std::mem::swap(&mut branches, &mut stepped);
+        }
+        let first = self.opening.first().copied();
+        let branch = first.or_else(|| branches.into_iter().find(|branch| engine.can_go_on(branch)));
+        branch.map_or_else(Vec::new, |branch| constructs::open_constructs(&mut engine, &branch, &mut places, text))
+    }
+
     /// The explicit quotient grammar in BNF (paper, Fig. 2).
     #[must_use]
     pub fn quotient_grammar(&self) -> String {
-        quotient::extract(&mut self.lock(), &self.opening)
+        let mut engine = self.lock();
+        engine.set_shape(ShapeId(0));
+        quotient::extract(&mut engine, &self.opening)
     }
 
     /// Whether R has no say in what may come next, so that masks are shared with other sessions.
@@ -147,7 +322,8 @@ impl Session {
         self.lock().is_loose()
     }
 
-    /// Takes R into account at every step from now on, even where it has no say: the plain twin.
+    /// Takes R into account at every step from now on, even where it has no say: the plain twin. Sessions that share the
+    /// engine do so as well; their answers stay what they are.
     pub fn tighten(&self) {
         self.lock().tighten();
     }
@@ -158,10 +334,14 @@ impl Session {
         self.lock().sizes()
     }
 
-    /// A panic in another thread leaves only caches behind, so its poison is ignored.
     fn lock(&self) -> MutexGuard<'_, Engine> {
-        self.engine.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.engine)
     }
+}
+
+/// A panic in another thread leaves only caches behind, so its poison is ignored.
+fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
+    engine.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// A middle in progress. Cheap to fork; every byte can be taken back.

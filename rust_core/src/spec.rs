@@ -30,6 +30,12 @@ pub struct LanguageSpec {
     /// Names of literal lexemes that are also whatever the next best lexeme of the same length is.
     #[serde(default)]
     pub soft_keywords: Vec<String>,
+    /// Names of the lexemes that are string literals: what is written inside of them is not code.
+    #[serde(default)]
+    pub strings: Vec<String>,
+    /// What people are told is open, the most telling first.
+    #[serde(default)]
+    pub constructs: Vec<ConstructSpec>,
 }
 
 /// One lexeme: exactly one of `literal`, `pattern` and neither (produced by the layout stage).
@@ -85,6 +91,19 @@ pub struct ModeSpec {
     /// Names of its own lexemes that close a bracket.
     #[serde(default)]
     pub close: Vec<String>,
+}
+
+/// A name for a construct that a cursor can be inside of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConstructSpec {
+    /// The nonterminal; of one made from a template, the template's name.
+    pub rule: String,
+    /// The lexeme of its expansion that must have been read; a bracket must not be closed either.
+    #[serde(default)]
+    pub lexeme: Option<String>,
+    /// What it is called.
+    pub name: String,
 }
 
 /// One BNF rule.

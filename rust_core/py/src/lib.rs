@@ -1,12 +1,13 @@
 //! The Python module `fim_server._core`: conversions, GIL release and exceptions, no logic.
 
+use fim_server_core::engine::Inside;
 use fim_server_core::error::{Error, ErrorKind};
 use fim_server_core::ids::{ModeId, TokenId};
 use fim_server_core::language::Language as CoreLanguage;
 use fim_server_core::mask::mask_words;
 use fim_server_core::masks::Tables;
 use fim_server_core::matcher::{Matcher as CoreMatcher, fill_masks as core_fill_masks};
-use fim_server_core::session::{Guarantee, Session as CoreSession, State as CoreState};
+use fim_server_core::session::{Broken, Guarantee, Session as CoreSession, State as CoreState};
 use fim_server_core::shape::Shape;
 use fim_server_core::spec::LanguageSpec;
 use fim_server_core::vocabulary::Vocabulary as CoreVocabulary;
@@ -150,6 +151,35 @@ impl Session {
     fn check(&self, py: Python<'_>, middle: &str) -> (bool, bool, Option<usize>) {
         let verdict = py.detach(|| self.core.check(middle));
         (verdict.viable, verdict.complete, verdict.rejected_at)
+    }
+
+    /// (left, right or between; byte offset in it) where the contexts fail.
+    #[getter]
+    fn broken_at(&self, py: Python<'_>) -> Option<(&'static str, usize)> {
+        py.detach(|| self.core.broken_at()).map(|broken| match broken {
+            Broken::Left(at) => ("left", at),
+            Broken::Right(at) => ("right", at),
+            Broken::Between => ("between", 0),
+        })
+    }
+
+    /// What the end of the left context is inside of that is not code.
+    #[getter]
+    fn inside(&self, py: Python<'_>) -> Option<&'static str> {
+        py.detach(|| self.core.inside()).map(|inside| match inside {
+            Inside::Comment => "comment",
+            Inside::String => "string",
+        })
+    }
+
+    /// A session on another left context and the same right one; none where it has to be opened afresh.
+    fn moved(&self, py: Python<'_>, left: &str) -> Option<Self> {
+        py.detach(|| self.core.moved(left)).map(|core| Self { core })
+    }
+
+    /// Open constructs of the left context, innermost first: (name, byte offset where it begins).
+    fn open_constructs(&self, py: Python<'_>) -> Vec<(String, usize)> {
+        py.detach(|| self.core.open_constructs())
     }
 
     fn quotient_grammar(&self, py: Python<'_>) -> String {
