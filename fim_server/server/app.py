@@ -120,8 +120,7 @@ class FimLanguageServer(LanguageServer):
 
     def open_document(self, uri: str) -> OpenDocument | None:
         """The document an editor has open under that name, if any."""
-        document = self.workspace.get_text_document(uri) if uri in self.workspace.text_documents else None
-        return document if isinstance(document, OpenDocument) and document.version is not None else None
+        return self.protocol.opened(uri)
 
     def log(self, kind: types.MessageType, message: str) -> None:
         """Write to the editor's log and to our own."""
@@ -707,7 +706,7 @@ async def on_explain(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
         explained = await asyncio.wrap_future(ls.worker.explain(request))
     except (DocumentError, LanguageError) as error:
         raise JsonRpcInvalidParams.of(error) from error
-    return await asyncio.to_thread(explanation_json, uri, position, split, explained, text)
+    return await asyncio.to_thread(explanation_json, uri, position, explained, text)
 
 
 def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from fim_server.recovery import IgnoredLines, Recovered, Recovery
+from fim_server.reuse import Sessions
 from fim_server.server.place import Place, contains_in_order
 
 if TYPE_CHECKING:
@@ -12,6 +16,9 @@ if TYPE_CHECKING:
 
     from fim_server.document import Split
     from fim_server.language import Language, Session
+
+DOCUMENTS = 64
+"""Documents whose broken lines are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,35 +28,71 @@ class Opened:
     session: Session
     guarantee: str
     """`exact`; `partial`: broken lines elsewhere were left out; `none`."""
+    left: str
+    """The left context as the session has it."""
+    right: str
     diagnostics: tuple[str, ...] = ()
     covered: int = 0
     """Closers right of the cursor that the middle has to bring itself, because with them the text does not parse."""
-    ignored: tuple[tuple[int, int], ...] = ()
-    """Lines left out, if the guarantee is `partial`: the first one (0-based) and their number."""
+    ignored: tuple[IgnoredLines, ...] = ()
+    """Lines left out, if the guarantee is `partial`."""
+
+    def line_in_document(self, line: int) -> int:
+        """The line of the document, from 0, that a line of the session's contexts is."""
+        for group in self.ignored:
+            stand_in = 1 if group.stand_in else 0
+            if line >= group.line + stand_in:
+                line += group.count - stand_in
+        return line
 
 
 class Contexts:
     """Opens sessions. Used by one thread."""
 
+    def __init__(self) -> None:
+        self._sessions = Sessions()
+        self._recoveries: OrderedDict[tuple[str, Language], Recovery] = OrderedDict()
+
     def open(self, uri: str, language: Language, split: Split) -> Opened:
         """The session of a cursor.
 
         Where the text does not parse with the closers right of the cursor, but would without some of them, they are
-        left to the middle: an editor put them there for a bracket that is closed already.
+        left to the middle: an editor put them there for a bracket that is closed already. Otherwise, where the text
+        does not parse, the lines that break it are left out.
         """
-        session = language.open(split.left, split.right)
-        if session.guarantee == "none":
-            for covered in range(1, len(Place.of(split).closers) + 1):
-                without = language.open(split.left, split.right[covered:])
-                if without.guarantee == "exact":
-                    return Opened(without, "exact", covered=covered)
-        return Opened(session, session.guarantee, tuple(session.diagnostics))
+        left, right = split.left, split.right
+        session = self._sessions.open(language, left, right)
+        if session.guarantee == "exact":
+            return Opened(session, "exact", left, right)
+        for covered in range(1, len(Place.of(split).closers) + 1):
+            without = self._sessions.open(language, left, right[covered:])
+            if without.guarantee == "exact":
+                return Opened(without, "exact", left, right[covered:], covered=covered)
+        found = self._recovery(uri, language).open(left, right)
+        if isinstance(found, Recovered):
+            diagnostics = tuple(found.diagnostics)
+            return Opened(found.session, "partial", found.left, found.right, diagnostics, 0, found.ignored)
+        return Opened(session, session.guarantee, left, right, tuple(session.diagnostics))
 
     def forget(self, uri: str) -> None:
         """Forget what is known of a document."""
+        for key in [key for key in self._recoveries if key[0] == uri]:
+            del self._recoveries[key]
 
     def clear(self) -> None:
         """Forget all sessions."""
+        self._sessions = Sessions()
+        self._recoveries.clear()
+
+    def _recovery(self, uri: str, language: Language) -> Recovery:
+        """What is remembered of a document's broken lines."""
+        found = self._recoveries.pop((uri, language), None)
+        if found is None:
+            found = Recovery(partial(self._sessions.open, language))
+        self._recoveries[uri, language] = found
+        while len(self._recoveries) > DOCUMENTS:
+            self._recoveries.popitem(last=False)
+        return found
 
 
 def fits(text: str, split: Split, opened: Opened) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from lsprotocol import types
 from pygls.protocol import LanguageServerProtocol
@@ -61,6 +62,11 @@ class OpenDocument(TextDocument):
 class OpenDocuments(Workspace):
     """A pygls workspace of :class:`OpenDocument`."""
 
+    def opened(self, uri: str) -> OpenDocument | None:
+        """The document an editor has open under that name, if any. pygls keeps names without percent escapes."""
+        document = self.text_documents.get(uri) or self.text_documents.get(unquote(uri))
+        return document if isinstance(document, OpenDocument) and document.version is not None else None
+
     def _create_text_document(
         self,
         doc_uri: str,
@@ -104,6 +110,10 @@ class DocumentProtocol(LanguageServerProtocol):
         self._arrivals: dict[int, Arrival] = {}
         self._changes: dict[str, tuple[float, float]] = {}
 
+    def opened(self, uri: str) -> OpenDocument | None:
+        """The document an editor has open under that name, if any."""
+        return self.workspace.opened(uri) if isinstance(self.workspace, OpenDocuments) else None
+
     def arrival_of(self, params: Any) -> Arrival:
         """When a request for completions arrived; to be asked once, by its handler."""
         arrival = self._arrivals.pop(id(params), None)
@@ -115,9 +125,8 @@ class DocumentProtocol(LanguageServerProtocol):
         return 1000 * (last - before) if before else None
 
     def _arrive(self, params: Any) -> Arrival:
-        uri = params.text_document.uri
-        opened = self.workspace.text_documents.get(uri)
-        if not isinstance(opened, OpenDocument) or opened.version is None:
+        opened = self.opened(params.text_document.uri)
+        if opened is None:
             return Arrival(time.perf_counter(), None, None)
         return Arrival(time.perf_counter(), opened.frozen(), opened.version)
 

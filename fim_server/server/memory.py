@@ -82,7 +82,7 @@ class Memory:
         """An answer that holds at a cursor, the latest first.
 
         An answer without offers holds only where it was given. ``alternatives``: only one for which they were looked
-        for.
+        for; else the first of its offers is all that is wanted.
         """
         for place, answer in reversed(self._answers.items()):
             if answer.key != key or (alternatives and not answer.complete):
@@ -95,7 +95,7 @@ class Memory:
                 found = moved(answer, left, right, single_line)
             if found is not None:
                 self._answers.move_to_end(place)
-                return found
+                return found if alternatives else replace(found, offers=found.offers[:1])
         return None
 
     def forget(self, uri: str) -> None:

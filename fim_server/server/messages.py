@@ -13,6 +13,7 @@ from fim_server.server.usage import rounded
 if TYPE_CHECKING:
     from fim_server.document import Split
     from fim_server.model import FimModel
+    from fim_server.server.contexts import Opened
     from fim_server.server.memory import Answer, Offer
     from fim_server.server.worker import Costs, Explained
 
@@ -150,9 +151,7 @@ def model_json(model: FimModel) -> dict[str, str]:
     return {"name": model.name, "device": str(model.device), "format": model.format.family}
 
 
-def explanation_json(
-    uri: str, position: types.Position, split: Split, explained: Explained, text: str | None
-) -> dict[str, Any]:
+def explanation_json(uri: str, position: types.Position, explained: Explained, text: str | None) -> dict[str, Any]:
     """The answer of `fim-server.explainAt`."""
     opened, session = explained.opened, explained.opened.session
     state = session.start()
@@ -163,13 +162,13 @@ def explanation_json(
         "language": explained.language.title,
         "guarantee": opened.guarantee,
         "diagnostics": list(opened.diagnostics),
-        "ignored": [{"line": line, "count": count} for line, count in opened.ignored],
+        "ignored": [{"line": group.line, "count": group.count} for group in opened.ignored],
         "inside": session.inside,
         "expected": here.expected,
         "openLeft": [
-            {"name": construct.name, **line_of(split.left, construct.offset)} for construct in session.open_constructs()
+            {"name": construct.name, **line_of(opened, construct.offset)} for construct in session.open_constructs()
         ],
-        "openRight": [closer_json(closer, split) for closer in here.open_right],
+        "openRight": [closer_json(closer, opened) for closer in here.open_right],
         "grammar": session.quotient_grammar() if opened.guarantee != "none" else "",
         "shortest": shortest_of(state) if opened.guarantee != "none" else None,
         "candidates": [
@@ -187,20 +186,19 @@ def explanation_json(
     return answer
 
 
-def line_of(text: str, offset: int) -> dict[str, Any]:
-    """The 0-based line that an offset is on, and its text from there to its end."""
+def line_of(opened: Opened, offset: int) -> dict[str, Any]:
+    """The line of the document that an offset in the left context is on, and its text from there to its end."""
+    text = opened.left
     end = text.find("\n", offset)
-    return {
-        "line": text.count("\n", 0, offset),
-        "text": text[offset : len(text) if end < 0 else end][:LABEL_CHARACTERS],
-    }
+    shown = text[offset : len(text) if end < 0 else end]
+    return {"line": opened.line_in_document(text.count("\n", 0, offset)), "text": shown[:LABEL_CHARACTERS]}
 
 
-def closer_json(closer: str, split: Split) -> dict[str, Any]:
+def closer_json(closer: str, opened: Opened) -> dict[str, Any]:
     """A bracket that the right side closes: the engine says `) (line 2 after the cursor)`, the first line being 1."""
     text, _, rest = closer.partition(" (line ")
     below = int(rest.split(" ", 1)[0]) - 1 if rest else 0
-    return {"text": text, "line": split.left.count("\n") + below}
+    return {"text": text, "line": opened.line_in_document(opened.left.count("\n") + below)}
 
 
 def shortest_of(state: Any) -> str | None:

@@ -112,7 +112,7 @@ def number(low: float, high: float) -> Callable[[object], float]:
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise ValueError(f"a number from {low:g} to {high:g} expected, not {value!r}")
+            raise ValueError(f"a number from {low:.15g} to {high:.15g} expected, not {value!r}")
         return float(value)
 
     return read
