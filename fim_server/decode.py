@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from fim_server.constraint import Constraint, Matcher, apply_mask
-from fim_server.model import PREFILL_CHUNK, Reading
+from fim_server.model import PREFILL_CHUNK, Reading, Readings
 from fim_server.shapes import SINGLE_LINE
 
 if TYPE_CHECKING:
@@ -466,13 +466,13 @@ def complete_session(
     options: DecodeOptions | None = None,
     cancelled: threading.Event | None = None,
     on_token: Callable[[int], None] = lambda count: None,
-    reading: Reading | None = None,
+    readings: Readings | None = None,
 ) -> Completion:
     """As :func:`complete`, in a session that is open: the model reads ``split``, whatever contexts the session has.
 
-    ``reading``: what the model has read for the request before, and what it will have read after this one.
+    ``readings``: what the model has read for the requests before, and will have read after this one.
     """
-    return next(alternatives(model, session, split, 1, options, cancelled, on_token, reading))
+    return next(alternatives(model, session, split, 1, options, cancelled, on_token, readings))
 
 
 def alternatives(
@@ -483,7 +483,7 @@ def alternatives(
     options: DecodeOptions | None = None,
     cancelled: threading.Event | None = None,
     on_token: Callable[[int], None] = lambda count: None,
-    reading: Reading | None = None,
+    readings: Readings | None = None,
 ) -> Iterator[Completion]:
     """The completion, and then up to ``count - 1`` others with other texts, the more likely beginnings first.
 
@@ -494,10 +494,10 @@ def alternatives(
     options = options or DecodeOptions()
     started = time.perf_counter()
     watch = Watch(options.deadline_ms, cancelled)
-    reading = reading or Reading(model)
     budget = min(options.max_new_tokens, model.window // 2)
     limit = min(options.max_prompt_tokens, model.window - budget)
     prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
+    reading = readings.nearest(prompt) if readings is not None else Reading(model)
     constrained = options.constrained and session.guarantee != "none"
     runners: list[RunnerUp] = []
     texts: set[str | None] = set()
@@ -519,7 +519,12 @@ def alternatives(
             completion = conclude(run, session, constrained, stop_reason, statistics)
             if completion.text not in texts or attempt == 0:
                 texts.update((completion.text, "", None))
+                latest = completion.statistics
                 yield completion
+            else:  # nobody sees it, but it took its time
+                latest.prefill_ms += statistics.prefill_ms
+                latest.decode_ms += statistics.decode_ms
+                latest.engine_wait_ms += statistics.engine_wait_ms
             if len(texts) - 2 >= count or stop_reason in (StopReason.CANCELLED, StopReason.DEADLINE):
                 break
 
@@ -558,12 +563,17 @@ def branch_off(
 
 
 def candidates(
-    model: FimModel, session: Session, split: Split, count: int, options: DecodeOptions, reading: Reading | None = None
+    model: FimModel,
+    session: Session,
+    split: Split,
+    count: int,
+    options: DecodeOptions,
+    readings: Readings | None = None,
 ) -> list[Candidate]:
     """The ``count`` tokens that the unconstrained model would most likely write at the cursor, likeliest first."""
-    reading = reading or Reading(model)
     limit = min(options.max_prompt_tokens, model.window - min(options.max_new_tokens, model.window // 2))
     prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
+    reading = readings.nearest(prompt) if readings is not None else Reading(model)
     for begin in range(reading.resume(prompt), len(prompt), PREFILL_CHUNK):
         logits = reading.forward(prompt[begin : begin + PREFILL_CHUNK])
     probabilities, ids = torch.softmax(logits, dim=-1).topk(min(count, len(logits)))

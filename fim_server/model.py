@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["FimModel", "ModelError", "Reading", "load_model"]
+__all__ = ["FimModel", "ModelError", "Reading", "Readings", "load_model"]
 
 EMBEDDED_NAME = "embedded"
 
@@ -89,16 +89,14 @@ class Reading:
         self._tokens: list[int] = []
         self._cache: Any = None
 
-    def resume(self, tokens: Sequence[int]) -> int:
-        """Keep what was read of the beginning of ``tokens``, forget the rest; returns how many tokens that is.
+    def shared(self, tokens: Sequence[int]) -> int:
+        """How many of the first ``tokens`` were read; never all, since the last one's logits are wanted."""
+        count = min(len(self._tokens), len(tokens) - 1)
+        return next((i for i in range(count) if self._tokens[i] != tokens[i]), count)
 
-        Always fewer than there are, since the last one's logits are wanted.
-        """
-        kept = 0
-        for known, wanted in zip(self._tokens, tokens[:-1], strict=False):
-            if known != wanted:
-                break
-            kept += 1
+    def resume(self, tokens: Sequence[int]) -> int:
+        """Keep what was read of the beginning of ``tokens``, forget the rest; returns how many tokens that is."""
+        kept = self.shared(tokens)
         surplus = len(self._tokens) - kept
         if self._cache is None or kept == 0:
             self.forget()
@@ -127,6 +125,34 @@ class Reading:
     def forget(self) -> None:
         """Start again with nothing read."""
         self._tokens, self._cache = [], None
+
+
+class Readings:
+    """What a model has read lately: several beginnings, because a bracket typed or overtyped changes the suffix.
+
+    As :class:`Reading`; one thread at a time.
+    """
+
+    def __init__(self, model: FimModel, most: int = 4) -> None:
+        self._model = model
+        self._most = max(1, most)
+        self._known: list[Reading] = []
+
+    def nearest(self, tokens: Sequence[int]) -> Reading:
+        """The reading that shares the longest beginning with a prompt.
+
+        Where that is less than half of the prompt, a new one takes the place of the one that was used least recently,
+        so that none is lost to a look at another file.
+        """
+        best = max(self._known, key=lambda reading: reading.shared(tokens), default=None)
+        if best is None or 2 * best.shared(tokens) < len(tokens):
+            if len(self._known) >= self._most:
+                self._known.pop(0)
+            best = Reading(self._model)
+        else:
+            self._known.remove(best)
+        self._known.append(best)
+        return best
 
 
 def load_model(name_or_path: str | None = None, device: str | None = None) -> FimModel:

@@ -14,10 +14,18 @@ import torch
 from numpy.typing import NDArray
 
 from fim_server.constraint import Constraint, _refused, apply_mask, apply_mask_, contains, mask_buffer, word_count
-from fim_server.decode import Completion, DecodeOptions, StopReason, complete
+from fim_server.decode import (
+    Completion,
+    DecodeOptions,
+    StopReason,
+    alternatives,
+    candidates,
+    complete,
+    complete_session,
+)
 from fim_server.document import Split
 from fim_server.formats import BoundFormat, Slot
-from fim_server.model import PREFILL_CHUNK, FimModel
+from fim_server.model import PREFILL_CHUNK, FimModel, Reading, Readings
 
 # --- a language: brackets in order; everything else is free -------------------------------------------------------
 
@@ -792,3 +800,217 @@ def test_the_prompt_is_cut_to_the_window_and_the_engine_sees_the_whole_file(netw
     assert (language.opened[0].left, language.opened[0].right) == (split.left, split.right)
     assert completion.statistics.prompt_tokens == 256
     assert completion.statistics.tokens <= 256
+
+
+# --- what editors need: kept readings, single lines, alternatives ---------------------------------------------------
+
+
+class Cache(list[int]):
+    """A KV cache of nothing but its tokens, which can forget its end."""
+
+    def crop(self, length: int) -> None:
+        assert length < 0
+        del self[length:]
+
+
+class SlidingCache(Cache):
+    def crop(self, length: int) -> None:
+        raise RuntimeError("a sliding window cannot be cropped")
+
+
+@dataclass(frozen=True)
+class CountingModel(ScriptedModel):
+    """A scripted model that notes how many tokens each forward pass reads."""
+
+    cache: type[Cache] = Cache
+    passes: list[int] = field(default_factory=list)
+
+    def new_cache(self) -> list[int]:
+        return self.cache()
+
+    def forward(self, token_ids: Sequence[int], cache: list[int]) -> torch.Tensor:
+        self.passes.append(len(token_ids))
+        return super().forward(token_ids, cache)
+
+
+def counting(script: Script, **settings: Any) -> CountingModel:
+    model = scripted(script)
+    parts: dict[str, Any] = {"network": None, "tokenizer": None, "vocabulary": model.vocabulary, "script": script}
+    return CountingModel("test", format=model.format, device=model.device, window=4096, **parts, **settings)
+
+
+def test_a_reading_keeps_what_two_requests_have_in_common() -> None:
+    model = counting(saying([END]))
+    reading = Reading(model)
+    assert reading.resume([1, 2, 3]) == 0
+    reading.forward([1, 2, 3])
+    assert reading.resume([1, 2, 3, 4, 5]) == 3
+    reading.forward([4, 5])
+    assert reading.resume([1, 2, 9, 9]) == 2
+    reading.forward([9, 9])
+    assert model.seen == [1, 2, 9, 9]
+    assert reading.resume([1, 2, 9, 9]) == 3  # the last token's logits are wanted
+    assert reading.resume([7]) == 0
+    reading.forward([7])
+    assert model.seen == [7]
+    reading.forget()
+    assert reading.resume([7, 8]) == 0
+
+
+def test_a_reading_that_cannot_go_back_starts_again() -> None:
+    reading = Reading(counting(saying([END]), cache=SlidingCache))
+    reading.forward([1, 2, 3])
+    assert reading.resume([1, 2, 3, 4]) == 3
+    assert reading.resume([1, 2, 9]) == 0
+
+
+def test_a_reading_that_failed_is_forgotten() -> None:
+    def failing(middle: list[int]) -> torch.Tensor:
+        raise MemoryError
+
+    reading = Reading(counting(failing))
+    with pytest.raises(MemoryError):
+        reading.forward([1, 2])
+    assert reading.resume([1, 2, 3]) == 0
+
+
+def test_readings_of_several_beginnings_are_kept() -> None:
+    readings = Readings(counting(saying([END])), most=2)
+    first, second = [1, 2, 3, 4], [5, 6, 7, 8]
+    one = readings.nearest(first)
+    one.forward(first)
+    two = readings.nearest(second)
+    assert two is not one
+    two.forward(second)
+    assert readings.nearest([1, 2, 3, 9]) is one
+    assert readings.nearest([5, 6, 7, 9]) is two
+    assert readings.nearest([1, 9, 9, 9]) not in (one, two)  # too little in common; the first is given up for it
+    assert readings.nearest([5, 6, 7, 9]) is two
+    assert readings.nearest(first) is not one
+
+
+def test_the_next_keystroke_reads_the_new_tokens_alone() -> None:
+    model = counting(saying(["a"], [END]))
+    readings = Readings(model)
+    texts = []
+    for left in ("(some text", "(some text x", "(some text xy", "(some tex"):
+        model.passes.clear()
+        session = BracketSession(left, ")")
+        completion = complete_session(model, session, Split(left, ")"), readings=readings)
+        fresh = complete_session(counting(saying(["a"], [END])), BracketSession(left, ")"), Split(left, ")"))
+        assert (completion.text, completion.stop_reason) == (fresh.text, fresh.stop_reason)
+        texts.append((sum(model.passes), completion.statistics.reused_tokens))
+    first, *others = texts
+    assert first[1] == 0
+    assert all(read < first[0] / 2 and reused > 0 for read, reused in others)
+
+
+def test_several_readings_outlive_a_look_elsewhere() -> None:
+    readings = Readings(counting(saying([END])), most=2)
+
+    def read(tokens: list[int]) -> int:
+        reading = readings.nearest(tokens)
+        kept = reading.resume(tokens)
+        reading.forward(tokens[kept:])
+        return kept
+
+    assert read([1, 2, 3, 4]) == 0
+    assert read([9, 8, 7, 6]) == 0
+    assert read([1, 2, 3, 4, 5]) == 4
+    assert read([9, 8, 7, 5]) == 3
+    assert read([5, 5, 5, 5]) == 0  # takes the place of the first one
+    assert read([9, 8, 7, 5]) == 3
+    assert read([1, 2, 3, 4]) == 0
+
+
+def test_a_single_line_ends_where_the_model_begins_another() -> None:
+    completion = run(saying(["a"], ["\n"]), single_line=True)
+    assert (completion.text, completion.stop_reason) == ("a", StopReason.END_TOKEN)
+    assert run(saying(["a"], ["\n"], ["b"], [END])).text == "a\nb"
+
+
+class OneLine(BracketSession):
+    """Its matchers refuse line breaks where a single line is asked for."""
+
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
+        matcher = super().matcher(vocabulary)
+        if shape is not None:
+            fits = matcher.fits
+            matcher.fits = lambda token_id: token_id != ord("\n") and fits(token_id)  # type: ignore[method-assign]
+        return matcher
+
+
+def test_a_single_line_goes_on_where_the_text_is_not_complete() -> None:
+    script = saying(["("], ["\n", ")"], ["\n", "x"], [END])
+    completion = complete(scripted(script), Brackets(OneLine), Split("(", ")"), DecodeOptions(single_line=True))
+    assert completion.text == "()"
+
+
+def branching(first: str, second: str) -> Script:
+    """Says the first word, and the second if something makes it begin with that."""
+
+    def script(middle: list[int]) -> torch.Tensor:
+        words = [word for word in (first, second) if list(word.encode()[: len(middle)]) == middle]
+        rest = [word[len(middle)] for word in words if len(word) > len(middle)]
+        logits = torch.full((SIZE,), -100.0)
+        logits[END] = 1.0
+        for place, character in enumerate(dict.fromkeys(rest)):
+            logits[ord(character)] = 10.0 - place
+        return logits
+
+    return script
+
+
+def others(script: Script, count: int, left: str = "(", right: str = ")", **options: Any) -> list[Completion]:
+    model = counting(script)
+    session = BracketSession(left, right)
+    return list(alternatives(model, session, Split(left, right), count, DecodeOptions(**options)))
+
+
+def test_alternatives_begin_with_the_completion_itself() -> None:
+    for seed in range(20):
+        found = others(noise(seed), 4, max_new_tokens=12)
+        alone = run(noise(seed), max_new_tokens=12)
+        assert found[0].text == alone.text
+        assert len(found) <= 4
+        texts = [completion.text for completion in found[1:]]
+        assert None not in texts
+        assert "" not in texts
+        assert len({completion.text for completion in found}) == len(found)
+        for completion in found:
+            assert completion.text is None or stack_of("(" + completion.text + ")") == ""
+
+
+def test_an_alternative_leaves_where_the_model_nearly_chose_otherwise() -> None:
+    found = others(branching("call", "carry"), 2)
+    assert [completion.text for completion in found] == ["call", "carry"]
+
+
+def test_one_completion_is_all_if_one_is_wanted() -> None:
+    assert [completion.text for completion in others(branching("call", "carry"), 1)] == ["call"]
+
+
+def test_alternatives_share_one_deadline() -> None:
+    model = scripted(saying(["x"]), forward_seconds=0.01)
+    started = time.perf_counter()
+    options = DecodeOptions(deadline_ms=100)
+    found = list(alternatives(model, BracketSession("(", ")"), Split("(", ")"), 5, options))
+    assert time.perf_counter() - started < 5
+    assert len(found) == 1
+    assert found[0].stop_reason is StopReason.DEADLINE
+
+
+def test_a_cancelled_search_gives_one_completion_without_a_text() -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    model = counting(saying(["x"]))
+    (found,) = alternatives(model, BracketSession("(", ")"), Split("(", ")"), 3, DecodeOptions(), cancelled)
+    assert (found.text, found.stop_reason) == (None, StopReason.CANCELLED)
+    assert model.passes == []
+
+
+def test_candidates_are_the_models_likeliest_tokens_and_say_what_is_allowed() -> None:
+    model = counting(saying([")", "x", END, "]"]))
+    found = candidates(model, BracketSession("", ""), Split("", ""), 4, DecodeOptions())
+    assert [(one.text, one.allowed) for one in found] == [(")", False), ("x", True), ("", True), ("]", False)]
+    assert [one.probability for one in found] == sorted((one.probability for one in found), reverse=True)

@@ -6,6 +6,7 @@ library has them) would land on the wrong line.
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from pygls.protocol import LanguageServerProtocol
 from pygls.workspace import TextDocument, Workspace
 
 from fim_server.document import Document, PositionEncoding
+
+logger = logging.getLogger(__name__)
 
 SYNC_KIND = types.TextDocumentSyncKind.Incremental
 
@@ -138,6 +141,11 @@ class DocumentProtocol(LanguageServerProtocol):
     def _handle_notification(self, method_name: str, params: Any) -> None:
         if method_name == types.TEXT_DOCUMENT_DID_CHANGE:
             uri = params.text_document.uri
+            if (
+                self.opened(uri) is None
+            ):  # vscode-languageclient sends the undoing of changes after it has closed a file
+                logger.warning("a change of a document that is not open was ignored")
+                return
             self._changes[uri] = (time.perf_counter(), self._changes.get(uri, (0.0, 0.0))[0])
         elif method_name == types.TEXT_DOCUMENT_DID_CLOSE:
             self._changes.pop(params.text_document.uri, None)

@@ -19,11 +19,15 @@ from fim_server.server.place import Place, quiet
 
 if TYPE_CHECKING:
     from fim_server.decode import Completion, DecodeOptions
-    from fim_server.model import FimModel, Reading
+    from fim_server.model import FimModel, Readings
     from fim_server.server.settings import ServerSettings
 
 PROMPT_GRID = 64
 """Tokens by which a prompt's far ends move while somebody types: see ``DecodeOptions.prompt_grid``."""
+
+LANGUAGES = frozenset(Language.names())
+
+WARM_UP = Split("def first(values):\n    return ", "\n")
 
 CANDIDATES = 12
 """Tokens of the model that an explanation shows."""
@@ -45,7 +49,7 @@ class Request:
 
     def language(self) -> Language:
         """The document's language. Raises LanguageError if it is not one of ours."""
-        name = self.language_id if self.language_id in Language.names() else None
+        name = self.language_id if self.language_id in LANGUAGES else None
         return Language.for_path(self.path, name, {"python": self.settings.python_version})
 
     @property
@@ -110,7 +114,7 @@ class CompletionWorker:
         self._latest = threading.Event()
         self._loading: Future[FimModel] | None = None
         self._model: FimModel | None = None
-        self._reading: Reading | None = None
+        self._readings: Readings | None = None
         self._contexts = Contexts()
         self._identities = count(1)
 
@@ -167,7 +171,8 @@ class CompletionWorker:
 
     def _load(self, settings: ServerSettings, report: Callable[[str, float], None]) -> FimModel:
         report("loading the libraries", 0.05)
-        from fim_server.model import Reading, load_model
+        from fim_server.decode import DecodeOptions, complete
+        from fim_server.model import Readings, load_model
 
         report("loading the model", 0.4)
         model = load_model(settings.model, settings.device)
@@ -177,12 +182,15 @@ class CompletionWorker:
             report(f"preparing {name}", 0.7 + 0.3 * index / len(names))
             version = settings.python_version if name == "python" else None
             masks.prepare(Language.load(name, version=version), model.vocabulary)
-        self._reading = Reading(model)
+        report("warming up", 0.99)
+        # The first pass of a model, and the first single line of a language, take a while that nobody should wait for.
+        complete(model, Language.load("python"), WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))
+        self._readings = Readings(model)
         self._model = model
         return model
 
     def _forget(self) -> None:
-        self._reading = None
+        self._readings = None
         self._contexts.clear()
 
     def _work(
@@ -221,7 +229,7 @@ class CompletionWorker:
         offers: list[Offer] = []
         reason = None
         for completion in alternatives(
-            model, opened.session, request.split, wanted, options, cancelled, reading=self._reading
+            model, opened.session, request.split, wanted, options, cancelled, readings=self._readings
         ):
             work.completions.append(completion)
             offer = self._offer(completion, request, opened)
@@ -260,7 +268,7 @@ class CompletionWorker:
         if model is None:
             return Explained(language, opened, [])
         options = options_of(request, model, 0)
-        found = candidates(model, opened.session, request.split, CANDIDATES, options, self._reading)
+        found = candidates(model, opened.session, request.split, CANDIDATES, options, self._readings)
         return Explained(
             language,
             opened,
