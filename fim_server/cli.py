@@ -168,14 +168,21 @@ def add_bench(commands: Any, wanted: bool) -> None:
         help="token masks along real files, beside other engines",
         description="Measure token masks along real files, with a model's vocabulary.",
     )
+    server = subjects.add_parser(
+        "server",
+        help="the language server while somebody types",
+        description="Measure the language server through the protocol, while code of real files is typed again.",
+    )
     if wanted:
-        from fim_server import bench, masks_bench, scaling
+        from fim_server import bench, masks_bench, scaling, server_bench
 
         bench.add_arguments(engine)
         scaling.add_arguments(engine)
         engine.set_defaults(run=run_bench_engine)
         masks_bench.add_arguments(masks)
         masks.set_defaults(run=masks_bench.run)
+        server_bench.add_arguments(server)
+        server.set_defaults(run=server_bench.run)
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"fim_server"}),  # the package's own __init__: the public names of the engine
     frozenset({"constraint", "model"}),
     frozenset({"decode"}),
-    frozenset({"bench", "json_documents", "plot", "server", "training"}),
+    frozenset({"bench", "json_documents", "played_editor", "plot", "server", "training"}),
     frozenset({"scaling"}),
     frozenset({"peers"}),
     frozenset({"masks_bench"}),
