@@ -1,26 +1,28 @@
-// Bundles the extension into one file; with --tests also the unit tests, each into a file of its own.
+// Bundles the extension into one file and the script of its page into another; with --tests also the unit tests, each
+// into a file of its own.
 import { rmSync } from "node:fs";
 import { build } from "esbuild";
 
 const production = process.argv.includes("--production");
+const tests = process.argv.includes("--tests");
 const common = {
   bundle: true,
-  format: "cjs",
-  platform: "node",
-  target: "node20",
   logLevel: "warning",
+  minify: production,
+  sourcemap: !production && !tests,
 };
+const node = { ...common, format: "cjs", platform: "node", target: "node20" };
 
-rmSync("out", { recursive: true, force: true });
+rmSync(tests ? "out/test" : "out", { recursive: true, force: true });
+await build({ ...node, entryPoints: ["src/extension.ts"], outfile: "out/extension.js", external: ["vscode"] });
 await build({
   ...common,
-  entryPoints: ["src/extension.ts"],
-  outfile: "out/extension.js",
-  external: ["vscode"],
-  minify: production,
-  sourcemap: !production,
+  entryPoints: ["src/webview/page.ts"],
+  outfile: "out/page.js",
+  format: "iife",
+  platform: "browser",
+  target: "es2022",
 });
-
-if (process.argv.includes("--tests")) {
-  await build({ ...common, entryPoints: ["test/*.test.ts"], outdir: "out/test" });
+if (tests) {
+  await build({ ...node, entryPoints: ["test/*.test.ts"], outdir: "out/test" });
 }

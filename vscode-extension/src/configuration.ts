@@ -1,58 +1,165 @@
 // Pure functions: what the settings mean. Nothing here imports the editor, so that node:test can run it.
 
-/** The settings of this extension, as the user wrote them. */
-export interface Settings {
+export const SECTION = "fim-server";
+
+/** The languages that are asked for; whether they are answered is for the settings to say. */
+export const LANGUAGES: readonly string[] = ["python", "json"];
+
+/** Documents of these kinds are files, new files, cells of notebooks, and files of virtual workspaces. */
+export const SCHEMES: readonly string[] = ["file", "untitled", "vscode-notebook-cell", "vscode-vfs"];
+
+/** The settings that are the server's: sent to it under these names, and no others are. */
+export const SERVER_SETTINGS = [
+  "enabled",
+  "trigger",
+  "languages",
+  "insideComments",
+  "insideStrings",
+  "multiline",
+  "alternatives",
+  "maxTokens",
+  "maxLineTokens",
+  "temperature",
+  "deadlineMs",
+  "invokedDeadlineMs",
+  "debounceMs",
+  "maxFileCharacters",
+  "prefetch",
+  "logCode",
+  "pythonVersion",
+  "model",
+  "device",
+] as const;
+
+/** The settings that only a new server process takes up. */
+export const RESTARTING_SETTINGS = ["path", "interpreter", "args", "logLevel", "model", "device"] as const;
+
+export type Mode = "automatic" | "manual" | "off";
+
+/** The settings that say how the server is started. */
+export interface StartSettings {
   readonly path: string;
+  readonly interpreter: string;
   readonly args: readonly string[];
+  readonly logLevel: string;
 }
 
 /** What a setting may refer to. */
 export interface Surroundings {
   readonly home: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The first workspace folder; absent in an empty window. */
-  readonly workspaceFolder?: string;
+  /** The folders of the workspace, the first one first; none in an empty window. */
+  readonly folders: readonly { readonly name: string; readonly path: string }[];
 }
 
-/** A program and its arguments, ready to be started. */
-export interface ServerCommand {
-  readonly command: string;
-  readonly args: readonly string[];
-}
+/** Reads one setting by its name without the section. */
+export type Reader = (name: string) => unknown;
 
 /**
- * Replaces a leading `~`, `${workspaceFolder}` and `${env:NAME}`. A variable without a value is left as it stands, so
- * that the error which names the path shows what was not replaced.
+ * Replaces a leading `~`, `${userHome}`, `${workspaceFolder}`, `${workspaceFolder:NAME}` and `${env:NAME}`. A variable
+ * without a value is left as it stands, so that the error which names the path shows what was not replaced.
  */
 export function expand(text: string, surroundings: Surroundings): string {
   const withHome = text === "~" || /^~[/\\]/.test(text) ? surroundings.home + text.slice(1) : text;
-  return withHome.replace(
-    /\$\{(?:(workspaceFolder)|env:([^}]+))\}/g,
-    (variable, workspaceFolder?: string, name?: string) => {
-      const value = workspaceFolder !== undefined ? surroundings.workspaceFolder : surroundings.environment[name ?? ""];
-      return value ?? variable;
-    },
-  );
+  return withHome.replace(/\$\{(\w+)(?::([^}]+))?\}/g, (variable, kind: string, name?: string) => {
+    return variableValue(kind, name, surroundings) ?? variable;
+  });
 }
 
-/** The command that starts the server. An empty `path` means the default, as an empty box in the settings editor does. */
-export function serverCommand(settings: Settings, surroundings: Surroundings): ServerCommand {
-  const path = settings.path.trim();
+function variableValue(kind: string, name: string | undefined, { home, environment, folders }: Surroundings) {
+  switch (kind) {
+    case "userHome":
+      return name === undefined ? home : undefined;
+    case "workspaceFolder":
+      return (name === undefined ? folders[0] : folders.find((folder) => folder.name === name))?.path;
+    case "env":
+      return name === undefined ? undefined : environment[name];
+    default:
+      return undefined;
+  }
+}
+
+function asText(value: unknown): string {
+  return typeof value === "string" ? value.trim() : "";
+}
+
+/** The settings that say how to start the server, with their variables replaced. */
+export function startSettings(read: Reader, surroundings: Surroundings): StartSettings {
+  const args = read("args");
   return {
-    command: path === "" ? "fim-server" : expand(path, surroundings),
-    args: ["serve", ...settings.args.map((argument) => expand(argument, surroundings))],
+    path: expand(asText(read("path")), surroundings),
+    interpreter: expand(asText(read("interpreter")), surroundings),
+    args: (Array.isArray(args) ? args : [])
+      .filter((argument) => typeof argument === "string")
+      .map((argument) => expand(argument, surroundings)),
+    logLevel: asText(read("logLevel")),
   };
 }
 
-/** One sentence for the user when the server did not start. */
-export function startFailure(command: string, error: unknown): string {
-  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
-  const detail = error instanceof Error ? error.message : String(error);
-  if (code === "ENOENT" || /\bENOENT\b/.test(detail)) {
-    return `fim-server was not found at "${command}". Install it, or set "fim-server.path" to where it is.`;
+/** The arguments of the program. The user's come last, and so stand above ours. */
+export function serveArguments(settings: StartSettings): string[] {
+  const isDefault = settings.logLevel === "" || settings.logLevel === "warning";
+  return ["serve", ...(isDefault ? [] : ["--log-level", settings.logLevel]), ...settings.args];
+}
+
+/**
+ * The settings as the server takes them: in `initializationOptions`, `didChangeConfiguration` and as the answer to
+ * `workspace/configuration`. Empty text is what the settings editor leaves behind; it means "not set", as null does.
+ */
+export function serverSettings(read: Reader, surroundings: Surroundings): Record<string, unknown> {
+  const settings: Record<string, unknown> = {};
+  for (const name of SERVER_SETTINGS) {
+    const value = read(name);
+    if (value !== undefined) {
+      settings[name] = value;
+    }
   }
-  if (code === "EACCES" || /\bEACCES\b/.test(detail)) {
-    return `"${command}" may not be executed. Set "fim-server.path" to the fim-server program.`;
+  for (const name of ["pythonVersion", "model", "device"]) {
+    if (settings[name] === "") {
+      settings[name] = null;
+    }
   }
-  return `fim-server did not start: ${detail}`;
+  if (typeof settings["model"] === "string") {
+    settings["model"] = expand(settings["model"], surroundings);
+  }
+  return settings;
+}
+
+function asMode(value: unknown): Mode | undefined {
+  return value === "automatic" || value === "manual" || value === "off" ? value : undefined;
+}
+
+/** When completions are offered in a language. */
+export function modeOf(language: string, read: Reader): Mode {
+  const languages = read("languages");
+  const own = isRecord(languages) ? asMode(languages[language]) : undefined;
+  return own ?? (read("trigger") === "manual" ? "manual" : "automatic");
+}
+
+/** The value of `languages` at one level of the settings after the command that toggles a language. */
+export function toggledLanguages(language: string, atLevel: unknown, read: Reader): Record<string, unknown> {
+  const isOff = modeOf(language, read) === "off";
+  // What was off is turned on by name, because leaving the name out would leave JSON's default, off, in force.
+  const mode = isOff ? (read("trigger") === "manual" ? "manual" : "automatic") : "off";
+  return { ...(isRecord(atLevel) ? atLevel : {}), [language]: mode };
+}
+
+/**
+ * Whether a server is needed: none is started for JSON files alone as long as JSON is off, nor while all is switched
+ * off, because a server and its model take memory.
+ */
+export function needsServer(openLanguages: Iterable<string>, read: Reader): boolean {
+  if (read("enabled") === false) {
+    return false;
+  }
+  for (const language of openLanguages) {
+    if (LANGUAGES.includes(language) && modeOf(language, read) !== "off") {
+      return true;
+    }
+  }
+  return false;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,126 +1,99 @@
-// Starts `fim-server serve` and keeps it in step with the settings. The completions themselves are the language
-// client's: it asks for textDocument/inlineCompletion and hands the items to the editor.
-import { homedir } from "node:os";
+// Puts the parts together. The completions themselves are the language client's: it asks for
+// textDocument/inlineCompletion and hands the items to the editor, commands and ranges included.
 import * as vscode from "vscode";
-import { LanguageClient, type LanguageClientOptions, RevealOutputChannelOn } from "vscode-languageclient/node";
-import { type ServerCommand, serverCommand, startFailure } from "./configuration";
+import { Problems, showMenu, toggleLanguage } from "./actions";
+import { COMMANDS, type Handlers } from "./commands";
+import { RESTARTING_SETTINGS, SECTION } from "./configuration";
+import { ExplainPanel } from "./explainPanel";
+import { createInterpreters } from "./finding/interpreters";
+import { Installer } from "./installer";
+import { Server } from "./server";
+import type { State } from "./state";
+import { StatisticsDocument } from "./statisticsDocument";
+import { StatusBar } from "./statusBar";
 
-const SECTION = "fim-server";
-const RESTARTING_SETTINGS = ["path", "args"].map((name) => `${SECTION}.${name}`);
+let running: Server | undefined;
 
-/** A client that leaves it to its owner to tell the user why a start failed; the log has it in any case. */
-class Client extends LanguageClient {
-  private starting = false;
-
-  override async start(): Promise<void> {
-    this.starting = true;
-    try {
-      await super.start();
-    } finally {
-      this.starting = false;
-    }
-  }
-
-  override error(message: string, data?: unknown, showNotification?: boolean | "force"): void {
-    super.error(message, data, this.starting ? false : showNotification);
-  }
-}
-
-/** The server's life: at most one client at a time, and starts and stops that never overlap. */
-class Server {
-  private client: Client | undefined;
-  private pending: Promise<void> = Promise.resolve();
-
-  constructor(private readonly log: vscode.LogOutputChannel) {}
-
-  /** Stops what runs and starts it with the settings as they are now. */
-  restart(): Promise<void> {
-    return this.afterwards(async () => {
-      await this.stopClient();
-      await this.startClient();
-    });
-  }
-
-  stop(): Promise<void> {
-    return this.afterwards(() => this.stopClient());
-  }
-
-  private afterwards(action: () => Promise<void>): Promise<void> {
-    this.pending = this.pending.then(action);
-    return this.pending;
-  }
-
-  private async startClient(): Promise<void> {
-    const { command, args } = currentCommand();
-    this.log.info(`starting ${[command, ...args].join(" ")}`);
-    const client = new Client(SECTION, "fim-server", { command, args: [...args] }, clientOptions(this.log));
-    try {
-      await client.start();
-      this.client = client;
-    } catch (error) {
-      client.dispose().catch(() => undefined); // releases the process; that it never ran is known already
-      void this.offerHelp(startFailure(command, error));
-    }
-  }
-
-  private async stopClient(): Promise<void> {
-    const client = this.client;
-    this.client = undefined;
-    try {
-      await client?.dispose();
-    } catch (error) {
-      this.log.warn(`the server did not stop cleanly: ${error}`);
-    }
-  }
-
-  private async offerHelp(message: string): Promise<void> {
-    const [settings, logs] = ["Open Settings", "Show Logs"];
-    const choice = await vscode.window.showErrorMessage(message, settings, logs);
-    if (choice === settings) {
-      await vscode.commands.executeCommand("workbench.action.openSettings", `${SECTION}.path`);
-    } else if (choice === logs) {
-      this.log.show();
-    }
-  }
-}
-
-function currentCommand(): ServerCommand {
-  const configuration = vscode.workspace.getConfiguration(SECTION);
-  const workspaceFolder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath;
-  return serverCommand(
-    { path: configuration.get("path", ""), args: configuration.get<string[]>("args", []) },
-    { home: homedir(), environment: process.env, ...(workspaceFolder === undefined ? {} : { workspaceFolder }) },
-  );
-}
-
-function clientOptions(log: vscode.LogOutputChannel): LanguageClientOptions {
-  return {
-    documentSelector: ["file", "untitled"].map((scheme) => ({ scheme, language: "python" })),
-    outputChannel: log,
-    revealOutputChannelOn: RevealOutputChannelOn.Never,
-    initializationFailedHandler: () => false, // said once, by startClient
-  };
-}
-
-let server: Server | undefined;
-
-export async function activate(context: vscode.ExtensionContext): Promise<void> {
+export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("fim-server", { log: true });
-  const started = new Server(log);
-  server = started;
+  const interpreters = createInterpreters(
+    (id) => vscode.extensions.getExtension(id),
+    (problem) => log.warn(problem),
+  );
+  const server = new Server(log, interpreters);
+  running = server;
+  const statusBar = new StatusBar();
+  const problems = new Problems();
+  const explainPanel = new ExplainPanel(server, context.extensionUri, log);
+  const statistics = new StatisticsDocument(server);
+  const installer = new Installer(server);
+
+  const restart = async () => {
+    problems.forget();
+    await server.restart();
+  };
+  const handlers: Handlers = {
+    "fim-server.trigger": async () => {
+      void server.startIfNeeded();
+      await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
+    },
+    "fim-server.explain": () => explainPanel.show(),
+    "fim-server.toggle": () => server.toggle(),
+    "fim-server.toggleLanguage": toggleLanguage,
+    "fim-server.showStatistics": () => statistics.show(),
+    "fim-server.restart": restart,
+    "fim-server.showLogs": () => log.show(),
+    "fim-server.menu": () => showMenu(server.state),
+    "fim-server.install": () => installer.offer(),
+  };
+
   context.subscriptions.push(
     log,
-    vscode.commands.registerCommand("fim-server.restart", () => started.restart()),
-    vscode.commands.registerCommand("fim-server.showLogs", () => log.show()),
+    server,
+    statusBar,
+    explainPanel,
+    statistics,
+    installer,
+    ...COMMANDS.map((command) => vscode.commands.registerCommand(command, handlers[command])),
+    server.onDidChangeState((state) => {
+      statusBar.update(state);
+      problems.report(state);
+      publishContext(state);
+    }),
+    vscode.window.onDidChangeActiveTextEditor(() => statusBar.refresh()),
+    vscode.workspace.onDidOpenTextDocument(() => void server.startIfNeeded()),
+    vscode.workspace.onDidGrantWorkspaceTrust(() => void server.reconsider()),
+    vscode.extensions.onDidChange(() => void server.reconsider()),
     vscode.workspace.onDidChangeConfiguration((change) => {
-      if (RESTARTING_SETTINGS.some((setting) => change.affectsConfiguration(setting))) {
-        void started.restart();
+      statusBar.refresh();
+      if (server.state.kind === "idle") {
+        void server.startIfNeeded();
+      } else if (RESTARTING_SETTINGS.some((name) => change.affectsConfiguration(`${SECTION}.${name}`))) {
+        void restart();
       }
     }),
   );
-  await started.restart();
+  // VS Code itself opens the walkthrough after the installation, if the user's settings let it; we do not.
+  // Nobody waits for the server: the commands, the log among them, work while it starts.
+  void server.startIfNeeded();
 }
 
 export async function deactivate(): Promise<void> {
-  await server?.stop();
+  await running?.stop();
+}
+
+/** What package.json's `enablement` and the walkthrough's steps ask for. */
+function publishContext(state: State): void {
+  const items = (state.kind === "running" && state.status?.last?.items) || 0;
+  void setContext("running", state.kind === "running");
+  if (items > 0) {
+    void setContext("offered", true);
+  }
+  if (items > 1) {
+    void setContext("alternatives", true);
+  }
+}
+
+function setContext(name: string, value: boolean): Thenable<unknown> {
+  return vscode.commands.executeCommand("setContext", `fim-server.${name}`, value);
 }

@@ -1,12 +1,29 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { expand, type Surroundings, serverCommand, startFailure } from "../src/configuration";
+import {
+  expand,
+  modeOf,
+  needsServer,
+  type Reader,
+  type Surroundings,
+  serveArguments,
+  serverSettings,
+  startSettings,
+  toggledLanguages,
+} from "../src/configuration";
 
 const surroundings: Surroundings = {
   home: "/home/ada",
   environment: { TOOLS: "/opt/tools", EMPTY: "" },
-  workspaceFolder: "/projects/a",
+  folders: [
+    { name: "a", path: "/projects/a" },
+    { name: "b", path: "/projects/b" },
+  ],
 };
+
+function reading(settings: Record<string, unknown>): Reader {
+  return (name) => settings[name];
+}
 
 test("expand", () => {
   const cases: [string, string][] = [
@@ -15,11 +32,15 @@ test("expand", () => {
     ["~/bin/fim-server", "/home/ada/bin/fim-server"],
     ["~ada/bin", "~ada/bin"],
     ["a/~/b", "a/~/b"],
+    ["${userHome}/x", "/home/ada/x"],
     ["${workspaceFolder}/.venv/bin/fim-server", "/projects/a/.venv/bin/fim-server"],
+    ["${workspaceFolder:b}/x", "/projects/b/x"],
+    ["${workspaceFolder:c}/x", "${workspaceFolder:c}/x"],
     ["${env:TOOLS}/fim-server", "/opt/tools/fim-server"],
     ["${env:TOOLS}/${env:TOOLS}", "/opt/tools//opt/tools"],
     ["${env:EMPTY}x", "x"],
     ["${env:ABSENT}/x", "${env:ABSENT}/x"],
+    ["${env}", "${env}"],
     ["${unknown}", "${unknown}"],
   ];
   for (const [text, expected] of cases) {
@@ -28,20 +49,80 @@ test("expand", () => {
 });
 
 test("expand keeps ${workspaceFolder} in an empty window", () => {
-  assert.equal(expand("${workspaceFolder}/x", { home: "/home/ada", environment: {} }), "${workspaceFolder}/x");
+  assert.equal(expand("${workspaceFolder}/x", { ...surroundings, folders: [] }), "${workspaceFolder}/x");
 });
 
-test("serverCommand", () => {
-  assert.deepEqual(serverCommand({ path: "  ", args: [] }, surroundings), { command: "fim-server", args: ["serve"] });
-  assert.deepEqual(serverCommand({ path: "~/f", args: ["--model", "~/models/small"] }, surroundings), {
-    command: "/home/ada/f",
-    args: ["serve", "--model", "/home/ada/models/small"],
+test("startSettings expands, trims, and takes only text", () => {
+  const read = reading({ path: "  ", interpreter: " ~/py ", args: ["--model", "~/small", 3], logLevel: "info" });
+  const settings = startSettings(read, surroundings);
+  assert.deepEqual(settings, {
+    path: "",
+    interpreter: "/home/ada/py",
+    args: ["--model", "/home/ada/small"],
+    logLevel: "info",
+  });
+  assert.deepEqual(serveArguments(settings), ["serve", "--log-level", "info", "--model", "/home/ada/small"]);
+  assert.deepEqual(startSettings(reading({}), surroundings), { path: "", interpreter: "", args: [], logLevel: "" });
+});
+
+test("the default log level is not said, so that any server understands its arguments", () => {
+  const settings = { path: "", interpreter: "", args: [], logLevel: "warning" };
+  assert.deepEqual(serveArguments(settings), ["serve"]);
+});
+
+test("serverSettings sends what is false, 0 and null, and nothing that is not the server's", () => {
+  const read = reading({
+    enabled: false,
+    deadlineMs: 0,
+    debounceMs: null,
+    languages: { json: "off" },
+    model: "",
+    device: "",
+    pythonVersion: "",
+    path: "/x",
+    args: ["--tcp"],
+    "trace.server": "verbose",
+  });
+  assert.deepEqual(serverSettings(read, surroundings), {
+    enabled: false,
+    deadlineMs: 0,
+    debounceMs: null,
+    languages: { json: "off" },
+    model: null,
+    device: null,
+    pythonVersion: null,
   });
 });
 
-test("startFailure", () => {
-  const missing = Object.assign(new Error("spawn fim-server ENOENT"), { code: "ENOENT" });
-  assert.match(startFailure("fim-server", missing), /not found at "fim-server".*fim-server\.path/);
-  assert.match(startFailure("/etc/hosts", new Error("spawn /etc/hosts EACCES")), /may not be executed/);
-  assert.equal(startFailure("x", "it broke"), "fim-server did not start: it broke");
+test("serverSettings expands the model's folder", () => {
+  const settings = serverSettings(reading({ model: "${workspaceFolder}/model", device: "cuda" }), surroundings);
+  assert.deepEqual(settings, { model: "/projects/a/model", device: "cuda" });
+});
+
+test("modeOf", () => {
+  assert.equal(modeOf("python", reading({})), "automatic");
+  assert.equal(modeOf("python", reading({ trigger: "manual" })), "manual");
+  assert.equal(modeOf("json", reading({ trigger: "manual", languages: { json: "off" } })), "off");
+  assert.equal(modeOf("json", reading({ languages: { json: "sometimes" } })), "automatic");
+  assert.equal(modeOf("python", reading({ languages: "off" })), "automatic");
+});
+
+test("toggledLanguages changes one language at one level", () => {
+  const json = reading({ languages: { json: "off" } });
+  assert.deepEqual(toggledLanguages("json", undefined, json), { json: "automatic" });
+  assert.deepEqual(toggledLanguages("json", { python: "manual" }, json), { python: "manual", json: "automatic" });
+  assert.deepEqual(toggledLanguages("python", undefined, json), { python: "off" });
+  const manual = reading({ trigger: "manual", languages: { python: "off" } });
+  assert.deepEqual(toggledLanguages("python", { python: "off" }, manual), { python: "manual" });
+});
+
+test("needsServer", () => {
+  const read = reading({ enabled: true, languages: { json: "off" } });
+  assert.equal(needsServer(["python"], read), true);
+  assert.equal(needsServer(["json"], read), false);
+  assert.equal(needsServer(["markdown"], read), false);
+  assert.equal(needsServer(["markdown", "json", "python"], read), true);
+  assert.equal(needsServer([], read), false);
+  assert.equal(needsServer(["json"], reading({ languages: { json: "manual" } })), true);
+  assert.equal(needsServer(["python"], reading({ enabled: false })), false);
 });

@@ -1,0 +1,88 @@
+// What can be done from the menu and from messages, in one place.
+import * as vscode from "vscode";
+import { SECTION, toggledLanguages } from "./configuration";
+import { type MenuAction, menuGroups } from "./menu";
+import type { Server } from "./server";
+import { ACTION_TITLES, Once, type ProblemAction, problemOf, type State, withoutLinks } from "./state";
+import { activeLanguage, reader } from "./workspace";
+
+const EXTENSION = "fim-server.fim-server";
+
+const COMMANDS_OF: Readonly<Record<MenuAction, readonly [command: string, argument?: string]>> = {
+  install: ["fim-server.install"],
+  restart: ["fim-server.restart"],
+  logs: ["fim-server.showLogs"],
+  toggle: ["fim-server.toggle"],
+  toggleLanguage: ["fim-server.toggleLanguage"],
+  trigger: ["fim-server.trigger"],
+  explain: ["fim-server.explain"],
+  statistics: ["fim-server.showStatistics"],
+  pathSettings: ["workbench.action.openSettings", `${SECTION}.path`],
+  modelSettings: ["workbench.action.openSettings", `${SECTION}.model`],
+  allSettings: ["workbench.action.openSettings", `@ext:${EXTENSION}`],
+  walkthrough: ["workbench.action.openWalkthrough", `${EXTENSION}#start`],
+};
+
+export async function runAction(action: MenuAction): Promise<void> {
+  const [command, ...rest] = COMMANDS_OF[action];
+  await vscode.commands.executeCommand(command, ...rest);
+}
+
+export async function showMenu(state: State): Promise<void> {
+  const separator: vscode.QuickPickItem = { label: "", kind: vscode.QuickPickItemKind.Separator };
+  const items = menuGroups(state, activeLanguage()).flatMap((group, index) => [
+    ...(index === 0 ? [] : [separator]),
+    ...group,
+  ]);
+  const chosen = await vscode.window.showQuickPick(items, { title: "fim-server" });
+  if (chosen !== undefined && "action" in chosen) {
+    await runAction(chosen.action);
+  }
+}
+
+/** Turns the active editor's language on or off in the settings. */
+export async function toggleLanguage(): Promise<void> {
+  const document = vscode.window.activeTextEditor?.document;
+  if (document === undefined) {
+    return;
+  }
+  const configuration = vscode.workspace.getConfiguration(SECTION, document.uri);
+  const levels = configuration.inspect<Record<string, unknown>>("languages");
+  // Where the language is said already, or the change would have no effect; else for the user.
+  const inWorkspace = levels?.workspaceValue?.[document.languageId] !== undefined;
+  const [atLevel, target] = inWorkspace
+    ? [levels?.workspaceValue, vscode.ConfigurationTarget.Workspace]
+    : [levels?.globalValue, vscode.ConfigurationTarget.Global];
+  const value = toggledLanguages(document.languageId, atLevel, reader(document.uri));
+  await configuration.update("languages", value, target);
+}
+
+/** Says what is wrong, once for each thing. */
+export class Problems {
+  private readonly once = new Once();
+
+  report(state: State): void {
+    const problem = problemOf(state);
+    if (problem === undefined || !this.once.isNew(problem)) {
+      return;
+    }
+    const show = problem.severity === "warning" ? vscode.window.showWarningMessage : vscode.window.showErrorMessage;
+    const items = problem.actions.map((action) => ({ title: ACTION_TITLES[action], action }));
+    void show(withoutLinks(problem.message), ...items).then((chosen: { action: ProblemAction } | undefined) =>
+      chosen === undefined ? undefined : runAction(chosen.action),
+    );
+  }
+
+  /** The user has done something about it: if it is still wrong after that, it is said again. */
+  forget(): void {
+    this.once.forget();
+  }
+}
+
+/** Says that a command needs the server, and why there is none. */
+export function sayNotRunning(server: Server): void {
+  const problem = problemOf(server.state);
+  void vscode.window
+    .showInformationMessage(withoutLinks(problem?.message ?? "fim-server is not running."), "Show Menu")
+    .then((chosen) => chosen && vscode.commands.executeCommand("fim-server.menu"));
+}

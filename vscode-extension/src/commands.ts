@@ -1,0 +1,17 @@
+// The commands that the extension contributes. package.json lists the same ones (a test compares them).
+export const COMMANDS = [
+  "fim-server.trigger",
+  "fim-server.explain",
+  "fim-server.toggle",
+  "fim-server.toggleLanguage",
+  "fim-server.showStatistics",
+  "fim-server.restart",
+  "fim-server.showLogs",
+  "fim-server.menu",
+  "fim-server.install",
+] as const;
+
+export type CommandId = (typeof COMMANDS)[number];
+
+/** One handler for each command; the compiler counts them. */
+export type Handlers = Readonly<Record<CommandId, () => unknown>>;

@@ -1,0 +1,174 @@
+// The constructs that are open around the cursor as boxes, and which closing bracket on the right belongs to which box.
+// Brackets nest, so the first closer on the right belongs to the innermost bracket that is open on the left, and so on
+// outwards; a closer that matches nothing open there needs its bracket in the text between.
+import type { Closer, Explanation, OpenConstruct } from "../protocol";
+import { unclosed } from "./brackets";
+
+/** A bracket that is open left of the cursor. */
+export interface OpenBracket {
+  readonly opener: string;
+  /** What closes it on the right; absent if the text has to. */
+  readonly closer?: Closer;
+}
+
+/** One box of the picture. */
+export interface Level {
+  /** Constructs that begin at the same place, outermost first. */
+  readonly names: readonly string[];
+  /** Counted from 0. */
+  readonly line: number;
+  /** The source of the construct on its first line, up to where the next box begins. */
+  readonly text: string;
+  /** Innermost first. */
+  readonly brackets: readonly OpenBracket[];
+}
+
+export interface Picture {
+  /** Outermost first. */
+  readonly levels: readonly Level[];
+  /** Closers of brackets that the text has to open, the first one first. */
+  readonly unopened: readonly Closer[];
+}
+
+/** The text of a line of the document; undefined outside of it. */
+export type LineText = (line: number) => string | undefined;
+
+type Around = Pick<Explanation, "position" | "openLeft" | "openRight">;
+
+export function picture(explanation: Around, lineText: LineText): Picture {
+  const closers = [...explanation.openRight];
+  const unopened: Closer[] = [];
+  const boxes = merged(explanation.openLeft);
+  const levels: Level[] = [];
+  for (let index = boxes.length - 1; index >= 0; index--) {
+    const box = boxes[index];
+    if (box !== undefined) {
+      const own = ownSource(box, boxes[index + 1], explanation.position, lineText);
+      const brackets = unclosed(own)
+        .reverse()
+        .map((opener) => matched(opener, closers, unopened));
+      levels.unshift({ ...box, text: (own.split("\n", 1)[0] ?? "").trim(), brackets });
+    }
+  }
+  return { levels, unopened: [...unopened, ...closers] };
+}
+
+interface Box {
+  readonly names: readonly string[];
+  readonly line: number;
+  readonly text: string;
+}
+
+/** Outermost first. Constructs that begin at one place share a box, and a block is in that of what it is the block of. */
+function merged(innermostFirst: readonly OpenConstruct[]): Box[] {
+  const boxes: Box[] = [];
+  for (const { name, line, text } of innermostFirst.toReversed()) {
+    const outer = boxes.at(-1);
+    const sharesPlace = outer !== undefined && outer.line === line && outer.text === text;
+    if (outer !== undefined && (sharesPlace || name === "block")) {
+      boxes[boxes.length - 1] = { ...outer, names: [...outer.names, name] };
+    } else {
+      boxes.push({ names: [name], line, text });
+    }
+  }
+  return boxes;
+}
+
+/** The source from the beginning of a construct to that of the next one inside it, or to the cursor. */
+function ownSource(box: Box, inner: Box | undefined, cursor: Explanation["position"], lineText: LineText): string {
+  const endLine = inner?.line ?? cursor.line;
+  if (endLine <= box.line) {
+    return inner === undefined ? box.text : box.text.slice(0, overlap(box.text, inner.text));
+  }
+  const first = lineText(box.line) ?? "";
+  const start = first.indexOf(box.text);
+  const lines = [start < 0 ? box.text : first.slice(start)];
+  for (let line = box.line + 1; line < endLine; line++) {
+    lines.push(lineText(line) ?? "");
+  }
+  const last = lineText(endLine) ?? "";
+  const end = inner === undefined ? cursor.character : Math.max(0, last.indexOf(inner.text));
+  lines.push(last.slice(0, end));
+  return lines.join("\n");
+}
+
+/** Where the inner text begins in the outer one, both of one line; texts are cut, so it may only begin there. */
+function overlap(outer: string, inner: string): number {
+  for (let start = 1; start < outer.length; start++) {
+    if (inner.startsWith(outer.slice(start))) {
+      return start;
+    }
+  }
+  return outer.length;
+}
+
+const PAIRS: Readonly<Record<string, string>> = { "(": ")", "[": "]", "{": "}" };
+
+/** Takes what closes a bracket out of the closers. Those before it close what the text has to open: brackets nest. */
+function matched(opener: string, closers: Closer[], unopened: Closer[]): OpenBracket {
+  const index = closers.findIndex((closer) => closer.text.trim() === PAIRS[opener]);
+  if (index < 0) {
+    return { opener };
+  }
+  const passed = closers.splice(0, index + 1);
+  const closer = passed.pop();
+  unopened.push(...passed);
+  return closer === undefined ? { opener } : { opener, closer };
+}
+
+/** `function_def` as people say it. */
+export function spoken(name: string): string {
+  return name
+    .replace(/_stmt$/, " statement")
+    .replace(/_def$/, " definition")
+    .replace(/_expr$/, " expression")
+    .replaceAll("_", " ")
+    .trim();
+}
+
+/** What may come, in the groups in which people look for it. */
+export interface Expected {
+  readonly keywords: readonly string[];
+  readonly symbols: readonly string[];
+  /** Lexemes that are not literals, in people's words. */
+  readonly lexemes: readonly Lexeme[];
+}
+
+export interface Lexeme {
+  readonly words: string;
+  /** The grammar's names for it. */
+  readonly names: readonly string[];
+}
+
+export function grouped(expected: readonly string[]): Expected {
+  const literals = expected.filter(isLiteral).map((literal) => literal.slice(1, -1));
+  return {
+    keywords: literals.filter((literal) => /^\p{L}/u.test(literal)),
+    symbols: literals.filter((literal) => !/^\p{L}/u.test(literal)),
+    lexemes: inWords(expected.filter((lexeme) => !isLiteral(lexeme))),
+  };
+}
+
+/** What the lower-case name would not say. An f-string has a lexeme for each kind of quotes. */
+const LEXEME_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/^F_(STRING|R?(SSS|DDD|S|D))$/, "f-string"],
+  [/^T_(STRING|R?(SSS|DDD|S|D))$/, "t-string"],
+  [/^R?(SSS|DDD|S|D)_(OPEN|END|SPEC|CLOSE|MORE|LAST)$/, "rest of the string"],
+  [/^_NEWLINE$/, "line break"],
+  [/^_INDENT$/, "deeper indentation"],
+  [/^_DEDENT$/, "end of the block"],
+  [/^IMAGINARY$/, "imaginary number"],
+];
+
+function inWords(names: readonly string[]): Lexeme[] {
+  const byWords = new Map<string, string[]>();
+  for (const name of names) {
+    const words = LEXEME_WORDS.find(([pattern]) => pattern.test(name))?.[1] ?? spoken(name.toLowerCase());
+    byWords.set(words, [...(byWords.get(words) ?? []), name]);
+  }
+  return [...byWords].map(([words, names]) => ({ words, names }));
+}
+
+function isLiteral(lexeme: string): boolean {
+  return lexeme.length > 2 && lexeme.startsWith('"') && lexeme.endsWith('"');
+}

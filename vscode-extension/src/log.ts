@@ -1,0 +1,54 @@
+// The server's standard error in the log: by level, and the last lines of it for the message when it does not start.
+
+export type Level = "error" | "warn" | "info" | "debug";
+
+/** The level that a line of a Python program's log names; lines without one are information. */
+export function levelOf(line: string): Level {
+  const level = /\b(CRITICAL|ERROR|WARNING|WARN|INFO|DEBUG)\b/i.exec(line.slice(0, 80))?.[1]?.toUpperCase();
+  switch (level) {
+    case "CRITICAL":
+    case "ERROR":
+      return "error";
+    case "WARNING":
+    case "WARN":
+      return "warn";
+    case "DEBUG":
+      return "debug";
+    case "INFO":
+      return "info";
+    default:
+      return /^Traceback \(most recent call last\)|^\w*(Error|Exception)\b/.test(line) ? "error" : "info";
+  }
+}
+
+/** The last lines that were written. */
+export class Tail {
+  private lines: string[] = [];
+
+  constructor(private readonly length = 20) {}
+
+  push(line: string): void {
+    this.lines.push(line);
+    if (this.lines.length > this.length) {
+      this.lines.shift();
+    }
+  }
+
+  /** The last line that says something, which of a Python traceback is the error itself. */
+  lastWords(): string | undefined {
+    return this.lines.findLast((line) => line.trim() !== "")?.trim();
+  }
+}
+
+/** One sentence for the user when the server did not start. */
+export function startFailure(command: string, error: unknown, lastWords?: string): string {
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+  const detail = error instanceof Error ? error.message : String(error);
+  if (code === "ENOENT" || /\bENOENT\b/.test(detail)) {
+    return `fim-server was not found at "${command}". Install it, or set "fim-server.path" to where it is.`;
+  }
+  if (code === "EACCES" || /\bEACCES\b/.test(detail)) {
+    return `"${command}" may not be executed. Set "fim-server.path" to the fim-server program.`;
+  }
+  return `fim-server did not start: ${(lastWords ?? detail).replace(/^fim-server: (error: )?/, "")}`;
+}

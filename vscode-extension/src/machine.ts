@@ -1,0 +1,31 @@
+// The machine that the search for the server looks at.
+import { execFile } from "node:child_process";
+import { access, constants, stat } from "node:fs/promises";
+import { ISOLATED, type Machine } from "./finding/search";
+
+/** An interpreter on a slow disk takes seconds for its first start. */
+const IMPORT_TIMEOUT_MS = 15_000;
+
+const CAN_IMPORT = "import importlib.util, sys; sys.exit(importlib.util.find_spec('fim_server') is None)";
+
+export const machine: Machine = {
+  async isExecutable(path) {
+    try {
+      await access(path, constants.X_OK);
+      return (await stat(path)).isFile();
+    } catch {
+      return false;
+    }
+  },
+
+  canImport(interpreter) {
+    return new Promise((resolve) => {
+      execFile(
+        interpreter,
+        [...ISOLATED, "-c", CAN_IMPORT],
+        { timeout: IMPORT_TIMEOUT_MS, windowsHide: true },
+        (error) => resolve(error === null),
+      );
+    });
+  },
+};

@@ -1,0 +1,94 @@
+// The entries of the menu behind the status bar item, as data.
+
+import { ACTION_TITLES, isOff, type ProblemAction, problemOf, type State } from "./state";
+import type { ActiveLanguage } from "./statusText";
+import { languageName } from "./words";
+
+export type MenuAction =
+  | ProblemAction
+  | "toggle"
+  | "toggleLanguage"
+  | "trigger"
+  | "explain"
+  | "statistics"
+  | "allSettings";
+
+export interface MenuEntry {
+  readonly action: MenuAction;
+  /** With an icon. */
+  readonly label: string;
+  readonly description?: string;
+}
+
+/** Entries between two separators. */
+export type MenuGroup = readonly MenuEntry[];
+
+const ICONS: Readonly<Record<ProblemAction, string>> = {
+  install: "cloud-download",
+  walkthrough: "mortar-board",
+  restart: "debug-restart",
+  logs: "output",
+  pathSettings: "gear",
+  modelSettings: "gear",
+};
+
+const SETTINGS_DESCRIPTIONS: Partial<Record<ProblemAction, string>> = {
+  pathSettings: "where the server is",
+  modelSettings: "which model it loads",
+};
+
+/** What solves the present problem comes first, then what concerns the cursor, then all the rest; nothing twice. */
+export function menuGroups(state: State, language: ActiveLanguage | undefined): MenuGroup[] {
+  const solutions = (problemOf(state)?.actions ?? []).map(problemEntry);
+  const rest = (["restart", "logs"] as const)
+    .filter((action) => !solutions.some((entry) => entry.action === action))
+    .map(problemEntry);
+  const walkthrough = solutions.some((entry) => entry.action === "walkthrough") ? [] : [problemEntry("walkthrough")];
+  return [
+    solutions,
+    cursorEntries(state, language),
+    toggleEntries(state, language),
+    [...(state.kind === "running" ? [STATISTICS] : []), ...rest, ALL_SETTINGS, ...walkthrough],
+  ].filter((group) => group.length > 0);
+}
+
+const STATISTICS: MenuEntry = { action: "statistics", label: "$(graph) Show Statistics" };
+const ALL_SETTINGS: MenuEntry = { action: "allSettings", label: "$(settings-gear) All Settings" };
+
+function problemEntry(action: ProblemAction): MenuEntry {
+  const description = SETTINGS_DESCRIPTIONS[action];
+  const title = action === "walkthrough" ? "Open Walkthrough" : ACTION_TITLES[action];
+  return { action, label: `$(${ICONS[action]}) ${title}`, ...(description === undefined ? {} : { description }) };
+}
+
+function cursorEntries(state: State, language: ActiveLanguage | undefined): MenuEntry[] {
+  if (language === undefined || (state.kind !== "running" && state.kind !== "idle")) {
+    return [];
+  }
+  return [
+    ...(isOff(state) || language.mode === "off"
+      ? []
+      : [{ action: "trigger", label: "$(symbol-array) Complete at the Cursor" } as const]),
+    { action: "explain", label: "$(question) Explain What May Come at the Cursor" },
+  ];
+}
+
+function toggleEntries(state: State, language: ActiveLanguage | undefined): MenuEntry[] {
+  const entries: MenuEntry[] = [];
+  if (state.kind === "running" || state.kind === "idle") {
+    entries.push({
+      action: "toggle",
+      label: isOff(state) ? "$(check) Turn Completions On" : "$(circle-slash) Turn Completions Off",
+      description: "until the settings change or the server is restarted",
+    });
+  }
+  if (language !== undefined) {
+    const name = languageName(language.id);
+    entries.push({
+      action: "toggleLanguage",
+      label: language.mode === "off" ? `$(check) Turn On in ${name}` : `$(circle-slash) Turn Off in ${name}`,
+      description: "in the settings",
+    });
+  }
+  return entries;
+}

@@ -1,0 +1,230 @@
+// The server's life: found, started, started again if it ends by itself, stopped. At most one runs at a time, and starts
+// and stops never overlap.
+import * as vscode from "vscode";
+import { type ClientEvents, Connection } from "./client";
+import { needsServer, type StartSettings, serveArguments, startSettings } from "./configuration";
+import { CrashPolicy } from "./crashes";
+import type { Disposable, Interpreters } from "./finding/interpreters";
+import { type Found, findServer, isSameProgram, type Missing, ORIGIN_WORDS, type Program } from "./finding/search";
+import { startFailure } from "./log";
+import { machine } from "./machine";
+import { SERVER_COMMANDS } from "./protocol";
+import { isOff, type State } from "./state";
+import { localFolders, openLanguages, reader, surroundings } from "./workspace";
+
+/** Where the server is, and how it is to be started there. */
+interface Search {
+  readonly found: Found | Missing;
+  readonly settings: StartSettings;
+}
+
+export class Server implements Disposable {
+  private connection: Connection | undefined;
+  private program: Program | undefined;
+  private current: State = { kind: "idle", disabled: false };
+  private pending: Promise<void> = Promise.resolve();
+  private restartTimer: NodeJS.Timeout | undefined;
+  private subscriptions: Disposable[] = [];
+  private selected: string | undefined;
+  private readonly crashes = new CrashPolicy();
+  private readonly changes = new vscode.EventEmitter<State>();
+  readonly onDidChangeState = this.changes.event;
+
+  constructor(
+    private readonly log: vscode.LogOutputChannel,
+    private readonly interpreters: Interpreters,
+  ) {}
+
+  get state(): State {
+    return this.current;
+  }
+
+  /** The interpreter that was selected when the server was last looked for. */
+  get selectedInterpreter(): string | undefined {
+    return this.selected;
+  }
+
+  /** Starts the server if something is open that needs it and nothing has been tried yet. */
+  startIfNeeded(): Promise<void> {
+    return this.afterwards(async () => {
+      if (this.current.kind === "idle") {
+        const read = reader();
+        if (needsServer(openLanguages(), read)) {
+          await this.start();
+        } else {
+          this.become({ kind: "idle", disabled: read("enabled") === false });
+        }
+      }
+    });
+  }
+
+  /** Stops what runs and starts it with the settings as they are now. */
+  restart(): Promise<void> {
+    return this.afterwards(async () => {
+      this.crashes.forget();
+      await this.stopConnection();
+      await this.start();
+    });
+  }
+
+  /** Looks for the server again, as another interpreter may have been selected; restarts only if it is another one. */
+  reconsider(): Promise<void> {
+    return this.afterwards(async () => {
+      if (this.current.kind === "idle") {
+        return;
+      }
+      const search = await this.find();
+      const { found } = search;
+      if (found.kind === "missing") {
+        // A server that runs is not stopped for want of another.
+        if (this.connection === undefined) {
+          this.become({ kind: "missing", search: found });
+        }
+        return;
+      }
+      if (this.current.kind !== "missing" && isSameProgram(found.program, this.program)) {
+        return;
+      }
+      this.crashes.forget();
+      await this.stopConnection();
+      await this.start(search);
+    });
+  }
+
+  stop(): Promise<void> {
+    return this.afterwards(() => this.stopConnection());
+  }
+
+  dispose(): void {
+    clearTimeout(this.restartTimer);
+    for (const subscription of this.subscriptions) {
+      subscription.dispose();
+    }
+    this.changes.dispose();
+  }
+
+  /** The connection, after starting the server if nothing was tried yet; undefined if there is none. */
+  async connected(): Promise<Connection | undefined> {
+    await this.afterwards(async () => {
+      if (this.current.kind === "idle") {
+        await this.start();
+      }
+    });
+    return this.connection;
+  }
+
+  /** Switches everything on or off for this session. */
+  async toggle(): Promise<void> {
+    const enabled = isOff(this.current);
+    const connection = await this.connected();
+    await connection?.execute(SERVER_COMMANDS.setEnabled, [enabled]);
+  }
+
+  /** Never fails: most callers have nobody to tell, and the state says what came of it. */
+  private afterwards(action: () => Promise<void>): Promise<void> {
+    this.pending = this.pending.then(action).catch((error) => this.log.error(`${error}`));
+    return this.pending;
+  }
+
+  private async find(): Promise<Search> {
+    const resource = vscode.window.activeTextEditor?.document.uri ?? vscode.workspace.workspaceFolders?.[0]?.uri;
+    const settings = startSettings(reader(resource), surroundings());
+    this.selected = await this.interpreters.selected(resource);
+    this.watchInterpreters();
+    const places = {
+      platform: process.platform,
+      selected: this.selected,
+      folders: localFolders().map((folder) => folder.path),
+      trusted: vscode.workspace.isTrusted,
+      searchPath: process.env["PATH"] ?? "",
+    };
+    return { found: await findServer(settings, places, machine), settings };
+  }
+
+  /** Anew after each search, which is what makes the Python extensions active. */
+  private watchInterpreters(): void {
+    for (const subscription of this.subscriptions) {
+      subscription.dispose();
+    }
+    this.subscriptions = this.interpreters.onDidChange(() => void this.reconsider());
+  }
+
+  private async start(search?: Search): Promise<void> {
+    clearTimeout(this.restartTimer);
+    this.become({ kind: "starting" });
+    const { found, settings } = search ?? (await this.find());
+    if (found.kind === "missing") {
+      this.log.warn([found.message, ...found.tried.map((line) => `  ${line}`)].join("\n"));
+      this.become({ kind: "missing", search: found });
+      return;
+    }
+    this.program = found.program;
+    const command = {
+      command: found.program.command,
+      args: [...found.program.leading, ...serveArguments(settings)],
+    };
+    this.log.info(`starting ${[command.command, ...command.args].join(" ")} (${ORIGIN_WORDS[found.origin]})`);
+    await this.connect(command);
+  }
+
+  private async connect(command: { command: string; args: string[] }): Promise<void> {
+    const events: ClientEvents = {
+      status: (status) => {
+        if (this.connection === connection) {
+          this.become({ kind: "running", status });
+        }
+      },
+      ended: () => void this.afterwards(() => this.handleCrash(connection)),
+    };
+    const connection: Connection = new Connection(command, this.log, events);
+    this.connection = connection; // before it has started: the first status may come with the answer
+    try {
+      await connection.start();
+    } catch (error) {
+      this.connection = undefined;
+      void connection.stop(); // releases the process; that it never ran is known already
+      const message = startFailure(command.command, error, connection.lastWords());
+      this.log.error(message);
+      this.become({ kind: "failed", message });
+      return;
+    }
+    if (this.current.kind === "starting") {
+      this.become({ kind: "running", status: undefined });
+    }
+  }
+
+  private async handleCrash(connection: Connection): Promise<void> {
+    if (this.connection !== connection) {
+      return; // stopped in the meantime, or replaced
+    }
+    const lastWords = connection.lastWords();
+    await this.stopConnection();
+    const { restart, delayMs, crashes } = this.crashes.crashed(performance.now());
+    this.log.error(`the server ended unexpectedly${lastWords === undefined ? "" : `: ${lastWords}`}`);
+    if (!restart) {
+      const message = `fim-server ended unexpectedly ${crashes} times within minutes and is not started again.`;
+      this.become({ kind: "crashed", message });
+      return;
+    }
+    this.become({ kind: "restarting", crashes });
+    this.restartTimer = setTimeout(() => {
+      void this.afterwards(async () => {
+        if (this.current.kind === "restarting") {
+          await this.start();
+        }
+      });
+    }, delayMs);
+  }
+
+  private async stopConnection(): Promise<void> {
+    clearTimeout(this.restartTimer);
+    const connection = this.connection;
+    this.connection = undefined;
+    await connection?.stop();
+  }
+
+  private become(state: State): void {
+    this.current = state;
+    this.changes.fire(state);
+  }
+}

@@ -1,0 +1,60 @@
+// The item in the status bar.
+import * as vscode from "vscode";
+import type { State } from "./state";
+import { statusView, TOOLTIP_COMMANDS } from "./statusText";
+import { activeLanguage } from "./workspace";
+
+/** A request shorter than this is not shown: the icon would flicker at each key press. */
+const BUSY_DELAY_MS = 300;
+
+const BACKGROUNDS = {
+  none: undefined,
+  warning: "statusBarItem.warningBackground",
+  error: "statusBarItem.errorBackground",
+};
+
+export class StatusBar implements vscode.Disposable {
+  private readonly item: vscode.StatusBarItem;
+  private state: State = { kind: "idle", disabled: false };
+  private busyTimer: NodeJS.Timeout | undefined;
+
+  constructor() {
+    this.item = vscode.window.createStatusBarItem("fim-server.status", vscode.StatusBarAlignment.Right, 100);
+    this.item.name = "fim-server";
+    this.item.command = "fim-server.menu";
+    this.show();
+    this.item.show();
+  }
+
+  update(state: State): void {
+    const isBusy = state.kind === "running" && state.status?.state === "busy";
+    clearTimeout(this.busyTimer);
+    this.state = state;
+    if (isBusy) {
+      this.busyTimer = setTimeout(() => this.show(), BUSY_DELAY_MS);
+    } else {
+      this.show();
+    }
+  }
+
+  /** The active editor or a setting has changed. */
+  refresh(): void {
+    this.update(this.state);
+  }
+
+  dispose(): void {
+    clearTimeout(this.busyTimer);
+    this.item.dispose();
+  }
+
+  private show(): void {
+    const view = statusView(this.state, activeLanguage());
+    const tooltip = new vscode.MarkdownString(view.tooltip, true);
+    tooltip.isTrusted = { enabledCommands: [...TOOLTIP_COMMANDS] };
+    const background = BACKGROUNDS[view.background];
+    this.item.text = view.text;
+    this.item.tooltip = tooltip;
+    this.item.backgroundColor = background === undefined ? undefined : new vscode.ThemeColor(background);
+    this.item.accessibilityInformation = { label: view.label, role: "button" };
+  }
+}

@@ -1,0 +1,153 @@
+// What the status bar shows, as data. Text from the server is escaped: the tooltip is markdown that may run commands.
+import { type Mode, SECTION } from "./configuration";
+import type { LastRequest, ServerStatus } from "./protocol";
+import { problemOf, type State } from "./state";
+import { counted, duration, GUARANTEE_WORDS, languageName, latencyParts } from "./words";
+
+export interface StatusView {
+  /** With an icon, for the status bar. */
+  readonly text: string;
+  /** Markdown. */
+  readonly tooltip: string;
+  /** For screen readers. */
+  readonly label: string;
+  readonly background: "none" | "warning" | "error";
+}
+
+/** The active editor's language, if it is one of ours, and when it gets completions. */
+export interface ActiveLanguage {
+  readonly id: string;
+  readonly mode: Mode;
+}
+
+/** Commands that the tooltip links to; it may run no others. */
+export const TOOLTIP_COMMANDS: readonly string[] = ["fim-server.menu", "fim-server.showLogs"];
+
+interface Headline {
+  readonly icon: string;
+  readonly words: string;
+  readonly suffix?: string;
+  readonly background?: "warning" | "error";
+}
+
+export function statusView(state: State, language: ActiveLanguage | undefined): StatusView {
+  const { icon, words, suffix, background } = headline(state, language);
+  return {
+    text: `$(${icon}) fim${suffix === undefined ? "" : ` ${suffix}`}`,
+    tooltip: tooltip(state, words, language),
+    label: `fim-server: ${words}`,
+    background: background ?? "none",
+  };
+}
+
+function headline(state: State, language: ActiveLanguage | undefined): Headline {
+  switch (state.kind) {
+    case "idle":
+      return state.disabled
+        ? { icon: "circle-slash", words: "off in the settings" }
+        : { icon: "circle-outline", words: "waiting for a file to complete" };
+    case "starting":
+      return { icon: "loading~spin", words: "starting" };
+    case "restarting":
+      return { icon: "loading~spin", words: `ended unexpectedly (${counted(state.crashes, "time")}), starting again` };
+    case "missing":
+      return { icon: "warning", words: "the server was not found", background: "warning" };
+    case "failed":
+      return { icon: "error", words: "the server did not start", background: "error" };
+    case "crashed":
+      return { icon: "error", words: "the server has ended", background: "error" };
+    case "running":
+      return runningHeadline(state.status, language);
+  }
+}
+
+function runningHeadline(status: ServerStatus | undefined, language: ActiveLanguage | undefined): Headline {
+  switch (status?.state) {
+    case undefined:
+      return { icon: "loading~spin", words: "starting" };
+    case "loading": {
+      const words = "loading the model";
+      return status.progress === null
+        ? { icon: "loading~spin", words }
+        : { icon: "loading~spin", words, suffix: `${Math.round(Math.min(1, Math.max(0, status.progress)) * 100)}%` };
+    }
+    case "error":
+      return { icon: "error", words: "the server reports an error", background: "error" };
+    case "off":
+      return { icon: "circle-slash", words: "off" };
+    case "ready":
+    case "busy":
+      if (language?.mode === "off") {
+        return { icon: "circle-slash", words: `off in ${languageName(language.id)}` };
+      }
+      return status.state === "busy"
+        ? { icon: "sync~spin", words: "computing a completion" }
+        : { icon: "symbol-array", words: "ready" };
+  }
+}
+
+function tooltip(state: State, words: string, language: ActiveLanguage | undefined): string {
+  const blocks = [`**fim-server**: ${escapeMarkdown(words)}`];
+  const problem = problemOf(state);
+  const status = state.kind === "running" ? state.status : undefined;
+  if (problem !== undefined) {
+    blocks.push(escapeMarkdown(problem.message));
+  } else if (status?.state === "loading" && status.message !== "") {
+    // In the other states the server's words are those of the headline and of the rows below.
+    blocks.push(escapeMarkdown(status.message));
+  }
+  const rows = [...modelRows(status), ...languageRows(language), ...lastRows(status?.last ?? undefined)];
+  if (rows.length > 0) {
+    blocks.push(["| | |", "|:--|:--|", ...rows.map(([name, value]) => `| ${name} | ${value} |`)].join("\n"));
+  }
+  blocks.push(`[Menu](command:${SECTION}.menu) · [Logs](command:${SECTION}.showLogs)`);
+  return blocks.join("\n\n");
+}
+
+type Row = readonly [name: string, value: string];
+
+function modelRows(status: ServerStatus | undefined): Row[] {
+  const model = status?.model;
+  return model ? [["Model", escapeMarkdown(`${model.name}, on ${model.device}`)]] : [];
+}
+
+const MODE_WORDS: Readonly<Record<Mode, string>> = { automatic: "while you type", manual: "when asked", off: "off" };
+
+function languageRows(language: ActiveLanguage | undefined): Row[] {
+  return language ? [[languageName(escapeMarkdown(language.id)), MODE_WORDS[language.mode]]] : [];
+}
+
+const ORIGIN_WORDS: Readonly<Record<string, string>> = {
+  model: "by the model",
+  cache: "known already",
+  prefetch: "prepared in advance",
+};
+
+function lastRows(last: LastRequest | undefined): Row[] {
+  if (last === undefined) {
+    return [];
+  }
+  const rows: Row[] = [];
+  if (last.items > 0) {
+    const origin = ORIGIN_WORDS[last.origin] ?? last.origin;
+    const details = `${counted(last.items, "completion")}, ${origin}, ${counted(last.tokens, "token")}`;
+    const refused = last.refused > 0 ? `, ${last.refused} refused by the grammar` : "";
+    rows.push(["Last&nbsp;answer", escapeMarkdown(details + refused)]);
+    rows.push(["Guarantee", escapeMarkdown(`${last.guarantee}: ${GUARANTEE_WORDS[last.guarantee]}`)]);
+  } else {
+    rows.push(["Last&nbsp;answer", `nothing: ${escapeMarkdown(last.reason ?? "no reason was given")}`]);
+  }
+  const parts = latencyParts(last.latency);
+  rows.push(["Took", `${duration(last.latency.totalMs)}${parts === "" ? "" : `: ${parts}`}`]);
+  return rows;
+}
+
+/** The text as it is, on one line: no markup, no links, no table cells, no HTML, no icons of VS Code's `$(name)`. */
+export function escapeMarkdown(text: string): string {
+  return text
+    .replace(/\s+/g, " ")
+    .replace(/[\\`*_{}[\]()#+\-.!|~$]/g, "\\$&")
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;");
+}

@@ -1,0 +1,58 @@
+// Words and numbers for people, used in more than one place.
+import type { Guarantee, Latency } from "./protocol";
+
+/** What a guarantee says about a text that was offered. */
+export const GUARANTEE_WORDS: Readonly<Record<Guarantee, string>> = {
+  exact: "the whole file parses with the text",
+  partial: "broken lines were left out; the rest of the file parses with the text",
+  none: "the file is broken elsewhere, so the text was not checked",
+};
+
+const LANGUAGE_NAMES: Readonly<Record<string, string>> = { python: "Python", json: "JSON" };
+
+export function languageName(id: string): string {
+  return LANGUAGE_NAMES[id] ?? id;
+}
+
+/** `1 item`, `2 items`. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${grouped(count)} ${count === 1 ? noun : plural}`;
+}
+
+/** `1,234,567`, in the words' language, which is English. */
+export function grouped(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+/** `130 ms`, `1.3 s`; fractions only where they are most of what there is. */
+export function duration(milliseconds: number): string {
+  if (milliseconds >= 1000) {
+    return `${(milliseconds / 1000).toFixed(1)} s`;
+  }
+  return `${milliseconds > 0 && milliseconds < 10 ? Number(milliseconds.toFixed(1)) : Math.round(milliseconds)} ms`;
+}
+
+/** `40 %`, `<1 %`. */
+export function percentage(share: number): string {
+  const percent = share * 100;
+  return percent > 0 && percent < 1 ? "<1 %" : `${Math.round(percent)} %`;
+}
+
+const LATENCY_PARTS: readonly (readonly [keyof Latency, string])[] = [
+  ["debounceMs", "pause"],
+  ["queueMs", "waiting"],
+  ["openMs", "reading the file"],
+  ["prefillMs", "reading by the model"],
+  ["decodeMs", "writing by the model"],
+  ["engineMs", "grammar"],
+  ["serverMs", "the rest"],
+];
+
+/** What the time went into, largest first, without what took none. */
+export function latencyParts(latency: Latency): string {
+  return LATENCY_PARTS.map(([part, words]) => ({ words, spent: latency[part] }))
+    .filter(({ spent }) => spent >= 0.5)
+    .sort((one, other) => other.spent - one.spent)
+    .map(({ words, spent }) => `${words} ${duration(spent)}`)
+    .join(", ");
+}

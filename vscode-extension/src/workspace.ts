@@ -1,0 +1,43 @@
+// The editor's settings, folders and documents, in the words of the pure modules.
+import { homedir } from "node:os";
+import * as vscode from "vscode";
+import { LANGUAGES, modeOf, type Reader, SCHEMES, SECTION, type Surroundings } from "./configuration";
+import type { ActiveLanguage } from "./statusText";
+
+/** The settings for a resource; without one, for the window. */
+export function reader(resource?: vscode.Uri): Reader {
+  const configuration = vscode.workspace.getConfiguration(SECTION, resource ?? null);
+  return (name) => configuration.get<unknown>(name);
+}
+
+/** Folders of the workspace that are on this machine. */
+export function localFolders(): { name: string; path: string }[] {
+  return (vscode.workspace.workspaceFolders ?? [])
+    .filter((folder) => folder.uri.scheme === "file")
+    .map((folder) => ({ name: folder.name, path: folder.uri.fsPath }));
+}
+
+export function surroundings(): Surroundings {
+  return { home: homedir(), environment: process.env, folders: localFolders() };
+}
+
+/** What the language client registers for: every language in every kind of document. */
+export function documentSelector(): { scheme: string; language: string }[] {
+  return SCHEMES.flatMap((scheme) => LANGUAGES.map((language) => ({ scheme, language })));
+}
+
+export function isOurs(document: vscode.TextDocument): boolean {
+  return SCHEMES.includes(document.uri.scheme) && LANGUAGES.includes(document.languageId);
+}
+
+export function openLanguages(): string[] {
+  return vscode.workspace.textDocuments.filter(isOurs).map((document) => document.languageId);
+}
+
+/** The language of the active editor, if it is one of ours. */
+export function activeLanguage(): ActiveLanguage | undefined {
+  const document = vscode.window.activeTextEditor?.document;
+  return document !== undefined && isOurs(document)
+    ? { id: document.languageId, mode: modeOf(document.languageId, reader(document.uri)) }
+    : undefined;
+}

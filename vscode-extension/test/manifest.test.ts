@@ -1,0 +1,173 @@
+// package.json against the code and against docs/protocol.md.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { COMMANDS } from "../src/commands";
+import { LANGUAGES, RESTARTING_SETTINGS, SECTION, SERVER_SETTINGS } from "../src/configuration";
+import { SERVER_COMMANDS } from "../src/protocol";
+
+interface Setting {
+  readonly default: unknown;
+  readonly scope: string;
+  readonly markdownDescription?: string;
+  readonly enum?: readonly unknown[];
+  readonly enumDescriptions?: readonly string[];
+  readonly markdownEnumDescriptions?: readonly string[];
+}
+
+interface Manifest {
+  readonly icon: string;
+  readonly activationEvents: readonly string[];
+  readonly extensionKind: readonly string[];
+  readonly capabilities: {
+    readonly untrustedWorkspaces: { readonly supported: string; readonly restrictedConfigurations: readonly string[] };
+  };
+  readonly contributes: {
+    readonly commands: readonly { readonly command: string; readonly title: string; readonly category: string }[];
+    readonly keybindings?: unknown;
+    readonly configuration: { readonly properties: Readonly<Record<string, Setting>> };
+    readonly walkthroughs: readonly {
+      readonly id: string;
+      readonly steps: readonly {
+        readonly description: string;
+        readonly media: { readonly svg: string; readonly altText: string };
+        readonly completionEvents: readonly string[];
+      }[];
+    }[];
+  };
+}
+
+// The tests run in the extension's folder.
+const manifestText = readFileSync("package.json", "utf8");
+const manifest: Manifest = JSON.parse(manifestText);
+const protocol = readFileSync("../docs/protocol.md", "utf8");
+const { properties } = manifest.contributes.configuration;
+const commands = manifest.contributes.commands.map(({ command }) => command);
+
+/** The cells of a table's rows under a heading of the protocol. */
+function rows(heading: string): string[][] {
+  const section = protocol.split(`\n## ${heading}\n`)[1]?.split("\n## ")[0] ?? "";
+  return section
+    .split("\n")
+    .filter((line) => line.startsWith("| `"))
+    .map((line) => line.split(" | ").map((cell) => cell.replace(/^\| | \|$/g, "").trim()));
+}
+
+/** Name and default of each documented setting: the first of the values, or one for each name. */
+function documentedDefaults(): Map<string, unknown> {
+  const defaults = new Map<string, unknown>();
+  for (const [names = "", values = ""] of rows("Settings")) {
+    const fields = [...names.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? "");
+    const listed = values
+      .replace(/\(.*\)/, "")
+      .split(/,\s+(?![^{]*\})/)
+      .map((value) => JSON.parse(value.replaceAll("`", "").trim()) as unknown);
+    const eachOwn = fields.length > 1 && fields.length === listed.length;
+    fields.forEach((field, index) => {
+      defaults.set(field, eachOwn ? listed[index] : listed[0]);
+    });
+  }
+  return defaults;
+}
+
+test("every setting of the protocol is contributed with the same default, and sent", () => {
+  const documented = documentedDefaults();
+  assert.deepEqual([...documented.keys()].sort(), [...SERVER_SETTINGS].sort());
+  for (const [name, value] of documented) {
+    const setting = properties[`${SECTION}.${name}`];
+    assert.ok(setting !== undefined, name);
+    assert.deepEqual(setting.default, value, name);
+  }
+});
+
+test("no setting is contributed that nobody reads", () => {
+  const known = [...SERVER_SETTINGS, ...RESTARTING_SETTINGS, "trace.server"].map((name) => `${SECTION}.${name}`);
+  assert.deepEqual([...new Set(known)].sort(), Object.keys(properties).sort());
+});
+
+test("every setting is described in markdown and has a scope", () => {
+  for (const [name, setting] of Object.entries(properties)) {
+    assert.ok(setting.markdownDescription, name);
+    const descriptions = setting.enumDescriptions ?? setting.markdownEnumDescriptions;
+    assert.ok(descriptions === undefined || descriptions.length === setting.enum?.length, name);
+    const startsPrograms = (RESTARTING_SETTINGS as readonly string[]).includes(name.slice(SECTION.length + 1));
+    assert.equal(setting.scope, startsPrograms ? "machine-overridable" : "window", name);
+  }
+});
+
+test("settings that name others name existing ones", () => {
+  for (const [, name = ""] of manifestText.matchAll(/`#([\w.-]+)#`/g)) {
+    assert.ok(properties[name] !== undefined, name);
+  }
+});
+
+test("an untrusted workspace does not say what is run", () => {
+  const { supported, restrictedConfigurations } = manifest.capabilities.untrustedWorkspaces;
+  assert.equal(supported, "limited");
+  assert.deepEqual(
+    [...restrictedConfigurations].sort(),
+    ["path", "interpreter", "args", "model", "device"].map((name) => `${SECTION}.${name}`).sort(),
+  );
+});
+
+test("the contributed commands are those that are registered", () => {
+  assert.deepEqual([...commands].sort(), [...COMMANDS].sort());
+  for (const { title, category } of manifest.contributes.commands) {
+    assert.equal(category, "fim-server");
+    assert.match(title, /^[A-Z]/);
+  }
+});
+
+test("the server's commands are the protocol's, and none of them is ours", () => {
+  const documented = rows("Commands").map(([command = ""]) => command.replaceAll("`", ""));
+  assert.deepEqual(documented.sort(), Object.values(SERVER_COMMANDS).sort());
+  for (const command of documented) {
+    assert.ok(!commands.includes(command), command);
+  }
+});
+
+test("no key is bound", () => {
+  assert.equal(manifest.contributes.keybindings, undefined);
+});
+
+test("it wakes up for its languages", () => {
+  assert.deepEqual(
+    manifest.activationEvents,
+    LANGUAGES.map((language) => `onLanguage:${language}`),
+  );
+  assert.deepEqual(manifest.extensionKind, ["workspace"]);
+});
+
+test("the walkthrough links to commands that exist and to pictures that are there", () => {
+  const [walkthrough] = manifest.contributes.walkthroughs;
+  assert.equal(walkthrough?.id, "start");
+  for (const step of walkthrough?.steps ?? []) {
+    assert.ok(existsSync(step.media.svg), step.media.svg);
+    assert.ok(step.media.altText !== "");
+    const links = [...step.description.matchAll(/\(command:([\w.-]+)/g)].map(([, command = ""]) => command);
+    const events = step.completionEvents.filter((event) => event.startsWith("onCommand:"));
+    for (const command of [...links, ...events.map((event) => event.slice("onCommand:".length))]) {
+      assert.ok(commands.includes(command) || command.startsWith("workbench.action."), command);
+    }
+  }
+  assert.ok(existsSync(manifest.icon));
+});
+
+test("the README names every setting and every command", () => {
+  const readme = readFileSync("README.md", "utf8");
+  for (const name of Object.keys(properties)) {
+    assert.ok(readme.includes(`\`${name}\``), name);
+  }
+  for (const { title } of manifest.contributes.commands) {
+    assert.ok(readme.includes(title), title);
+  }
+});
+
+test("no file of ours names a private package registry", () => {
+  const lock = readFileSync("package-lock.json", "utf8");
+  assert.doesNotMatch(lock, /"resolved"/);
+});
+
+test("the license is the repository's", () => {
+  assert.equal(readFileSync("LICENSE", "utf8"), readFileSync("../LICENSE", "utf8"));
+});

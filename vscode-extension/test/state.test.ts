@@ -1,0 +1,306 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CrashPolicy, MOST_CRASHES, WINDOW_MS } from "../src/crashes";
+import { levelOf, startFailure, Tail } from "../src/log";
+import { type MenuAction, menuGroups } from "../src/menu";
+import { OpenFiles } from "../src/openFiles";
+import { readStatus, type ServerStatus } from "../src/protocol";
+import { Once, problemOf, type State, withoutLinks } from "../src/state";
+import { type ActiveLanguage, escapeMarkdown, statusView } from "../src/statusText";
+
+const PYTHON: ActiveLanguage = { id: "python", mode: "automatic" };
+
+function status(fields: Record<string, unknown>): ServerStatus {
+  const read = readStatus(fields);
+  assert.ok(read !== undefined);
+  return read;
+}
+
+function running(fields: Record<string, unknown>): State {
+  return { kind: "running", status: status(fields) };
+}
+
+const LAST = {
+  uri: "file:///a.py",
+  items: 1,
+  guarantee: "exact",
+  origin: "model",
+  stopReason: "end_token",
+  reason: null,
+  tokens: 12,
+  refused: 1,
+  latency: {
+    totalMs: 130,
+    debounceMs: 0,
+    queueMs: 1,
+    openMs: 2,
+    prefillMs: 80,
+    decodeMs: 45,
+    engineMs: 1,
+    serverMs: 1,
+  },
+};
+const MODEL = { name: "embedded", device: "cpu", format: "fim-server" };
+const MISSING: State = { kind: "missing", search: { kind: "missing", message: "It is not there.", tried: [] } };
+const STATES: readonly State[] = [
+  { kind: "idle", disabled: false },
+  { kind: "idle", disabled: true },
+  { kind: "starting" },
+  { kind: "running", status: undefined },
+  running({ state: "loading", message: "loading", progress: 0.4 }),
+  running({ state: "ready", message: "", model: MODEL, last: LAST }),
+  running({ state: "busy", message: "", model: MODEL }),
+  running({ state: "error", message: "no such model" }),
+  running({ state: "off", message: "" }),
+  { kind: "restarting", crashes: 2 },
+  MISSING,
+  { kind: "failed", message: "It did not start." },
+  { kind: "crashed", message: "It ended." },
+];
+
+test("every state has an icon, words for screen readers, and a tooltip that leads on", () => {
+  for (const state of STATES) {
+    const view = statusView(state, PYTHON);
+    assert.match(view.text, /^\$\([a-z~-]+\) fim/, JSON.stringify(state));
+    assert.match(view.label, /^fim-server: \S/, JSON.stringify(state));
+    assert.match(view.tooltip, /command:fim-server\.menu/);
+  }
+});
+
+test("states look different where they matter", () => {
+  const look = (state: State, language = PYTHON) => {
+    const { text, background } = statusView(state, language);
+    return `${text} ${background}`;
+  };
+  assert.equal(look(running({ state: "loading", progress: 0.4 })), "$(loading~spin) fim 40% none");
+  assert.equal(look(running({ state: "loading" })), "$(loading~spin) fim none");
+  assert.equal(look(running({ state: "loading", progress: 7 })), "$(loading~spin) fim 100% none");
+  assert.equal(look(running({ state: "ready" })), "$(symbol-array) fim none");
+  assert.equal(look(running({ state: "busy" })), "$(sync~spin) fim none");
+  assert.equal(look(running({ state: "off" })), "$(circle-slash) fim none");
+  assert.equal(look(running({ state: "error" })), "$(error) fim error");
+  assert.equal(look(MISSING), "$(warning) fim warning");
+  assert.equal(look(running({ state: "ready" }), { id: "json", mode: "off" }), "$(circle-slash) fim none");
+});
+
+test("the tooltip says the model, the last answer, its guarantee and where the time went", () => {
+  const { tooltip } = statusView(running({ state: "ready", message: "ready", model: MODEL, last: LAST }), PYTHON);
+  assert.match(tooltip, /\| Model \| embedded, on cpu \|/);
+  assert.match(tooltip, /\| Python \| while you type \|/);
+  assert.match(tooltip, /1 completion, by the model, 12 tokens, 1 refused by the grammar/);
+  assert.match(tooltip, /\| Guarantee \| exact: the whole file parses with the text \|/);
+  assert.match(tooltip, /130 ms: reading by the model 80 ms, writing by the model 45 ms, reading the file 2 ms/);
+});
+
+test("the tooltip says why nothing was offered", () => {
+  const last = { ...LAST, items: 0, reason: "the deadline passed | too early" };
+  const { tooltip } = statusView(running({ state: "ready", last }), undefined);
+  assert.match(tooltip, /nothing: the deadline passed \\\| too early/);
+  assert.doesNotMatch(tooltip, /Guarantee/);
+});
+
+test("what comes from outside is text in the tooltip, never markup", () => {
+  const evil = "[x](command:workbench.action.terminal.new) $(bug) <img src=x>\n\n# big | `code` **bold**";
+  assert.equal(
+    escapeMarkdown(evil),
+    "\\[x\\]\\(command:workbench\\.action\\.terminal\\.new\\) \\$\\(bug\\) &lt;img src=x&gt; \\# big \\| \\`code\\` \\*\\*bold\\*\\*",
+  );
+  const { tooltip } = statusView(
+    running({
+      state: "error",
+      message: evil,
+      model: { name: evil, device: evil },
+      last: { ...LAST, items: 0, reason: evil },
+    }),
+    { id: "python", mode: "manual" },
+  );
+  assert.doesNotMatch(tooltip, /[^\\]\]\(command:workbench/);
+  assert.doesNotMatch(tooltip, /<img/);
+});
+
+test("a status that is not one is not read", () => {
+  for (const value of [undefined, null, 3, [], {}, { state: "dancing" }]) {
+    assert.equal(readStatus(value), undefined);
+  }
+});
+
+test("a status with fields that are absent or of other kinds is read all the same", () => {
+  const read = status({ state: "ready", message: 3, progress: "x", model: [], last: { items: "2", latency: null } });
+  assert.equal(read.message, "");
+  assert.equal(read.progress, null);
+  assert.equal(read.model, null);
+  assert.equal(read.last?.items, 0);
+  assert.equal(read.last?.guarantee, "none");
+  assert.equal(read.last?.latency.totalMs, 0);
+});
+
+function actions(state: State, language: ActiveLanguage | undefined): MenuAction[] {
+  return menuGroups(state, language).flatMap((group) => group.map((entry) => entry.action));
+}
+
+test("the menu has each entry once, and ways out of every state", () => {
+  for (const state of STATES) {
+    for (const language of [PYTHON, { id: "json", mode: "off" } as const, undefined]) {
+      const entries = actions(state, language);
+      assert.equal(new Set(entries).size, entries.length, entries.join());
+      for (const always of ["restart", "logs", "allSettings", "walkthrough"] as const) {
+        assert.ok(entries.includes(always), `${always} in ${JSON.stringify(state)}`);
+      }
+      for (const entry of menuGroups(state, language).flat()) {
+        assert.match(entry.label, /^\$\([a-z-]+\) \S/);
+      }
+    }
+  }
+});
+
+test("the menu when all is well", () => {
+  assert.deepEqual(actions(running({ state: "ready" }), PYTHON), [
+    "trigger",
+    "explain",
+    "toggle",
+    "toggleLanguage",
+    "statistics",
+    "restart",
+    "logs",
+    "allSettings",
+    "walkthrough",
+  ]);
+});
+
+test("the menu begins with what solves the problem", () => {
+  assert.deepEqual(actions(MISSING, PYTHON).slice(0, 3), ["install", "pathSettings", "walkthrough"]);
+  assert.deepEqual(actions({ kind: "crashed", message: "" }, PYTHON).slice(0, 2), ["restart", "logs"]);
+  assert.equal(actions(running({ state: "error" }), PYTHON)[0], "modelSettings");
+});
+
+test("a path that is set and wrong is no matter of installing", () => {
+  const search = { kind: "missing", setting: "path", message: "no", tried: [] } as const;
+  assert.deepEqual(problemOf({ kind: "missing", search })?.actions, ["pathSettings", "walkthrough"]);
+});
+
+test("the menu offers to turn on what is off", () => {
+  const label = (state: State, language: ActiveLanguage, action: MenuAction) =>
+    menuGroups(state, language)
+      .flat()
+      .find((entry) => entry.action === action)?.label;
+  assert.match(label(running({ state: "off" }), PYTHON, "toggle") ?? "", /Turn Completions On/);
+  assert.match(label(running({ state: "ready" }), PYTHON, "toggle") ?? "", /Turn Completions Off/);
+  assert.match(label({ kind: "idle", disabled: true }, PYTHON, "toggle") ?? "", /Turn Completions On/);
+  assert.match(label(running({ state: "ready" }), { id: "json", mode: "off" }, "toggleLanguage") ?? "", /On in JSON/);
+  assert.match(label(running({ state: "ready" }), PYTHON, "toggleLanguage") ?? "", /Off in Python/);
+  assert.equal(label(running({ state: "off" }), PYTHON, "trigger"), undefined);
+  assert.equal(label(running({ state: "ready" }), { id: "json", mode: "off" }, "trigger"), undefined);
+});
+
+test("outside of our languages the menu has nothing for the cursor", () => {
+  const entries = actions(running({ state: "ready" }), undefined);
+  for (const action of ["trigger", "explain", "toggleLanguage"] as const) {
+    assert.ok(!entries.includes(action), action);
+  }
+});
+
+test("problems are those states that do not pass by themselves", () => {
+  const kinds = STATES.filter((state) => problemOf(state) !== undefined).map((state) =>
+    state.kind === "running" ? state.status?.state : state.kind,
+  );
+  assert.deepEqual(kinds, ["error", "missing", "failed", "crashed"]);
+});
+
+test("messages have no links but their buttons", () => {
+  assert.equal(withoutLinks("no [model](command:x) and [y](z)"), "no [model] (command:x) and [y] (z)");
+});
+
+test("each problem is said once, until something was done about it", () => {
+  const once = new Once();
+  const problem = problemOf(MISSING);
+  const other = problemOf(running({ state: "error", message: "no such model" }));
+  assert.ok(problem !== undefined && other !== undefined);
+  assert.deepEqual(
+    [problem, other, problem, other].map((one) => once.isNew(one)),
+    [true, true, false, false],
+  );
+  once.forget();
+  assert.equal(once.isNew(problem), true);
+});
+
+test("a server that crashes is started again, later each time, and the fifth time not", () => {
+  const policy = new CrashPolicy();
+  const verdicts = Array.from({ length: MOST_CRASHES }, (_, index) => policy.crashed(index * 1000));
+  assert.deepEqual(
+    verdicts.map(({ restart }) => restart),
+    [true, true, true, true, false],
+  );
+  assert.deepEqual(
+    verdicts.slice(0, 4).map(({ delayMs }) => delayMs),
+    [0, 1000, 2000, 4000],
+  );
+  assert.equal(verdicts.at(-1)?.crashes, 5);
+});
+
+test("crashes that are long ago do not count, nor those before a restart by hand", () => {
+  const policy = new CrashPolicy();
+  for (let index = 0; index < 20; index++) {
+    assert.equal(policy.crashed(index * (WINDOW_MS / 3)).restart, true);
+  }
+  const restarted = new CrashPolicy();
+  for (let index = 0; index < 4; index++) {
+    restarted.crashed(index);
+  }
+  restarted.forget();
+  assert.deepEqual(restarted.crashed(5), { restart: true, delayMs: 0, crashes: 1 });
+});
+
+test("startFailure", () => {
+  const missing = Object.assign(new Error("spawn fim-server ENOENT"), { code: "ENOENT" });
+  assert.match(startFailure("fim-server", missing), /not found at "fim-server".*fim-server\.path/);
+  assert.match(startFailure("/etc/hosts", new Error("spawn /etc/hosts EACCES")), /may not be executed/);
+  assert.equal(startFailure("x", "it broke"), "fim-server did not start: it broke");
+  assert.equal(
+    startFailure("x", new Error("disposed"), "fim-server: error: bad --model"),
+    "fim-server did not start: bad --model",
+  );
+});
+
+test("the log's lines have the levels that they name", () => {
+  const cases: [string, string][] = [
+    ["ERROR:fim_server:no model", "error"],
+    ["2026-11-21 10:00:00 warning: slow", "warn"],
+    ["DEBUG engine", "debug"],
+    ["INFO ready", "info"],
+    ["Traceback (most recent call last):", "error"],
+    ["ValueError: no", "error"],
+    ['  File "a.py", line 3', "info"],
+  ];
+  for (const [line, level] of cases) {
+    assert.equal(levelOf(line), level, line);
+  }
+});
+
+test("the tail keeps the last lines", () => {
+  const tail = new Tail(2);
+  assert.equal(tail.lastWords(), undefined);
+  for (const line of ["one", "two", "  three ", ""]) {
+    tail.push(line);
+  }
+  assert.equal(tail.lastWords(), "three");
+});
+
+test("changes of files that are not open are not sent", () => {
+  const files = new OpenFiles();
+  const about = (uri: string) => ({ textDocument: { uri } });
+  const sent = (
+    [
+      ["textDocument/didChange", about("a")],
+      ["textDocument/didOpen", about("a")],
+      ["textDocument/didChange", about("a")],
+      ["textDocument/didChange", about("b")],
+      ["textDocument/didClose", about("a")],
+      ["textDocument/didChange", about("a")],
+      ["textDocument/didOpen", about("a")],
+      ["textDocument/didChange", about("a")],
+      ["initialized", {}],
+      ["exit", undefined],
+    ] as const
+  ).map(([method, params]) => files.admits(method, params));
+  assert.deepEqual(sent, [false, true, true, false, true, false, true, true, true, true]);
+});
