@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from fim_server.document import Document, DocumentError, Split
 from fim_server.formats import ModelError
 from fim_server.language import Language, LanguageError, Session, State
+from fim_server.recovery import Recovery
 from fim_server.versions import NEWEST
 
 if TYPE_CHECKING:
@@ -291,7 +292,11 @@ def run_complete(arguments: argparse.Namespace) -> int:
         )
         progress.say("completing")
         completion = complete(
-            model, language, split, options, on_token=lambda count: progress.say(f"completing, token {count}")
+            model,
+            Recovery(language.open),
+            split,
+            options,
+            on_token=lambda count: progress.say(f"completing, token {count}"),
         )
     if arguments.json:
         print_json(completion_as_json(arguments, language, split, completion))
@@ -521,7 +526,7 @@ def promise(completion: Completion, language: str) -> str:
         case "exact":
             return f"guarantee exact: with this text the whole file parses as {language}"
         case "partial":
-            return f"guarantee partial: this text fits where the file parses as {language}"
+            return f"guarantee partial: with this text, and without the lines left out, the file parses as {language}"
         case _:
             return f"guarantee none: nothing says that the file parses as {language} with this text"
 

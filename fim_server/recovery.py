@@ -19,10 +19,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush, nsmallest
-from itertools import accumulate, count, islice
+from itertools import accumulate, count, islice, product
 from math import inf
 
-from fim_server.language import Session, State
+from fim_server.language import Matcher, Session, State
+from fim_server.shapes import Shape
+from fim_server.vocabulary import Vocabulary
 
 OpenSession = Callable[[str, str], Session]
 
@@ -65,7 +67,10 @@ MOST_PLACES = 8
 """Failures that are looked at to get past one: a repair may only be seen to be wrong where the next one is due."""
 
 MOST_READ = 200_000
-"""Characters that are read by way of trial to get past one failure, at some 0.1 µs each."""
+"""Characters that are read by way of trial to get past one failure, at some 0.1 µs each. A trial counts as 100 more."""
+
+MOST_READ_ALL = 1_500_000
+"""The same of all failures of a search. What needs more is prose, or another language."""
 
 SURE = 2.0
 """How many times as many lines as one that may not be enough a repair may cost that is."""
@@ -92,6 +97,18 @@ STAND_INS = ("pass", "if 1:", "else:", "except:", "try:", "def x():", "finally:"
 """Lines that may stand for one that is left out, as far right as it or as what is above it. Without them a broken
 header would take its whole block with it, and a block of one broken line its header. They are tried like all else and
 kept only where the parser takes them, so a language that has no such lines has only the other repairs."""
+
+CLOSINGS = [
+    value + "".join(brackets)
+    for depth in range(1, 4)
+    for value in ("", "x")
+    for brackets in product(")]}", repeat=depth)
+]
+"""Lines that may stand for one that held the end of brackets as well."""
+
+ENDINGS = ["", "x", *CLOSINGS]
+"""What a middle may have to end of the left side. Only where none is right its shortest completion is asked for, which
+takes a fifth of a second where a `try:` is open."""
 
 MOST_UNSETTLED = 3
 """Lines with text that count for a bridge although what they are in does not end."""
@@ -120,6 +137,7 @@ HEADERS = ("if 1:", "if 1:pass", "try:pass", "def x():", "match 1:", "match 1:\n
 """What a middle may have to begin for the right side, by which such a middle is tried."""
 
 _CONFLICT = re.compile(r"(?:<{7}|\|{7}|={7}|>{7})(?: |$)")
+_MARKS = "<|=>"  # in this order
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -172,6 +190,10 @@ class Recovered:
     def diagnostics(self) -> list[str]:
         """One line for each group of ignored lines."""
         return [group.diagnostic for group in self.ignored]
+
+    def matcher(self, vocabulary: Vocabulary, shape: Shape | str | None = None) -> Matcher:
+        """As `Session.matcher`, for the reduced contexts."""
+        return self.session.matcher(vocabulary, shape)
 
 
 def recover(open_session: OpenSession, left: str, right: str, *, budget: int = BUDGET) -> Recovered | None:
@@ -387,7 +409,14 @@ class _Opener:
     def __init__(self, open_session: OpenSession, budget: int) -> None:
         self._open = open_session
         self._budget = budget
+        self._read = 0
         self.count = 0
+
+    def spend(self, characters: int) -> None:
+        """Counts what was read by way of trial as well."""
+        self._read += characters
+        if self._read > MOST_READ_ALL:
+            self.count = self._budget
 
     def __call__(self, left: str, right: str) -> Session:
         if self.count >= self._budget:
@@ -447,8 +476,7 @@ class _Bridges:
         self._above = above
         self._tail = tail
         self._start = above.end()
-        whole = (_completion(self._start) or "")[:MOST_BRIDGE]
-        self._endings = [whole[:end] for end in range(len(whole) + 1)]
+        self._completion: str | None = None
 
     def before(self, head: str, lines: Sequence[str], reach: int = 0) -> tuple[str, int] | None:
         """The left side with a bridge and the rest of its line, so that most of the lines can be read after it.
@@ -463,8 +491,12 @@ class _Bridges:
         """
         trial = [head, *islice(lines, BRIDGE_AHEAD)]
         whole = len(trial) > len(lines)
-        best = max((self._read(ending, trial, whole) for ending in self._endings), key=_Read.key)
-        if best.lines < (reach or BRIDGE_AHEAD + 1):
+        best = max((self._read(ending, trial, whole) for ending in ENDINGS), key=_Read.key)
+        if best.lines != reach:
+            if self._completion is None:
+                self._completion = (_completion(self._start) or "")[:MOST_BRIDGE]
+            prefixes = (self._completion[:end] for end in range(len(self._completion) + 1))
+            best = max(best, *(self._read(prefix, trial, whole) for prefix in prefixes), key=_Read.key)
             for other in self._beginnings(best.bridge, lines):
                 read = self._read(other, trial, whole)
                 if read.worth > best.worth or (read.key() > best.key() and (best.lines == 0 or not best.settled)):
@@ -480,7 +512,7 @@ class _Bridges:
     def _beginnings(self, ending: str, lines: Sequence[str]) -> Iterator[str]:
         below = [_indentation(line) for line in islice((line for line in lines if line.strip()), 8)]
         columns = sorted({0, _indentation(self._tail), *below})
-        for known in dict.fromkeys((ending, "", self._endings[-1])):
+        for known in dict.fromkeys((ending, "", self._completion or "")):
             for joined in JOINTS:
                 yield known + joined
             for column in columns:
@@ -627,6 +659,7 @@ class _Lines:
                 place = self._place(failure[0])
                 self._anchor = place.start
                 found = _best(place)
+                self.opener.spend(place.read[0])
             if not found:
                 return False
             for repair in found:
@@ -635,19 +668,17 @@ class _Lines:
         return True
 
     def _markers(self, failed: int) -> tuple[_Repair, ...]:
-        """If the failing line marks a merge conflict: it and the conflict's other marks, the last one first."""
+        """If the failing line marks a merge conflict: it and the conflict's later marks, the last one first."""
         found: list[_Repair] = []
+        last = -1
         for index, (_, text) in enumerate(self._kept()[failed:], failed):
-            if not _CONFLICT.match(text):
-                if not found:
-                    return ()
-                continue
-            if found and text.startswith("<"):
+            rank = _MARKS.index(text[0]) if _CONFLICT.match(text) else -1
+            if rank > last:
+                found.append(_Repair(index, index + 1, None, 1))
+                last = rank
+            if not found or text.startswith(_MARKS[-1] * 7):
                 break
-            found.append(_Repair(index, index + 1, None, 1))
-            if text.startswith(">"):
-                break
-        return tuple(reversed(found))
+        return tuple(reversed(found if last == len(_MARKS) - 1 else found[:1]))
 
     def _place(self, failed: int) -> _Place:
         """The place of a failure, with a line before it at which a program could have ended, if there is one nearby."""
@@ -749,7 +780,7 @@ class _Place:
         self._closed = closed
         self._failed = failed
         self._states = {first: state}
-        self._read = [0]
+        self.read = [0]
         """Characters read by way of trial, here and at the places that were reached from here."""
         self._starts_statement = False
         """A program could have ended before the failing line."""
@@ -773,8 +804,9 @@ class _Place:
     def outcomes(self, most: float) -> Iterator[tuple[_Repair, _Outcome]]:
         """The repairs that cost less than `most`, and what comes of each that lets anything more be read."""
         for repair in sorted(self._repairs(), key=lambda repair: repair.cost):
-            if repair.cost >= most or self._read[0] > MOST_READ:
+            if repair.cost >= most or self.read[0] > MOST_READ:
                 return
+            self.read[0] += 100
             outcome = self._outcome(repair)
             if outcome is not None:
                 yield repair, outcome
@@ -785,7 +817,7 @@ class _Place:
         texts = [*self._texts[: repair.first], *line, *self._texts[repair.end :]]
         failed += len(line) - (repair.end - repair.first)
         found = _Place(*self.start, texts, self._tail, self._closed, failed)
-        found._read = self._read
+        found.read = self.read
         return found
 
     def _outcome(self, repair: _Repair) -> _Outcome | None:
@@ -801,7 +833,7 @@ class _Place:
             many = index + (1 if passed < AHEAD else AHEAD)
             lines = [*self._texts[index:many], *([self._tail] if many > len(self._texts) else [])]
             chunk = "".join(lines)
-            self._read[0] += len(chunk)
+            self.read[0] += len(chunk)
             accepted = state.advance(chunk)
             if accepted < _size(chunk):
                 index += _line_at(lines, accepted)
@@ -836,7 +868,8 @@ class _Place:
                 seen.add((first, end, stand_in))
                 cost = float(sum(bool(text.strip()) for text in self._texts[first:end]))
                 if stand_in is not None:
-                    cost += 0.25 + STAND_INS.index(stand_in.lstrip(_BLANKS)) / 100
+                    known = stand_in.lstrip(_BLANKS)
+                    cost += 0.25 + (STAND_INS.index(known) if known in STAND_INS else len(STAND_INS)) / 100
                     if stand_in[-1] in "([{":
                         cost += OPENS
                     if first < self._failed and self._starts_statement:
@@ -861,6 +894,10 @@ class _Place:
             yield first, first + 1, None
         for first in headers:
             yield first, first + 1, None
+        for first in [failed, *above[:1]]:
+            closing = self._closing(first)
+            if closing is not None:
+                yield first, first + 1, closing
         for first in [failed, *([] if begin is None else [begin]), *above[:1], *headers[:1]]:
             for stand_in in self._stand_ins(first):
                 yield first, first + 1, stand_in
@@ -884,6 +921,16 @@ class _Place:
         like = [first, *([] if self.begin is None else [self.begin]), *self._above(first, 1)]
         blanks = dict.fromkeys(_blanks(self._texts[index]) for index in like if index < len(self._texts))
         return (before + stand_in for before in blanks for stand_in in STAND_INS)
+
+    def _closing(self, first: int) -> str | None:
+        """A line for the place of one that ends what is open there: a call's last line holds its brackets as well."""
+        if first >= len(self._texts) or self.begin is None or self._state_at(first).is_complete():
+            return None
+        for closing in CLOSINGS:
+            state = self._state_at(first).fork()
+            if state.advance(closing) == len(closing) and state.is_complete():
+                return _blanks(self._texts[first]) + closing
+        return None
 
     def _above(self, index: int, most: int) -> list[int]:
         """The nearest lines with text above one."""

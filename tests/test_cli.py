@@ -177,14 +177,26 @@ class TestComplete:
         assert (status, output) == (1, "")
         assert errors == "fim-server: no completion: at no point within 2 tokens was the text complete\n"
 
-    def test_a_file_that_does_not_parse_is_completed_without_a_guarantee(self, run: Run, broken: Path) -> None:
+    def test_a_file_that_is_broken_elsewhere_is_completed_without_its_broken_lines(
+        self, run: Run, broken: Path
+    ) -> None:
         status, output, _ = run("complete", str(broken), "2:12", "--json")
+        answer = json.loads(output)
+        assert answer["guarantee"] == "partial"
+        assert answer["diagnostics"] == ["line 1 does not parse and is left out"]
+        assert status == (0 if answer["text"] is not None else 1)
+        _, _, errors = run("complete", str(broken), "2:12")
+        assert "guarantee partial" in errors or "no completion" in errors
+        assert "line 1 does not parse and is left out" in errors
+
+    def test_a_file_of_another_kind_is_completed_without_a_guarantee(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "prose.py"
+        path.write_text("This is = no program) at the cursor either: \n", encoding="utf-8")
+        status, output, _ = run("complete", str(path), "1:45", "--json")
         answer = json.loads(output)
         assert answer["guarantee"] == "none"
         assert answer["diagnostics"]
         assert status == (0 if answer["text"] is not None else 1)
-        _, _, errors = run("complete", str(broken), "2:12")
-        assert "guarantee none" in errors or "no completion" in errors
 
     def test_the_grammar_can_be_switched_off(self, run: Run, hole: Path) -> None:
         _, output, _ = run("complete", str(hole), CURSOR, "--unconstrained", "--json")
