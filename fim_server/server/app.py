@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import sys
 import time
 import traceback
@@ -200,7 +201,10 @@ def create_server(settings: ServerSettings, version: str = "") -> FimLanguageSer
 
 
 def serve(settings: ServerSettings, address: tuple[str, int] | None = None, version: str = "") -> int:
-    """Run a server on standard input and output, or on a TCP address. Returns the exit status when it ends."""
+    """Run a server on standard input and output, or on a TCP address, and end the process with it.
+
+    Returns an exit status only where it could not start.
+    """
     logging.basicConfig(
         stream=sys.stderr, level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -221,7 +225,10 @@ def serve(settings: ServerSettings, address: tuple[str, int] | None = None, vers
         return BAD_INPUT
     finally:
         server.worker.close()
-    return 0
+    # Unloading torch takes seconds, and a model that is still being loaded cannot be stopped: nobody waits for either.
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def is_no_exit(record: logging.LogRecord) -> bool:
