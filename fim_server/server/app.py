@@ -104,6 +104,8 @@ class FimLanguageServer(LanguageServer):
         self.usage = Usage()
         self.fallback: FallbackKinds | None = None
         """How the suggestion list takes texts; None where the client has inline completion."""
+        self.fallback_is_needed = True
+        """Whether the client has not shown yet that it has inline completion after all."""
         self.failure: str | None = None
         """Why there is no model, in words."""
         self.last: dict[str, Any] | None = None
@@ -417,6 +419,7 @@ async def on_inline_completion(
     ls: FimLanguageServer, params: types.InlineCompletionParams
 ) -> types.InlineCompletionList:
     """Items for the cursor, or none where there is nothing to offer or the document has changed meanwhile."""
+    ls.fallback_is_needed = False  # lsp-mode announces the feature with a null, which reads as if it did not
     invoked = params.context.trigger_kind is types.InlineCompletionTriggerKind.Invoked
     asked = take_in(ls, params, invoked, params.context.selected_completion_info, takes_lines=True)
     answered = await answer(ls, asked)
@@ -430,6 +433,8 @@ async def on_completion(ls: FimLanguageServer, params: types.CompletionParams) -
     """The same as entries of the suggestion list, for clients without inline completion."""
     kinds = ls.fallback
     assert kinds is not None, "registered only with it"
+    if not ls.fallback_is_needed:
+        return types.CompletionList(is_incomplete=True, items=[])
     invoked = params.context is None or params.context.trigger_kind is types.CompletionTriggerKind.Invoked
     asked = take_in(ls, params, invoked, None, takes_lines=kinds.takes_lines)
     answered = await answer(ls, asked)

@@ -55,6 +55,8 @@ def list_items(
     """The offers as items of an editor's suggestion list, for clients without inline completion."""
     place = Place.of(split)
     word = word_before(place.before)
+    width = after(position, word, encoding).character - position.character
+    word_start = types.Position(position.line, position.character - width)
     items = []
     for rank, offer in enumerate(answer.offers):
         written = kinds.write(offer.text, place.before)
@@ -62,17 +64,18 @@ def list_items(
             continue
         text, form, mode = written
         end = after(position, split.right[: offer.covered], encoding)
-        first = offer.text.strip().split("\n", 1)[0]
+        first = first_line(offer.text)
         items.append(
             types.CompletionItem(
-                label=first[:LABEL_CHARACTERS] + ("…" if first != offer.text.strip() else ""),
+                label=(word + first)[:LABEL_CHARACTERS] + ("…" if first.strip() != offer.text.strip() else ""),
                 kind=types.CompletionItemKind.Snippet if "\n" in offer.text else types.CompletionItemKind.Text,
                 detail=f"fim-server, guarantee {offer.guarantee}",
                 documentation=split.restore(offer.text) if "\n" in offer.text else None,
                 sort_text=f" {rank}",
                 # Clients compare this with the word at the cursor, and drop the item where it does not begin with it.
                 filter_text=word + first,
-                text_edit=types.TextEdit(types.Range(position, end), split.restore(text)),
+                # The word is part of the edit: eglot has put the label in its place before, and restores that alone.
+                text_edit=types.TextEdit(types.Range(word_start, end), word + split.restore(text)),
                 insert_text_format=form,
                 insert_text_mode=mode,
                 command=accepted_command(offer),
@@ -102,6 +105,8 @@ class FallbackKinds:
         ``before``: the line left of the cursor. Clients indent a snippet's further lines as the line they are inserted
         in, so theirs are written relative to that; lines that are indented less cannot be.
         """
+        if "\n" not in text and self._takes_snippets:  # of a plain text Neovim 0.11 inserts what stands before a blank
+            return escaped_snippet(text), types.InsertTextFormat.Snippet, None
         if "\n" not in text:
             return text, types.InsertTextFormat.PlainText, None
         if self._takes_as_is:
@@ -112,6 +117,12 @@ class FallbackKinds:
             return None
         relative = "\n".join([first, *(line.removeprefix(indentation) for line in rest)])
         return escaped_snippet(relative), types.InsertTextFormat.Snippet, types.InsertTextMode.AdjustIndentation
+
+
+def first_line(text: str) -> str:
+    """The first line of a text that is not blank; the text's own first line as it is, blanks and all."""
+    first, *rest = text.split("\n")
+    return first if first.strip() else next((line.strip() for line in rest if line.strip()), "")
 
 
 def escaped_snippet(text: str) -> str:

@@ -1,0 +1,75 @@
+;;; fim-lsp-mode.el --- fim-server in Emacs with lsp-mode  -*- lexical-binding: t; -*-
+
+;; lsp-mode 10 or newer, for inline completion.  In init.el: (load "/path/to/fim-lsp-mode.el").
+;; It runs beside another server of the buffer, such as pyright.  While a suggestion is shown, C-RET accepts it, C-n and
+;; C-p show the next and the previous one, C-g takes it away; any other key does so and types.
+
+;;; Code:
+
+(require 'lsp-mode)
+(require 'lsp-inline-completion)
+
+(defgroup fim-server nil "Completions that always fit." :group 'lsp-mode)
+
+(defcustom fim-server-command '("fim-server" "serve")
+  "The server and its arguments."
+  :type '(repeat string))
+
+(defcustom fim-server-settings nil
+  "The server's settings as an alist, as in docs/protocol.md: ((deadlineMs . 800))."
+  :type 'alist)
+
+(defvar fim-server-status ""
+  "A few words about the server, for the mode line.")
+(put 'fim-server-status 'risky-local-variable t)
+
+(defun fim-server--take-status (_workspace params)
+  "Keep the status PARAMS for the mode line."
+  (let ((state (lsp-get params :state)))
+    (setq fim-server-status
+          (concat " fim:" (if (equal state "error") (lsp-get params :message) state)))
+    (force-mode-line-update t)))
+
+(lsp-register-client
+ (make-lsp-client
+  :server-id 'fim-server
+  :new-connection (lsp-stdio-connection (lambda () fim-server-command))
+  :activation-fn (lsp-activate-on "python" "json")
+  :add-on? t
+  :multi-root t
+  :initialization-options (lambda () (or fim-server-settings (make-hash-table)))
+  :notification-handlers (lsp-ht ("fim-server/status" #'fim-server--take-status))))
+
+;; lsp-mode 10.0 announces inline completion with null, which means that there is none; fim-server would then fill the
+;; completion list, too.
+(defun fim-server--announce (capabilities)
+  "CAPABILITIES with inline completion."
+  (let ((capabilities (copy-tree capabilities)))
+    (setf (alist-get 'inlineCompletion (alist-get 'textDocument capabilities)) '((dynamicRegistration . :json-false)))
+    capabilities))
+(advice-add 'lsp--client-capabilities :filter-return #'fim-server--announce)
+
+(defun fim-server-explain ()
+  "Say what may come at point, and what the model would write."
+  (interactive)
+  (let* ((argument (list :uri (lsp--buffer-uri) :position (lsp--cur-position)))
+         (explanation (lsp-request "workspace/executeCommand"
+                                   (list :command "fim-server.explainAt" :arguments (vector argument)))))
+    (with-help-window "*fim-server*"
+      (princ (format "Guarantee: %s\nShortest text that fits: %s\nWhat may come: %s\n\nWhat the model would write:\n"
+                     (lsp-get explanation :guarantee)
+                     (lsp-get explanation :shortest)
+                     (string-join (lsp-get explanation :expected) " ")))
+      (seq-doseq (candidate (lsp-get explanation :candidates))
+        (princ (format "%3.0f %%  %S%s\n"
+                       (* 100 (lsp-get candidate :probability))
+                       (lsp-get candidate :text)
+                       (if (eq t (lsp-get candidate :allowed)) "" (concat "  " (lsp-get candidate :reason)))))))))
+
+(setq lsp-inline-completion-idle-delay 0.2)
+(add-to-list 'mode-line-misc-info '(lsp-mode fim-server-status))
+(add-hook 'python-base-mode-hook #'lsp-deferred)
+(add-hook 'js-json-mode-hook #'lsp-deferred)
+
+(provide 'fim-lsp-mode)
+;;; fim-lsp-mode.el ends here

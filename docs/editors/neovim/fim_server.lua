@@ -1,0 +1,829 @@
+--- fim-server in Neovim, 0.11 or newer: ghost text, alternatives, acceptance by word and line, explanations.
+---
+--- One file without dependencies. Put it into a folder `lua` of the runtime path and call, in init.lua,
+---
+---     require('fim_server').setup({ keymaps = true })
+---
+--- docs/editors.md says what it does and which options there are, docs/protocol.md what it speaks with the server.
+
+local api, fn, lsp = vim.api, vim.fn, vim.lsp
+
+local M = {}
+
+local NAME = 'fim_server'
+local INLINE = 'textDocument/inlineCompletion'
+local INVOKED, AUTOMATIC = 1, 2 -- lsp.InlineCompletionTriggerKind
+local QUIET = { [-32800] = true, [-32801] = true, [-32802] = true } -- cancelled, by us or by the server
+local STOP_POLL_MS, STOP_POLLS = 50, 40 -- how long a server may take to end before it is ended
+
+---@class fim_server.Options
+local DEFAULTS = {
+  --- The server and its arguments.
+  cmd = { 'fim-server', 'serve' },
+  filetypes = { 'python', 'json' },
+  --- The server's own settings, see docs/protocol.md: `{ deadlineMs = 800, languages = { json = 'off' } }`.
+  settings = {},
+  --- 'ghost': this file's ghost text. 'builtin': Neovim 0.12's vim.lsp.inline_completion.
+  --- 'menu': no ghost text, the items are in the built-in completion menu.
+  display = 'ghost',
+  --- Pause after a keystroke before the server is asked. The server has a pause of its own beside this one.
+  debounce_ms = 30,
+  --- true: KEYS below; a table: only the keys it names; false: none.
+  keymaps = false,
+}
+
+local KEYS = {
+  accept = '<Tab>',
+  accept_word = '<M-w>',
+  accept_line = '<M-l>',
+  next = '<M-n>',
+  previous = '<M-p>',
+  dismiss = '<M-e>',
+}
+
+local options = DEFAULTS
+local enabled = true
+local namespace = api.nvim_create_namespace(NAME)
+local augroup = api.nvim_create_augroup(NAME, {})
+
+--- A text offered for one place of one buffer. All columns are bytes from 0.
+---@class fim_server.Suggestion
+---@field buf integer
+---@field client_id integer
+---@field row integer
+---@field col integer where the text begins; what has been typed of it stands between there and the cursor
+---@field text string
+---@field before string the line left of the text
+---@field after string the line right of the cursor
+---@field covered integer how many bytes of `after` the text takes the place of
+---@field below integer how many lines there are from the cursor's on
+---@field command? lsp.Command
+
+--- What is on offer; nil where there is nothing.
+---@type { items: fim_server.Suggestion[], index: integer, invoked: boolean, last_row: integer }?
+local offer
+--- The buffer that has something drawn into it.
+---@type integer?
+local drawn
+--- The request under way.
+---@type { client: vim.lsp.Client, id: integer? }?
+local pending
+--- The pause before the next one.
+---@type uv.uv_timer_t?
+local timer
+--- The buffer state that was asked about last: TextChangedI and CursorMovedI tell of the same keystroke.
+---@type string?
+local asked
+--- The last fim-server/status.
+local status
+
+--- A value of the protocol without its nulls, which Neovim 0.12 keeps.
+local function without_nulls(value)
+  if value == vim.NIL then
+    return nil
+  end
+  return type(value) == 'table' and vim.tbl_map(without_nulls, value) or value
+end
+
+-- --- where we are ---------------------------------------------------------------------------------------------
+
+---@return vim.lsp.Client?
+local function client_of(buf)
+  return lsp.get_clients({ name = NAME, bufnr = buf })[1]
+end
+
+---@return integer row, integer col both from 0
+local function cursor()
+  local at = api.nvim_win_get_cursor(0)
+  return at[1] - 1, at[2]
+end
+
+local function line_at(buf, row)
+  return api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ''
+end
+
+local function inserting()
+  return vim.startswith(api.nvim_get_mode().mode, 'i')
+end
+
+--- What of a suggestion is in the buffer already, left of the cursor. Nil: it belongs here no longer.
+---@param s fim_server.Suggestion
+local function typed(s)
+  if api.nvim_get_current_buf() ~= s.buf then
+    return nil
+  end
+  local row, col = cursor()
+  if row < s.row or (row == s.row and col < s.col) or api.nvim_buf_line_count(s.buf) - row ~= s.below then
+    return nil
+  end
+  if line_at(s.buf, s.row):sub(1, s.col) ~= s.before or line_at(s.buf, row):sub(col + 1) ~= s.after then
+    return nil
+  end
+  local text = table.concat(api.nvim_buf_get_text(s.buf, s.row, s.col, row, col, {}), '\n')
+  return vim.startswith(s.text, text) and text or nil
+end
+
+--- What of a suggestion is still to come. Nil: nothing, or it belongs here no longer.
+---@param s fim_server.Suggestion
+local function remaining(s)
+  local done = typed(s)
+  local rest = done and s.text:sub(#done + 1) or ''
+  return rest ~= s.after:sub(1, s.covered) and rest ~= '' and rest or nil
+end
+
+-- --- ghost text -----------------------------------------------------------------------------------------------
+
+--- A text as it looks from a screen column on, without tabs, which virtual text does not have.
+local function expanded(text, from)
+  local width = vim.bo.tabstop
+  while true do
+    local tab = text:find('\t', 1, true)
+    if not tab then
+      return text
+    end
+    local left = text:sub(1, tab - 1)
+    local column = from + fn.strdisplaywidth(left, from)
+    text = left .. (' '):rep(width - column % width) .. text:sub(tab + 1)
+  end
+end
+
+local function highlight_of(s)
+  local argument = s.command and s.command.arguments and s.command.arguments[1]
+  local guarantee = type(argument) == 'table' and argument.guarantee or 'exact'
+  return guarantee == 'exact' and 'FimSuggestion' or 'FimSuggestionUnchecked'
+end
+
+local function erase()
+  if drawn and api.nvim_buf_is_loaded(drawn) then
+    api.nvim_buf_clear_namespace(drawn, namespace, 0, -1)
+  end
+  drawn = nil
+end
+
+--- Draw at a place of the current buffer.
+local function mark_at(row, col, mark)
+  drawn = api.nvim_get_current_buf()
+  api.nvim_buf_set_extmark(drawn, namespace, row, col, mark)
+end
+
+--- A remark at the end of the cursor's line; gone at the next keystroke.
+local function hint(text)
+  local row = cursor()
+  mark_at(row, 0, { virt_text = { { text, 'FimHint' } }, virt_text_pos = 'eol' })
+end
+
+--- Draw a suggestion so that the window looks as it would after accepting it.
+---@param s fim_server.Suggestion
+---@param rest string
+local function draw(s, rest)
+  local row, col = cursor()
+  local group = highlight_of(s)
+  local covered, stays = s.after:sub(1, s.covered), s.after:sub(s.covered + 1)
+  local lines = vim.split(rest, '\n', { plain = true })
+  local column = fn.strdisplaywidth(line_at(s.buf, row):sub(1, col))
+  local mark = { virt_text_pos = 'inline' }
+  if #lines == 1 and vim.endswith(rest, covered) then
+    mark.virt_text = { { expanded(rest:sub(1, #rest - #covered), column), group } }
+  elseif s.after == '' then
+    mark.virt_text = { { expanded(lines[1], column), group } }
+  else
+    -- What stays moves to the end of the text, so the line is drawn anew from the cursor on.
+    local chunks = { { expanded(lines[1], column), group } }
+    if #lines == 1 then
+      chunks[2] = { stays, 'Normal' }
+    end
+    local width = 0
+    for _, chunk in ipairs(chunks) do
+      width = width + fn.strdisplaywidth(chunk[1], column + width)
+    end
+    chunks[#chunks + 1] = { (' '):rep(fn.strdisplaywidth(s.after, column) - width), 'Normal' }
+    mark.virt_text, mark.virt_text_pos = chunks, 'overlay'
+  end
+  if #lines > 1 then
+    mark.virt_lines = {}
+    for number = 2, #lines do
+      mark.virt_lines[number - 1] = { { expanded(lines[number], 0), group } }
+    end
+    table.insert(mark.virt_lines[#lines - 1], { stays, 'Normal' })
+  end
+  mark_at(row, col, mark)
+  if offer.invoked and #offer.items > 1 then
+    hint(('(%d/%d)'):format(offer.index, #offer.items))
+  end
+end
+
+--- Draw what is on offer here. False: nothing is.
+local function show()
+  erase()
+  local current = offer and offer.items[offer.index]
+  if not current then
+    return false
+  end
+  offer.items = vim.tbl_filter(remaining, offer.items)
+  offer.index = 1
+  for index, item in ipairs(offer.items) do
+    offer.index = item == current and index or offer.index
+  end
+  current = offer.items[offer.index]
+  if not current then
+    offer = nil
+    return false
+  end
+  offer.last_row = cursor()
+  draw(current, assert(remaining(current)))
+  return true
+end
+
+-- --- requests -------------------------------------------------------------------------------------------------
+
+local function cancel()
+  if timer then
+    timer:stop()
+    timer:close()
+    timer = nil
+  end
+  if pending then
+    if pending.id then
+      pending.client:cancel_request(pending.id)
+    end
+    pending = nil
+  end
+end
+
+local function forget()
+  cancel()
+  offer, asked = nil, nil
+  erase()
+end
+
+--- A protocol item as a suggestion for the cursor; nil if it has no place there.
+---@return fim_server.Suggestion?
+local function suggestion(item, client, buf, row, col)
+  if type(item.insertText) ~= 'string' then
+    return nil -- a snippet, which nobody asked for
+  end
+  local line = line_at(buf, row)
+  local first, last = col, col
+  if item.range then
+    if item.range.start.line ~= row or item.range['end'].line ~= row then
+      return nil
+    end
+    first = vim.str_byteindex(line, client.offset_encoding, item.range.start.character, false)
+    last = vim.str_byteindex(line, client.offset_encoding, item.range['end'].character, false)
+  end
+  if first > col or last < col then
+    return nil
+  end
+  return {
+    buf = buf,
+    client_id = client.id,
+    row = row,
+    col = first,
+    text = (item.insertText:gsub('\r\n?', '\n')),
+    before = line:sub(1, first),
+    after = line:sub(col + 1),
+    covered = last - col,
+    below = api.nvim_buf_line_count(buf) - row,
+    command = item.command,
+  }
+end
+
+--- Ask the server about the cursor, and call back with suggestions unless something has happened meanwhile.
+---@param kind integer
+---@param on_items fun(items: fim_server.Suggestion[])
+local function request(kind, on_items)
+  cancel()
+  local buf = api.nvim_get_current_buf()
+  local client = client_of(buf)
+  if not client or not client:supports_method(INLINE) then
+    return
+  end
+  local row, col = cursor()
+  local tick = api.nvim_buf_get_changedtick(buf)
+  local params = {
+    textDocument = lsp.util.make_text_document_params(buf),
+    position = { line = row, character = vim.str_utfindex(line_at(buf, row), client.offset_encoding, col, false) },
+    context = { triggerKind = kind },
+  }
+  local this = { client = client }
+  pending = this
+  local _, id = client:request(INLINE, params, function(err, result)
+    if pending ~= this then
+      return -- cancelled, and answered nevertheless
+    end
+    pending = nil
+    if err then
+      if not QUIET[err.code] then
+        vim.notify_once('fim-server: ' .. err.message, vim.log.levels.WARN)
+      end
+      return
+    end
+    local now_row, now_col = cursor()
+    local moved = api.nvim_get_current_buf() ~= buf or now_row ~= row or now_col ~= col
+    if moved or api.nvim_buf_get_changedtick(buf) ~= tick or not inserting() then
+      return
+    end
+    local items = {}
+    result = without_nulls(result) or {}
+    for _, item in ipairs(result.items or result) do
+      items[#items + 1] = suggestion(item, client, buf, row, col)
+    end
+    on_items(vim.tbl_filter(remaining, items))
+  end, buf)
+  this.id = id
+end
+
+local function ask_automatically()
+  request(AUTOMATIC, function(items)
+    offer = { items = items, index = 1, invoked = false, last_row = 0 }
+    show()
+  end)
+end
+
+--- After anything that may have moved the cursor or changed the text.
+local function update()
+  local buf = api.nvim_get_current_buf()
+  if options.display ~= 'ghost' or not enabled or not client_of(buf) then
+    return
+  end
+  if not inserting() or fn.pumvisible() == 1 then
+    return forget()
+  end
+  local row, col = cursor()
+  local here = ('%d:%d:%d:%d'):format(buf, api.nvim_buf_get_changedtick(buf), row, col)
+  if show() then -- typed through
+    asked = here
+    return cancel()
+  end
+  if here == asked then
+    return
+  end
+  cancel()
+  asked = here
+  timer = vim.defer_fn(function()
+    timer = nil
+    if inserting() then
+      ask_automatically()
+    end
+  end, options.debounce_ms)
+end
+
+-- --- what a user does -----------------------------------------------------------------------------------------
+
+--- How much of a text is accepted at once: all of it, the next word, or up to the end of the line.
+local function piece_of(rest, part)
+  local pattern = ({
+    word = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]],
+    line = [[^\n*[^\n]*]],
+  })[part]
+  local piece = pattern and fn.matchstr(rest, pattern) or rest
+  return piece ~= '' and piece or rest
+end
+
+--- Put lines between the cursor's left and what is right of it, and the cursor behind them.
+local function put(buf, row, col, end_row, end_col, text)
+  local lines = vim.split(text, '\n', { plain = true })
+  vim.bo[buf].undolevels = vim.bo[buf].undolevels -- one step of undo of its own
+  api.nvim_buf_set_text(buf, row, col, end_row, end_col, lines)
+  local last = #lines == 1 and col + #lines[1] or #lines[#lines]
+  api.nvim_win_set_cursor(0, { row + #lines, last })
+end
+
+local function run_command(s)
+  local client = s.command and lsp.get_client_by_id(s.client_id)
+  if client then
+    client:exec_cmd(s.command, { bufnr = s.buf }, function() end)
+  end
+end
+
+--- Accept a suggestion or its next part.
+---@param s fim_server.Suggestion
+local function take(s, part)
+  local done, rest = typed(s), remaining(s)
+  if not done or not rest then
+    return
+  end
+  local row, col = cursor()
+  local piece = piece_of(rest, part)
+  local left_over = rest:sub(#piece + 1)
+  if left_over == '' or left_over == s.after:sub(1, s.covered) then
+    offer = nil
+    put(s.buf, row, col, row, col + s.covered, rest)
+    run_command(s)
+  else
+    put(s.buf, row, col, row, col, piece)
+  end
+  update()
+end
+
+--- Neovim 0.12's own client puts the whole text where it was asked for, even if a part of it has been typed since.
+local function take_builtin(part)
+  return lsp.inline_completion.get({
+    on_accept = function(item)
+      local row, col = cursor()
+      local start_row, start_col, end_row, end_col = row, col, row, col
+      if item.range then
+        start_row, start_col, end_row, end_col = item.range:to_extmark()
+      end
+      if type(item.insert_text) ~= 'string' or start_row ~= end_row then
+        return
+      end
+      local buf = api.nvim_get_current_buf()
+      take({
+        buf = buf,
+        client_id = item.client_id,
+        row = start_row,
+        col = start_col,
+        text = (item.insert_text:gsub('\r\n?', '\n')),
+        before = line_at(buf, start_row):sub(1, start_col),
+        after = line_at(buf, row):sub(col + 1),
+        covered = end_col - start_col,
+        below = api.nvim_buf_line_count(buf) - row,
+        command = item.command,
+      }, part)
+    end,
+  })
+end
+
+--- Accept what is shown, or its next part. False: nothing is shown.
+---@param part? 'all'|'word'|'line'
+function M.accept(part)
+  if options.display == 'builtin' then
+    return take_builtin(part)
+  end
+  if not M.visible() then
+    return false
+  end
+  take(offer.items[offer.index], part)
+  return true
+end
+
+function M.accept_word()
+  return M.accept('word')
+end
+
+function M.accept_line()
+  return M.accept('line')
+end
+
+--- Whether ghost text of this file's is shown at the cursor.
+function M.visible()
+  local current = offer and offer.items[offer.index]
+  return current ~= nil and remaining(current) ~= nil
+end
+
+--- Show another suggestion, asking the server for alternatives the first time.
+---@param step integer
+local function cycle(step)
+  if options.display == 'builtin' then
+    lsp.inline_completion.select({ count = step })
+    return true -- Neovim does not say whether it shows anything
+  end
+  if not inserting() or not client_of(api.nvim_get_current_buf()) then
+    return false
+  end
+  if offer and offer.invoked and M.visible() then
+    offer.index = (offer.index + step - 1) % #offer.items + 1
+    return show()
+  end
+  local shown = M.visible() and remaining(offer.items[offer.index]) or nil
+  request(INVOKED, function(items)
+    if #items == 0 then
+      if not shown then
+        local last = status and status.last
+        hint(last and last.items == 0 and last.reason or 'nothing to offer here')
+      end
+      return
+    end
+    local index = 1
+    for number, item in ipairs(items) do
+      if item.text == shown then
+        index = (number + step - 1) % #items + 1
+      end
+    end
+    offer = { items = items, index = index, invoked = true, last_row = 0 }
+    show()
+  end)
+  return true
+end
+
+--- The next alternative; where nothing is shown, ask for a suggestion.
+function M.next()
+  return cycle(1)
+end
+
+function M.previous()
+  return cycle(-1)
+end
+
+--- Take the suggestion away until the text or the cursor changes. False: there was none.
+function M.dismiss()
+  local was_visible = M.visible()
+  cancel()
+  offer = nil
+  erase()
+  return was_visible
+end
+
+--- One word or two for the status line; empty without a server.
+function M.status()
+  if #lsp.get_clients({ name = NAME }) == 0 or not status then
+    return ''
+  end
+  if status.state == 'loading' then
+    return status.progress and ('fim: loading %d%%'):format(status.progress * 100) or 'fim: loading'
+  end
+  local last = status.last
+  if status.state == 'ready' and last then
+    local time = last.latency and (' %d ms'):format(last.latency.totalMs) or ''
+    local unchecked = last.items > 0 and last.guarantee ~= 'exact'
+    return 'fim:' .. time .. (unchecked and ' unchecked' or '')
+  end
+  return 'fim: ' .. (status.state == 'error' and status.message or status.state)
+end
+
+-- --- commands -------------------------------------------------------------------------------------------------
+
+--- A scratch window; q closes it.
+local function scratch(title, lines)
+  local buf = api.nvim_create_buf(false, true)
+  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  vim.bo[buf].bufhidden, vim.bo[buf].syntax, vim.bo[buf].modifiable = 'wipe', 'markdown', false
+  api.nvim_open_win(buf, true, { split = 'below', height = math.min(#lines + 1, math.floor(vim.o.lines / 2)) })
+  vim.wo.winfixheight, vim.wo.statusline = true, title
+  vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf })
+end
+
+---@param on_result? fun(result: any)
+local function execute(command, arguments, on_result)
+  local client = client_of(api.nvim_get_current_buf()) or lsp.get_clients({ name = NAME })[1]
+  if not client then
+    return vim.notify('fim-server: it does not run for this buffer', vim.log.levels.WARN)
+  end
+  local params = { command = 'fim-server.' .. command, arguments = arguments }
+  client:request('workspace/executeCommand', params, function(err, result)
+    if err then
+      vim.notify('fim-server: ' .. err.message, vim.log.levels.WARN)
+    elseif on_result then
+      on_result(without_nulls(result))
+    end
+  end)
+end
+
+--- A text as code on one line.
+local function code(text)
+  return '`' .. tostring(text):gsub('\n', '\\n') .. '`'
+end
+
+local function section(lines, title, entries)
+  if #entries > 0 then
+    vim.list_extend(lines, { '', '## ' .. title, '' })
+    vim.list_extend(lines, entries)
+  end
+end
+
+local function explanation_lines(explanation)
+  local lines = { ('%s, guarantee %s'):format(explanation.language or '?', explanation.guarantee or '?') }
+  if explanation.inside then
+    lines[#lines + 1] = 'inside a ' .. explanation.inside
+  end
+  if explanation.shortest then
+    lines[#lines + 1] = 'shortest text that connects the two sides: ' .. code(explanation.shortest)
+  end
+  local verdict = explanation.verdict
+  if verdict then
+    lines[#lines + 1] = verdict.complete and 'the text fits'
+      or verdict.viable and 'the text fits, but the file needs more'
+      or ('the text is refused at byte %s'):format(verdict.rejectedAt)
+  end
+  local entries = {}
+  for _, diagnostic in ipairs(explanation.diagnostics or {}) do
+    entries[#entries + 1] = '- ' .. (type(diagnostic) == 'table' and diagnostic.message or tostring(diagnostic))
+  end
+  section(lines, 'What is broken', entries)
+  entries = {}
+  for _, gap in ipairs(explanation.ignored or {}) do
+    entries[#entries + 1] = ('- %d from line %d on'):format(gap.count, gap.line + 1)
+  end
+  section(lines, 'Lines left out', entries)
+  entries = {}
+  for _, name in ipairs(explanation.expected or {}) do
+    entries[#entries + 1] = code(name)
+  end
+  section(lines, 'What may come', { #entries > 0 and table.concat(entries, ' ') or nil })
+  entries = {}
+  for _, open in ipairs(explanation.openLeft or {}) do
+    entries[#entries + 1] = ('- %s, line %d: %s'):format(open.name, open.line + 1, code(open.text))
+  end
+  section(lines, 'Open on the left, innermost first', entries)
+  entries = {}
+  for _, open in ipairs(explanation.openRight or {}) do
+    entries[#entries + 1] = ('- %s, line %d'):format(code(open.text), open.line + 1)
+  end
+  section(lines, 'Closed on the right', entries)
+  entries = {}
+  for _, candidate in ipairs(explanation.candidates or {}) do
+    local reason = candidate.reason and candidate.reason:gsub('\n', ' ') or ''
+    local refused = candidate.allowed and '' or ' refused: ' .. reason
+    entries[#entries + 1] = ('- %3.0f %% %s%s'):format(candidate.probability * 100, code(candidate.text), refused)
+  end
+  section(lines, 'What the model would write', entries)
+  section(lines, 'Grammar of all texts that fit', vim.split(explanation.grammar or '', '\n', { trimempty = true }))
+  return lines
+end
+
+--- Explain the cursor in a window below. With a text: also whether that text could be put there.
+---@param text? string
+function M.explain(text)
+  local buf = api.nvim_get_current_buf()
+  local client = client_of(buf)
+  local row, col = cursor()
+  local argument = { uri = vim.uri_from_bufnr(buf), text = text }
+  if client then
+    local character = vim.str_utfindex(line_at(buf, row), client.offset_encoding, col, false)
+    argument.position = { line = row, character = character }
+  end
+  execute('explainAt', { argument }, function(explanation)
+    scratch(('fim-server: line %d, column %d'):format(row + 1, col + 1), explanation_lines(explanation))
+  end)
+end
+
+local function flattened(table_, prefix, lines)
+  for _, key in ipairs(vim.fn.sort(vim.tbl_keys(table_))) do
+    local value = table_[key]
+    if type(value) == 'table' then
+      flattened(value, prefix .. key .. '.', lines)
+    else
+      lines[#lines + 1] = ('%-24s %s'):format(prefix .. key, tostring(value))
+    end
+  end
+  return lines
+end
+
+--- The server's statistics in a window below.
+function M.statistics()
+  execute('statistics', {}, function(statistics)
+    scratch('fim-server: statistics', flattened(statistics, '', {}))
+  end)
+end
+
+--- Switch completions off or on again, in all buffers.
+function M.toggle()
+  enabled = not enabled
+  forget()
+  execute('setEnabled', { enabled })
+  vim.notify('fim-server: ' .. (enabled and 'on' or 'off'))
+end
+
+--- End the server and start it anew.
+function M.restart()
+  forget()
+  local clients = lsp.get_clients({ name = NAME })
+  for _, client in ipairs(clients) do
+    client:stop()
+  end
+  local polls = 0
+  local function start_when_stopped()
+    polls = polls + 1
+    for _, client in ipairs(clients) do
+      if lsp.get_client_by_id(client.id) then
+        if polls == STOP_POLLS then
+          client:stop(true)
+        end
+        return vim.defer_fn(start_when_stopped, STOP_POLL_MS)
+      end
+    end
+    status = nil
+    lsp.enable(NAME)
+  end
+  start_when_stopped()
+end
+
+-- --- setting up -----------------------------------------------------------------------------------------------
+
+--- Do what a key did before it was ours.
+local function fall_back(map, key)
+  local keys = map.rhs or key
+  if map.callback then
+    keys = map.callback()
+  elseif map.expr == 1 then
+    keys = api.nvim_eval(map.rhs)
+  end
+  if type(keys) == 'string' and (map.expr == 1 or not map.callback) then
+    api.nvim_feedkeys(api.nvim_replace_termcodes(keys, true, true, true), 'in', false)
+  end
+end
+
+local function map_keys(buf)
+  for name, key in pairs(options.keymaps) do
+    local before = fn.maparg(key, 'i', false, true)
+    if not (before.buffer == 1 and vim.startswith(before.desc or '', 'fim-server: ')) then
+      vim.keymap.set('i', key, function()
+        if not M[name]() then
+          fall_back(before, key)
+        end
+      end, { buffer = buf, desc = 'fim-server: ' .. name })
+    end
+  end
+end
+
+local function on_attach(client, buf)
+  map_keys(buf)
+  if options.display == 'menu' then
+    return lsp.completion.enable(true, client.id, buf, { autotrigger = true })
+  elseif options.display == 'builtin' then
+    return lsp.inline_completion.enable(true, { bufnr = buf })
+  end
+  api.nvim_clear_autocmds({ group = augroup, buffer = buf })
+  -- Within InsertEnter the mode is still the one before, within CompleteDone the menu is still there.
+  api.nvim_create_autocmd({ 'InsertEnter', 'CompleteDone' }, {
+    group = augroup,
+    buffer = buf,
+    callback = vim.schedule_wrap(update),
+  })
+  api.nvim_create_autocmd({ 'TextChangedI', 'CursorMovedI' }, { group = augroup, buffer = buf, callback = update })
+  api.nvim_create_autocmd({ 'InsertLeave', 'BufLeave', 'CompleteChanged' }, {
+    group = augroup,
+    buffer = buf,
+    callback = forget,
+  })
+  api.nvim_buf_attach(buf, false, {
+    on_lines = function(_, _, _, first, last)
+      -- A change elsewhere than where the user types: the text may fit no longer.
+      local current = offer and offer.items[offer.index]
+      if current and current.buf == buf and (first < current.row or last > offer.last_row + 1) then
+        offer, asked = nil, nil
+        vim.schedule(update)
+      end
+      return client_of(buf) == nil -- true ends the listening
+    end,
+  })
+  update()
+end
+
+local function capabilities()
+  local all = lsp.protocol.make_client_capabilities()
+  all.textDocument.inlineCompletion = { dynamicRegistration = false }
+  if options.display == 'menu' then
+    all.textDocument.inlineCompletion = vim.NIL -- the server then offers textDocument/completion instead
+  end
+  return all
+end
+
+--- Start fim-server for the file types it knows.
+---@param given? fim_server.Options
+function M.setup(given)
+  if fn.has('nvim-0.11') == 0 then
+    return vim.notify('fim-server: Neovim 0.11 or newer is needed', vim.log.levels.ERROR)
+  end
+  options = vim.tbl_extend('force', DEFAULTS, given or {})
+  options.keymaps = options.keymaps == true and KEYS or options.keymaps or {}
+  if options.display == 'builtin' and not lsp.inline_completion then
+    options.display = 'ghost'
+  end
+  api.nvim_set_hl(0, 'FimSuggestion', { default = true, link = 'Comment' })
+  api.nvim_set_hl(0, 'FimSuggestionUnchecked', { default = true, link = 'NonText' })
+  api.nvim_set_hl(0, 'FimHint', { default = true, link = 'NonText' })
+
+  local settings = next(options.settings) and options.settings or nil
+  lsp.config(NAME, {
+    cmd = function(dispatchers) -- a list whose program is missing would only be logged
+      return lsp.rpc.start(options.cmd, dispatchers)
+    end,
+    filetypes = options.filetypes,
+    init_options = settings,
+    settings = settings and { ['fim-server'] = settings },
+    capabilities = capabilities(),
+    root_dir = function(_, on_dir)
+      if fn.executable(options.cmd[1]) == 1 then
+        on_dir(nil)
+      else
+        vim.schedule(function() -- while Neovim starts, it would be drawn over
+          vim.notify_once('fim-server: no such program: ' .. options.cmd[1], vim.log.levels.WARN)
+        end)
+      end
+    end,
+    -- One server for all projects, since each one holds a model; it looks for a file's project itself.
+    reuse_client = function(client, config)
+      return client.name == config.name and not client:is_stopped()
+    end,
+    handlers = {
+      ['fim-server/status'] = function(_, new)
+        status = without_nulls(new)
+        vim.cmd.redrawstatus()
+      end,
+    },
+    on_attach = on_attach,
+  })
+  lsp.enable(NAME)
+
+  local command = api.nvim_create_user_command
+  command('FimExplain', function(call)
+    M.explain(call.args ~= '' and call.args or nil)
+  end, { nargs = '?', desc = 'What fits at the cursor, and why' })
+  command('FimToggle', M.toggle, { desc = 'Switch completions off or on' })
+  command('FimStatistics', M.statistics, { desc = 'What the server has done since it started' })
+  command('FimRestart', M.restart, { desc = 'Start fim-server anew' })
+end
+
+return M
