@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -136,6 +136,16 @@ def _mask_row(logits: torch.Tensor, packed: torch.Tensor) -> None:
     bits ^= infinity
 
 
+@runtime_checkable
+class InsideMatcher(Protocol):
+    """A matcher that can go back, and knows what the middle's end is inside of."""
+
+    def commit(self, token_id: int, /) -> None: ...
+    def rollback(self, n_tokens: int, /) -> None: ...
+    @property
+    def inside(self) -> str | None: ...
+
+
 class Constraint:
     """A matcher, its mask buffer and its clock.
 
@@ -145,6 +155,7 @@ class Constraint:
 
     def __init__(self, matcher: Matcher, size: int, worker: ThreadPoolExecutor) -> None:
         self._matcher = matcher
+        self._inside_matcher = matcher if isinstance(matcher, InsideMatcher) else None
         self._worker = worker
         _, self._words = mask_buffer(size)
         self._filling: Future[None] | None = None
@@ -188,6 +199,22 @@ class Constraint:
         complete = self._matcher.is_complete()
         self._account(started)
         return complete
+
+    def begins_comment(self, token_id: int) -> bool:
+        """Whether the middle would end inside a comment after a token, which is allowed and text.
+
+        False where the matcher cannot tell.
+        """
+        matcher = self._inside_matcher
+        if matcher is None:
+            return False
+        started = time.perf_counter()
+        self._join()
+        matcher.commit(token_id)
+        begins = matcher.inside == "comment"
+        matcher.rollback(1)
+        self._account(started)
+        return begins
 
     def commit(self, token_id: int) -> None:
         """Append a token. Raises ValueError if it is not allowed."""

@@ -94,6 +94,9 @@ class DecodeOptions:
     stop_repetition: bool = False
     """End where the model repeats itself: after :data:`REPEATED_TOKENS` tokens of at least :data:`REPEATED_TIMES` equal
     stretches. What was repeated is cut to two of them, or to a complete point before."""
+    no_comments: bool = False
+    """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
+    user's."""
     fast_forward: bool = False
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that
@@ -285,6 +288,7 @@ class Run:
         self.fast_forward = options.fast_forward
         self.single_line = options.single_line
         self.stop_repetition = options.stop_repetition
+        self.no_comments = options.no_comments
         self.runners_up: list[RunnerUp] | None = None
         """Collected where it is a list."""
         self.reused = 0
@@ -333,7 +337,7 @@ class Run:
         """
         end_probability = self._end_probability(logits) if self.constraint.is_complete() else None
         token = self.sampler.draw(logits)
-        allowed = self.constraint.allows(token)
+        allowed = self._fits(token)
         if self.single_line and end_probability is not None and token not in self.stop_ids and self._breaks(token):
             return Choice(min(self.stop_ids), False, end_probability)
         if not allowed:
@@ -341,11 +345,23 @@ class Run:
             if words is None:
                 return Choice(None, True, end_probability)
             logits = apply_mask(logits, words)
-            if bool(torch.isinf(logits.max())):  # every allowed token lies outside the model's own vocabulary
-                return Choice(None, True, end_probability)
-            token = self.sampler.draw(logits)
+            while True:
+                if bool(torch.isinf(logits.max())):  # every allowed token lies outside the model's own vocabulary
+                    return Choice(None, True, end_probability)
+                token = self.sampler.draw(logits)
+                if not self._begins_comment(token):
+                    break
+                logits[token] = float("-inf")
         self._note_runners_up(logits, token)
         return Choice(token, not allowed, end_probability)
+
+    def _fits(self, token: int) -> bool:
+        """Whether a token may come next, and may be wanted."""
+        return self.constraint.allows(token) and not self._begins_comment(token)
+
+    def _begins_comment(self, token: int) -> bool:
+        """Whether an allowed token begins a comment where none is wanted."""
+        return self.no_comments and token not in self.stop_ids and self.constraint.begins_comment(token)
 
     def _breaks(self, token: int) -> bool:
         """Whether a token begins a new line; only after blanks, or the line would lose what stands before."""
@@ -360,7 +376,7 @@ class Run:
         for token, probability in found.items():
             empty = token in self.stop_ids and not self.tokens
             breaks = self.single_line and token not in self.stop_ids and self._breaks(token)
-            if token != chosen and not empty and not breaks and self.constraint.allows(token):
+            if token != chosen and not empty and not breaks and self._fits(token):
                 self.runners_up.append(RunnerUp(tuple(self.tokens), token, self.probability * probability))
                 break
         self.probability *= found.get(chosen, 0.0)

@@ -365,6 +365,11 @@ class State:
         """Whether some text can still follow; false only where the session's guarantee is `none`."""
         return self._core.is_viable()
 
+    @property
+    def inside(self) -> str | None:
+        """`comment` or `string`: what the end of the middle is inside of, as `Session.inside`."""
+        return self._core.inside
+
     def fork(self) -> "State":
         """An independent state at the same place."""
         return State(self._core.fork())
@@ -507,3 +512,8 @@ class Matcher:
     def is_complete(self) -> bool:
         """Whether left + middle + right is a program."""
         return self.core.is_complete()
+
+    @property
+    def inside(self) -> str | None:
+        """`comment` or `string`: what the end of the middle is inside of, as `Session.inside`."""
+        return self.core.inside

@@ -82,8 +82,8 @@ class Answered:
 
 
 @dataclass(slots=True)
-class Prefetching:
-    """What is being prepared before anybody asked."""
+class UnderWay:
+    """What the worker is at."""
 
     request: Request
     job: Job
@@ -113,7 +113,10 @@ class FimLanguageServer(LanguageServer):
         self.turn = 0
         """Counts requests: a number that is no longer this one has been overtaken."""
         self.overtaken = asyncio.Event()
-        self.prefetching: Prefetching | None = None
+        self.prefetching: UnderWay | None = None
+        """What is being prepared before anybody asked."""
+        self.running: UnderWay | None = None
+        """What somebody waits for."""
         self.at_work = 0
         self.tasks: set[asyncio.Task[Any]] = set()
         self.loading: tuple[str, float] | None = None
@@ -131,6 +134,10 @@ class FimLanguageServer(LanguageServer):
         """Write to the editor's log and to our own."""
         logger.log(logging.ERROR if kind is types.MessageType.Error else logging.INFO, "%s", message)
         self.window_log_message(types.LogMessageParams(type=kind, message=message))
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Log what pygls could not handle; its own way would be a message on the user's screen."""
+        logger.warning("a message could not be handled: %s", type(error).__name__)
 
     def log_once(self, kind: types.MessageType, message: str) -> None:
         """The same, but for messages that were said before."""
@@ -191,6 +198,7 @@ def create_server(settings: ServerSettings, version: str = "") -> FimLanguageSer
     server.feature(types.INITIALIZED)(on_initialized)
     server.feature(types.SHUTDOWN)(on_shutdown)
     server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(on_settings_changed)
+    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(on_changed)
     server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(on_closed)
     # Without options pygls does not advertise the feature.
     server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(on_inline_completion)
@@ -213,13 +221,13 @@ def serve(settings: ServerSettings, address: tuple[str, int] | None = None, vers
     server = create_server(settings, version)
     for handler in logging.getLogger().handlers:
         handler.addFilter(lambda record: without_code(record, server.settings.log_code))
+    logging.getLogger("asyncio").addFilter(is_no_end)
     try:
         if address is None:
             output = sys.stdout.buffer
             sys.stdout = sys.stderr  # a library's print would break the protocol's frames
             server.start_io(stdout=output)
         else:
-            logging.getLogger("asyncio").addFilter(is_no_exit)
             server.start_tcp(*address)
     except OSError as error:
         where = "" if address is None else f"{address[0]}:{address[1]}: "
@@ -233,9 +241,14 @@ def serve(settings: ServerSettings, address: tuple[str, int] | None = None, vers
     os._exit(0)
 
 
-def is_no_exit(record: logging.LogRecord) -> bool:
-    """Whether a log record is about anything but the exit message, on which pygls raises SystemExit in a callback."""
-    return record.exc_info is None or record.exc_info[0] is not SystemExit
+def is_no_end(record: logging.LogRecord) -> bool:
+    """Whether a log record is about anything but the end of a connection.
+
+    On the exit message pygls raises SystemExit in a callback; where the editor has gone, a pipe breaks in one, or a
+    handler is cancelled.
+    """
+    error = record.exc_info[0] if record.exc_info else None
+    return error is None or not issubclass(error, SystemExit | ConnectionError | asyncio.CancelledError)
 
 
 def without_code(record: logging.LogRecord, log_code: bool) -> bool:
@@ -247,7 +260,7 @@ def without_code(record: logging.LogRecord, log_code: bool) -> bool:
                 one if isinstance(one, plain) and len(str(one)) < 100 else type(one).__name__ for one in record.args
             )
             record.args = tuple(shown)
-        record.msg = str(record.msg).split("\n", 1)[0]
+        record.msg, record.args = record.getMessage().split("\n", 1)[0], ()
         record.exc_info, record.exc_text = None, None
     return True
 
@@ -349,6 +362,12 @@ async def begin_progress(ls: FimLanguageServer) -> str | None:
 def on_shutdown(ls: FimLanguageServer, params: None) -> None:
     """Stop what is under way."""
     ls.worker.close()
+
+
+def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams) -> None:
+    """Stop what is under way for the text as it was. What is being prepared may still come true."""
+    if ls.running is not None and ls.running.request.uri == params.text_document.uri:
+        ls.running.job.cancelled.set()
 
 
 def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -> None:
@@ -562,6 +581,7 @@ async def run(ls: FimLanguageServer, request: Request) -> Work | None:
         return Work(empty_answer(request, ls.failure))
     joined = prefetching is not None and not request.invoked and is_same(prefetching.request, request)
     job = prefetching.job if joined and prefetching is not None else ls.worker.submit(request)
+    running = ls.running = UnderWay(request, job)
     started = time.perf_counter()
     ls.at_work += 1
     ls.tell_status()
@@ -574,6 +594,8 @@ async def run(ls: FimLanguageServer, request: Request) -> Work | None:
         return Work(empty_answer(request, ls.failure or "there is no model"))
     finally:
         ls.at_work -= 1
+        if ls.running is running:
+            ls.running = None
         if not ls.at_work:
             ls.tell_status()
     if joined and work is not None:
@@ -678,12 +700,12 @@ def prefetch(ls: FimLanguageServer, request: Request, found: Answer) -> None:
     )
     if ls.memory.find(following.key, left, right, following.single_line, False) is not None:
         return
-    prefetching = Prefetching(following, ls.worker.submit(following))
+    prefetching = UnderWay(following, ls.worker.submit(following))
     ls.prefetching = prefetching
     ls.spawn(remember_prefetched(ls, prefetching))
 
 
-async def remember_prefetched(ls: FimLanguageServer, prefetching: Prefetching) -> None:
+async def remember_prefetched(ls: FimLanguageServer, prefetching: UnderWay) -> None:
     """Put what was prepared into the memory."""
     try:
         work = await asyncio.wrap_future(prefetching.job.future)

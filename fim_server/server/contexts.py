@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from fim_server.document import Split
     from fim_server.language import Language, Session
 
+PAIRS = {")": "(", "]": "[", "}": "{"}
+
 DOCUMENTS = 64
 """Documents whose broken lines are remembered."""
 
@@ -114,6 +116,20 @@ def without_repetition(text: str, right: str, is_complete: Callable[[str], bool]
             shortened = "\n".join(lines[:kept])
             if is_complete(shortened):
                 return shortened
+    return text
+
+
+def before_unopened(text: str) -> str:
+    """A text up to the first bracket that closes what it has not opened.
+
+    For where no grammar watches: what it closes is mostly closed right of the cursor, and would be twice.
+    """
+    open_brackets = []
+    for place, character in enumerate(text):
+        if character in PAIRS.values():
+            open_brackets.append(character)
+        elif character in PAIRS and (not open_brackets or open_brackets.pop() != PAIRS[character]):
+            return text[:place]
     return text
 
 

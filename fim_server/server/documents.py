@@ -6,6 +6,7 @@ library has them) would land on the wrong line.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import LanguageServerProtocol
 from pygls.workspace import TextDocument, Workspace
 
@@ -137,6 +139,21 @@ class DocumentProtocol(LanguageServerProtocol):
         if method_name in COMPLETIONS and self._workspace is not None:
             self._arrivals[id(params)] = self._arrive(params)
         super()._handle_request(msg_id, method_name, params)
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """A message in the protocol's types; a request that is none of them is answered, which pygls leaves out."""
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            if "id" in data and "method" in data:
+                refusal = error if isinstance(error, JsonRpcInvalidParams) else JsonRpcInvalidParams()
+                self._send_response(data["id"], None, refusal.to_response_error())
+            raise
+
+    def _send_data(self, data: Any) -> None:
+        """Send; an editor that has gone is told nothing, and the end of its messages ends the server."""
+        with contextlib.suppress(OSError):
+            super()._send_data(data)
 
     def _handle_notification(self, method_name: str, params: Any) -> None:
         if method_name == types.TEXT_DOCUMENT_DID_CHANGE:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fim_server import masks
 from fim_server.document import Split
 from fim_server.language import Language
-from fim_server.server.contexts import Contexts, Opened, fits, without_repetition
+from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
 from fim_server.server.memory import Answer, Offer
 from fim_server.server.place import Place, quiet
 
@@ -204,12 +204,14 @@ class CompletionWorker:
         work = Work(answer_of(request, ()))
         work.costs.queue_ms = 1000 * (started - submitted)
         work.costs.open_ms = 1000 * (time.perf_counter() - started)
-        reason = quiet(Place.of(request.split), opened.session.inside, request.invoked, request.settings)
+        inside = opened.session.inside
+        reason = quiet(Place.of(request.split), inside, request.invoked, request.settings)
         if reason is not None:
             work.answer = answer_of(request, (), reason)
             return work
         # A deadline is for the work, not for the model's loading: what comes late then still comes.
-        self._decode(model, request, opened, cancelled, work, 1000 * (time.perf_counter() - started))
+        options = options_of(request, model, 1000 * (time.perf_counter() - started), inside)
+        self._decode(model, request, opened, options, cancelled, work)
         return None if cancelled.is_set() else work
 
     def _decode(
@@ -217,15 +219,13 @@ class CompletionWorker:
         model: FimModel,
         request: Request,
         opened: Opened,
+        options: DecodeOptions,
         cancelled: threading.Event,
         work: Work,
-        elapsed_ms: float,
     ) -> None:
         from fim_server.decode import alternatives
 
-        settings = request.settings
-        wanted = settings.alternatives if request.invoked else 1
-        options = options_of(request, model, elapsed_ms)
+        wanted = request.settings.alternatives if request.invoked else 1
         offers: list[Offer] = []
         reason = None
         for completion in alternatives(
@@ -248,8 +248,8 @@ class CompletionWorker:
         if completion.text is None:
             return completion.reason or "there is no text"
         text = completion.text
-        if opened.guarantee == "none" and request.single_line:
-            text = text.split("\n", 1)[0]
+        if opened.guarantee == "none":
+            text = before_unopened(text.split("\n", 1)[0] if request.single_line else text)
         if opened.guarantee != "none":
             text = without_repetition(text, request.split.right, lambda shorter: opened.session.check(shorter).complete)
         if not text.strip():
@@ -267,7 +267,7 @@ class CompletionWorker:
         model = self._model
         if model is None:
             return Explained(language, opened, [])
-        options = options_of(request, model, 0)
+        options = options_of(request, model, 0, opened.session.inside)
         found = candidates(model, opened.session, request.split, CANDIDATES, options, self._readings)
         return Explained(
             language,
@@ -286,8 +286,8 @@ def refusal(opened: Opened, text: str) -> str:
     return opened.session.start().explain(text).message
 
 
-def options_of(request: Request, model: FimModel, elapsed_ms: float) -> DecodeOptions:
-    """How to decode for a request, ``elapsed_ms`` after it was made."""
+def options_of(request: Request, model: FimModel, elapsed_ms: float, inside: str | None) -> DecodeOptions:
+    """How to decode for a request, ``elapsed_ms`` after work on it began; ``inside``: what the cursor is inside of."""
     from fim_server.decode import DecodeOptions
 
     settings = request.settings
@@ -302,6 +302,7 @@ def options_of(request: Request, model: FimModel, elapsed_ms: float) -> DecodeOp
         temperature=settings.temperature,
         deadline_ms=max(0.0, deadline - elapsed_ms) if deadline else None,
         single_line=request.single_line,
+        no_comments=inside != "comment" and not Place.of(request.split).is_at_line_end,
         prompt_grid=PROMPT_GRID,
         stop_repetition=True,
     )

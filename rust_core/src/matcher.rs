@@ -1,5 +1,6 @@
 //! Matchers: a state moved by the tokens of a vocabulary.
 
+use crate::engine::Inside;
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
 use crate::mask::mask_words;
@@ -107,6 +108,12 @@ impl Matcher {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.state.is_complete()
+    }
+
+    /// What the end of the middle is inside of that is not code, if it is the same in every way to read it.
+    #[must_use]
+    pub fn inside(&self) -> Option<Inside> {
+        self.state.inside()
     }
 
     /// The bytes that every continuation begins with; none where the middle may end, or has.

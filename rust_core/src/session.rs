@@ -255,11 +255,7 @@ impl Session {
         // Of the ways to read L, those count that some middle can end; where none can, those that L itself leaves possible.
         let all: Vec<Branch> = self.trail.end().collect();
         let branches = if self.opening.is_empty() { &all } else { &self.opening };
-        let mut engine = self.lock();
-        let possible: Vec<&Branch> = branches.iter().filter(|branch| engine.can_go_on(branch)).collect();
-        let mut found = possible.into_iter().map(|branch| engine.inside(branch));
-        let first = found.next()??;
-        found.all(|other| other == Some(first)).then_some(first)
+        inside_all(&mut self.lock(), branches)
     }
 
     /// Why the guarantee is not exact, one line each.
@@ -410,6 +406,12 @@ impl State {
         !self.branches().is_empty()
     }
 
+    /// What the end of the middle is inside of that is not code, if it is the same in every way to read it.
+    #[must_use]
+    pub fn inside(&self) -> Option<Inside> {
+        inside_all(&mut self.engine(), self.branches())
+    }
+
     /// A shortest text that makes the whole a program; `None` if there is none at all.
     ///
     /// # Errors
@@ -533,6 +535,14 @@ impl State {
     fn at(&self) -> ShapeId {
         self.history.last().expect("never empty").1
     }
+}
+
+/// What all branches that can go on are inside of.
+fn inside_all(engine: &mut Engine, branches: &[Branch]) -> Option<Inside> {
+    let possible: Vec<&Branch> = branches.iter().filter(|branch| engine.can_go_on(branch)).collect();
+    let mut found = possible.into_iter().map(|branch| engine.inside(branch));
+    let first = found.next()??;
+    found.all(|other| other == Some(first)).then_some(first)
 }
 
 /// One byte of each class that no state of the lexer tells apart, with the number of bytes in it.

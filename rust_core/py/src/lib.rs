@@ -32,6 +32,13 @@ fn raise(error: &Error) -> PyErr {
     }
 }
 
+fn name_of(inside: Inside) -> &'static str {
+    match inside {
+        Inside::Comment => "comment",
+        Inside::String => "string",
+    }
+}
+
 /// A panic inside leaves the value as it was before the call or extended by whole bytes: never torn.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -166,10 +173,7 @@ impl Session {
     /// What the end of the left context is inside of that is not code.
     #[getter]
     fn inside(&self, py: Python<'_>) -> Option<&'static str> {
-        py.detach(|| self.core.inside()).map(|inside| match inside {
-            Inside::Comment => "comment",
-            Inside::String => "string",
-        })
+        py.detach(|| self.core.inside()).map(name_of)
     }
 
     /// A session on another left context and the same right one; none where it has to be opened afresh.
@@ -224,6 +228,12 @@ impl State {
 
     fn is_viable(&self, py: Python<'_>) -> bool {
         py.detach(|| lock(&self.core).is_viable())
+    }
+
+    /// What the end of the middle is inside of that is not code.
+    #[getter]
+    fn inside(&self, py: Python<'_>) -> Option<&'static str> {
+        py.detach(|| lock(&self.core).inside()).map(name_of)
     }
 
     fn fork(&self, py: Python<'_>) -> Self {
@@ -366,6 +376,12 @@ impl Matcher {
 
     fn is_complete(&self, py: Python<'_>) -> bool {
         py.detach(|| lock(&self.core).is_complete())
+    }
+
+    /// What the end of the middle is inside of that is not code.
+    #[getter]
+    fn inside(&self, py: Python<'_>) -> Option<&'static str> {
+        py.detach(|| lock(&self.core).inside()).map(name_of)
     }
 
     /// The bytes that every continuation begins with.
