@@ -11,7 +11,7 @@ from lsprotocol import types
 
 from fim_server.decode import Completion, StopReason
 from fim_server.document import PositionEncoding, Split
-from fim_server.server.contexts import without_repetition
+from fim_server.server.contexts import before_unopened, without_repetition
 from fim_server.server.memory import Answer, Memory, Offer, moved
 from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
 from fim_server.server.place import Place, contains_in_order, quiet, silent, wants_single_line
@@ -229,14 +229,30 @@ def test_parts_in_their_order() -> None:
     assert contains_in_order("", "")
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("r}", "r"),
+        ("%] = 1", "%"),
+        ("f(a)[0]", "f(a)[0]"),
+        ("f(a))", "f(a)"),
+        ("(]", "("),
+        ("", ""),
+        ("a, (b", "a, (b"),
+    ],
+)
+def test_without_a_grammar_a_text_ends_before_what_it_has_not_opened(text: str, kept: str) -> None:
+    assert before_unopened(text) == kept
+
+
 # --- counts ------------------------------------------------------------------------------------------------------
 
 
 def test_offers_are_counted_once_however_often_they_are_sent() -> None:
     usage = Usage()
     for _ in range(3):
-        usage.count_offer("1", 10)
-    usage.count_offer("2", 5)
+        usage.count_offers([offer("0123456789", identity="1")])
+    usage.count_offers([offer("01234", identity="2"), offer("an alternative", identity="3")])
     usage.count_acceptance("1")
     usage.count_acceptance("1")
     usage.count_acceptance("nobody's")
@@ -248,7 +264,7 @@ def test_offers_are_counted_once_however_often_they_are_sent() -> None:
 def test_offers_of_long_ago_are_forgotten() -> None:
     usage = Usage()
     for number in range(OFFERS + 10):
-        usage.count_offer(str(number), 1)
+        usage.count_offers([offer("a", identity=str(number))])
     usage.count_acceptance("0")
     assert usage.accepted == 0
     usage.count_acceptance(str(OFFERS))
@@ -438,8 +454,9 @@ def test_how_the_list_takes_texts_of_several_lines() -> None:
     )
     assert snippets.write("a\nb", before) is None  # indented less than the line: no snippet can say that
     assert snippets.write("a\n\n    b", before) is not None
-    for kind in (plain, snippets, as_is):
+    for kind in (plain, as_is):
         assert kind.write("f(${1})", before) == ("f(${1})", types.InsertTextFormat.PlainText, None)
+    assert snippets.write("f(${1})", before) == ("f(\\${1\\})", types.InsertTextFormat.Snippet, None)
 
 
 def test_clients_that_say_nothing_take_one_line() -> None:
@@ -450,12 +467,13 @@ def test_entries_of_the_list() -> None:
     split = Split("class A:\n    def f(self):\n        return sel", ")\n")
     answer = answered(split.left, split.right, offer("f.a)", covered=1), offer("f.b\n        pass"), offer("f" * 90))
     first, third = list_items(answer, split, AT, PositionEncoding.UTF16, kinds())
-    assert (first.label, first.filter_text) == ("f.a)", "self.a)")
-    assert first.text_edit == types.TextEdit(types.Range(AT, types.Position(3, 11)), "f.a)")
+    assert (first.label, first.filter_text) == ("self.a)", "self.a)")
+    word = types.Position(AT.line, AT.character - len("sel"))
+    assert first.text_edit == types.TextEdit(types.Range(word, types.Position(3, 11)), "self.a)")
     assert len(third.label) <= 60
     assert [first.sort_text, third.sort_text] == [" 0", " 2"]
     _, second, _ = list_items(answer, split, AT, PositionEncoding.UTF16, kinds(as_is=True))
-    assert second.label == "f.b…"
+    assert second.label == "self.b…"
     assert second.documentation == "f.b\n        pass"
 
 

@@ -220,7 +220,7 @@ async def test_statistics_count_what_is_offered_and_accepted(client: Client) -> 
     after = await client.run("statistics")
     assert after["requests"] == before["requests"] + 2
     assert after["answeredFromCache"] == before["answeredFromCache"] + 1
-    assert after["shown"] == before["shown"] + len(found)
+    assert after["shown"] == before["shown"] + 1  # alternatives are one offer
     assert after["accepted"] == before["accepted"] + 1
     assert after["acceptedCharacters"] == before["acceptedCharacters"] + len(written(found[0]))
     assert after["failed"] == before["failed"] == 0

@@ -642,8 +642,8 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     ls.usage.count_answer(work.costs, from_model)
     if not from_model:
         ls.usage.answered_from_cache += 1
-    for offer in found.offers:
-        ls.usage.count_offer(offer.identity, len(offer.text))
+    if found.offers:
+        ls.usage.count_offers(found.offers)
     origin = "model" if from_model else "prefetch" if found.prefetched else "cache"
     ls.last = last_json(asked.uri, work.costs, found, origin, found.reason)
     log_answer(ls, ls.last)

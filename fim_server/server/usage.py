@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fim_server.server.memory import Offer
     from fim_server.server.worker import Costs
 
 RECENT = 200
@@ -33,7 +34,7 @@ class Usage:
     requests: int = 0
     answered_from_cache: int = 0
     shown: int = 0
-    """Offers sent, each once however often it was sent again while it was typed."""
+    """Answers with offers, each once however often it was sent again while it was typed. Alternatives do not count."""
     accepted: int = 0
     accepted_characters: int = 0
     cancelled: int = 0
@@ -53,13 +54,13 @@ class Usage:
         if from_model:
             self._models.append(costs.prefill_ms + costs.decode_ms)
 
-    def count_offer(self, identity: str, characters: int) -> None:
-        """Note that an offer was sent."""
-        if identity not in self._offered:
-            self.shown += 1
-            self._offered[identity] = characters
-            if len(self._offered) > OFFERS:
-                self._offered.popitem(last=False)
+    def count_offers(self, offers: Sequence[Offer]) -> None:
+        """Note that offers were sent, alternatives of each other."""
+        self.shown += all(offer.identity not in self._offered for offer in offers)
+        for offer in offers:
+            self._offered.setdefault(offer.identity, len(offer.text))
+        while len(self._offered) > OFFERS:
+            self._offered.popitem(last=False)
 
     def count_acceptance(self, identity: str) -> None:
         """Note that an offer was accepted; once, whatever an editor says."""

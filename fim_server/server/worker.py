@@ -281,9 +281,14 @@ class CompletionWorker:
 
 def refusal(opened: Opened, text: str) -> str:
     """Why a token is refused, in words; the empty text is an end token."""
+    if opened.guarantee == "none":
+        return "nothing is known of what may come here"
     if text == "":
-        return "the middle cannot end here"
-    return opened.session.start().explain(text).message
+        return "the text cannot end here"
+    explanation = opened.session.start().explain(text)
+    rest = text[len(explanation.accepted) :]
+    place = f"after {explanation.accepted!r}" if explanation.accepted else "here"
+    return f"{rest[:1]!r} cannot come {place}" if rest else "it holds a part of a character"
 
 
 def options_of(request: Request, model: FimModel, elapsed_ms: float, inside: str | None) -> DecodeOptions:
