@@ -1,0 +1,529 @@
+// An editor as a user has it: code-server with the packaged extension, a browser, and what hands and eyes do there.
+import { execFile, spawn } from "node:child_process";
+import { rmSync } from "node:fs";
+import { access, mkdir, mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { chromium } from "playwright-core";
+
+/** @typedef {Record<string, unknown>} Settings */
+/** @typedef {{ vsix: string, settings: Settings }} Options */
+
+const CODE_SERVER = fileURLToPath(new URL("node_modules/code-server/out/node/entry.js", import.meta.url));
+const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
+const CHROMIUM_FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const TAB_WIDTH = 4;
+const WINDOW = { width: 1100, height: 620 };
+
+// Milliseconds. Two slow cores and a server that loads PyTorch need patience; a wait ends as soon as it can.
+const START_TIMEOUT = 120_000;
+const TIMEOUT = 30_000;
+/** For processes to end when they are asked to. */
+const GRACE = 2_000;
+const TYPING_PAUSE = 40;
+const POLL = 50;
+const DRAWING = 150;
+
+/** What the editor draws for a blank. */
+const NO_BREAK_SPACE = "\u00a0";
+
+/** Commands without a key of their own get one that nobody else has. */
+const KEYS = /** @type {const} */ ({
+  "editor.action.inlineSuggest.trigger": "F1",
+  "workbench.action.files.newUntitledFile": "F2",
+  "notifications.clearAll": "F3",
+  "workbench.action.revertAndCloseActiveEditor": "F4",
+  "workbench.action.closeSidebar": "F6",
+});
+const KEYS_WITH = "Control+Alt+Shift+";
+
+/** Everything that would move, pop up or ask the network is off. What the tests are about keeps its defaults. */
+const QUIET = {
+  "breadcrumbs.enabled": false,
+  "chat.commandCenter.enabled": false,
+  "editor.accessibilitySupport": "off",
+  "editor.cursorBlinking": "solid",
+  "editor.minimap.enabled": false,
+  "editor.parameterHints.enabled": false,
+  "editor.quickSuggestions": { other: "off", comments: "off", strings: "off" },
+  "extensions.autoCheckUpdates": false,
+  "extensions.autoUpdate": false,
+  "extensions.ignoreRecommendations": true,
+  "files.autoSave": "off",
+  "git.enabled": false,
+  "telemetry.telemetryLevel": "off",
+  "update.mode": "none",
+  "window.commandCenter": false,
+  "workbench.layoutControl.enabled": false,
+  "workbench.startupEditor": "none",
+  "workbench.tips.enabled": false,
+};
+
+/**
+ * Starts code-server with the extension, and a browser that shows an empty folder in it.
+ * @param {Options} options
+ */
+export async function startEditor(options) {
+  const editor = new Editor(await mkdtemp(join(tmpdir(), "fim-server-e2e-")));
+  process.once("exit", () => editor.abandon());
+  for (const signal of ["SIGINT", "SIGTERM"]) {
+    process.once(signal, () => process.exit(1));
+  }
+  try {
+    await editor.start(options);
+  } catch (error) {
+    await editor.stop();
+    throw error;
+  }
+  return editor;
+}
+
+export class Editor {
+  /** @type {import("node:child_process").ChildProcess | undefined} */
+  #server;
+  /** @type {import("playwright-core").Browser | undefined} */
+  #browser;
+  /** @type {import("playwright-core").Page | undefined} */
+  #page;
+  #root;
+  #address = "";
+  #output = "";
+
+  /** @param {string} root A folder that is ours. */
+  constructor(root) {
+    this.#root = root;
+  }
+
+  /** The folder that is open. */
+  get folder() {
+    return join(this.#root, "project");
+  }
+
+  get page() {
+    if (this.#page === undefined) {
+      throw new Error("the editor has not started");
+    }
+    return this.#page;
+  }
+
+  /** @param {Options} options */
+  async start({ vsix, settings }) {
+    await mkdir(this.folder);
+    await this.configure(settings);
+    const bindings = Object.entries(KEYS).map(([command, key]) => ({
+      key: (KEYS_WITH + key).replace("Control", "ctrl"),
+      command,
+    }));
+    await this.#writeJson("user/User/keybindings.json", bindings);
+    await this.#writeJson("config.yaml", {});
+    if (!(await this.#codeServer(["--install-extension", vsix]))) {
+      throw new Error(`${vsix} could not be installed:\n${this.#output}`);
+    }
+    this.#address = `127.0.0.1:${await freePort()}`;
+    this.#server = this.#spawn([
+      ...["--auth", "none", "--bind-addr", this.#address],
+      ...["--disable-telemetry", "--disable-update-check", "--disable-workspace-trust", "--ignore-last-opened"],
+    ]);
+    await until("code-server to answer", () => isUp(`http://${this.#address}/healthz`), START_TIMEOUT);
+    this.#browser = await chromium.launch({ executablePath: await findBrowser(), args: CHROMIUM_FLAGS });
+    await this.renew();
+  }
+
+  /** A new window, as after the start. The language server starts anew too. */
+  async renew() {
+    await this.#page?.close();
+    this.#page = await this.#browser?.newPage({ viewport: WINDOW });
+    this.page.setDefaultTimeout(TIMEOUT);
+    await this.page.goto(`http://${this.#address}/?folder=${encodeURIComponent(this.folder)}`, {
+      timeout: START_TIMEOUT,
+    });
+    await this.page.locator(".monaco-workbench .statusbar").waitFor({ timeout: START_TIMEOUT });
+  }
+
+  async stop() {
+    await this.#browser?.close();
+    const server = this.#server;
+    if (server?.exitCode === null && this.#signal("SIGTERM")) {
+      await Promise.race([new Promise((resolve) => server.once("exit", resolve)), sleep(GRACE)]);
+    }
+    this.abandon();
+  }
+
+  /** Leaves no process and no file behind, at once. */
+  abandon() {
+    this.#signal("SIGKILL");
+    rmSync(this.#root, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  /**
+   * Signals code-server and all that it has started: the extension host, the language server.
+   * @param {NodeJS.Signals} name
+   */
+  #signal(name) {
+    try {
+      return this.#server?.pid !== undefined && process.kill(-this.#server.pid, name);
+    } catch {
+      return false; // nothing of it is left
+    }
+  }
+
+  /**
+   * Replaces the settings; the editor notices by itself.
+   * @param {Settings} settings
+   */
+  async configure(settings) {
+    // Both, because some settings count in the one only, some in the other.
+    await this.#writeJson("user/User/settings.json", { ...QUIET, ...settings });
+    await this.#writeJson("user/Machine/settings.json", settings);
+  }
+
+  /** What the extension has logged, and code-server. */
+  async logs() {
+    const folder = join(this.#root, "user/logs");
+    const names = await readdir(folder, { recursive: true }).catch(() => []);
+    const ours = names.filter((name) => /fim-server\.fim-server.*\.log$|exthost\.log$/i.test(name)).sort();
+    const texts = await Promise.all(
+      ours.map(async (name) => `--- ${name}\n${await readFile(join(folder, name), "utf8")}`),
+    );
+    return [...texts, `--- code-server\n${this.#output}`].join("\n");
+  }
+
+  // --- hands ------------------------------------------------------------------------------------------------------
+
+  /**
+   * Writes a file, opens it, and puts the cursor where the text has the mark `‸`.
+   * @param {string} name
+   * @param {string} marked
+   */
+  async open(name, marked) {
+    const [left = "", right = ""] = marked.split("‸");
+    const path = join(this.folder, name);
+    await writeFile(path, left + right);
+    const lines = left.split(/\r?\n/);
+    const line = lines.at(-1) ?? "";
+    const place = `${lines.length}:${line.replaceAll("\t", " ".repeat(TAB_WIDTH)).length + 1}`; // as the editor shows it
+    await this.#show(`${path}:${lines.length}:${line.length + 1}`);
+    await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
+    await until(`the cursor at ${place} of ${name}`, async () => (await this.cursor()) === place);
+    await this.page.locator(".editor-instance .monaco-editor.focused").waitFor();
+  }
+
+  /**
+   * Writes a notebook, opens it, and puts the cursor into its first cell.
+   * @param {string} name
+   * @param {string} text
+   */
+  async openNotebook(name, text) {
+    await writeFile(join(this.folder, name), text);
+    await this.#show(join(this.folder, name));
+    await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
+    await this.page.locator(".notebook-editor .cell-editor-container .view-lines").first().click();
+    await this.page.locator(".notebook-editor .monaco-editor.focused").waitFor();
+  }
+
+  /** @param {string} text */
+  async type(text) {
+    await this.page.keyboard.type(text, { delay: TYPING_PAUSE });
+  }
+
+  /** @param {readonly string[]} keys */
+  async press(...keys) {
+    for (const key of keys) {
+      await this.page.keyboard.press(key);
+    }
+  }
+
+  /** @param {keyof typeof KEYS} command */
+  async run(command) {
+    await this.press(KEYS_WITH + KEYS[command]);
+  }
+
+  /**
+   * Runs a command by its title, in the command palette.
+   * @param {string} title
+   */
+  async choose(title) {
+    await this.press("F1");
+    await this.pick(title, ">");
+  }
+
+  /**
+   * Takes an entry of the list that is open, or is about to be.
+   * @param {string} label
+   * @param {string} prefix
+   */
+  async pick(label, prefix = "") {
+    await this.page.locator(".quick-input-widget .quick-input-filter input").fill(prefix + label);
+    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: label }).first().click();
+  }
+
+  /**
+   * Saves the active editor and reads its file.
+   * @param {string} name
+   */
+  async save(name) {
+    await this.press("Control+s");
+    await this.page.locator(`.tab.active[data-resource-name="${name}"]:not(.dirty)`).waitFor();
+    return await readFile(join(this.folder, name), "utf8");
+  }
+
+  /** Closes all editors and messages, without saving. */
+  async closeAll() {
+    await this.run("notifications.clearAll");
+    const tabs = this.page.locator(".editor-group-container .tab");
+    await until("all editors to be closed", async () => {
+      await this.run("workbench.action.revertAndCloseActiveEditor");
+      return (await tabs.count()) === 0;
+    });
+  }
+
+  /** Ends the language server as a crash does. */
+  async killServer() {
+    const { stdout } = await promisify(execFile)("ps", ["-eo", "pid=,pgid=,args="]);
+    const processes = stdout.split("\n").map((line) => line.trim().split(/\s+/));
+    const ours = processes.filter(
+      ([, group, ...args]) => Number(group) === this.#server?.pid && args.includes("serve"),
+    );
+    for (const [pid] of ours) {
+      process.kill(Number(pid), "SIGKILL");
+    }
+    if (ours.length !== 1) {
+      throw new Error(`${ours.length} language servers were running`);
+    }
+  }
+
+  // --- eyes -------------------------------------------------------------------------------------------------------
+
+  /** Line and column of the cursor, as the status bar has it: `4:9`. */
+  async cursor() {
+    const [text = ""] = await this.page.locator('[id="status.editor.selection"]').allInnerTexts();
+    const found = /Ln (\d+), Col (\d+)/.exec(text);
+    return found ? `${found[1]}:${found[2]}` : "";
+  }
+
+  /** The lines of the active editor that are on the screen. */
+  async text() {
+    const text = await this.page.locator(".editor-instance .view-lines").first().innerText();
+    return text.replaceAll(NO_BREAK_SPACE, " ");
+  }
+
+  /** The ghost text on the screen, "" if there is none. */
+  async ghostText() {
+    const text = await this.page.locator("[class*=ghost-text]").evaluateAll(readGhostText);
+    return text.replaceAll(NO_BREAK_SPACE, " ");
+  }
+
+  /**
+   * The ghost text once it is all drawn: its first line and those below it are not drawn at the same time.
+   */
+  async settledGhostText() {
+    let before = await this.ghostText();
+    return await until("the ghost text to stay as it is", async () => {
+      await sleep(DRAWING);
+      const text = await this.ghostText();
+      const isSettled = text === before;
+      before = text;
+      return isSettled && { text };
+    }).then(({ text }) => text);
+  }
+
+  /**
+   * Waits for ghost text that a condition holds for.
+   * @param {(text: string) => boolean} condition
+   */
+  async waitForGhostText(condition = () => true) {
+    return await until("ghost text", async () => {
+      const text = await this.settledGhostText();
+      return text !== "" && condition(text) && text;
+    });
+  }
+
+  /** @param {number} milliseconds */
+  async expectNoGhostText(milliseconds) {
+    for (const end = Date.now() + milliseconds; Date.now() < end; await sleep(POLL)) {
+      const text = await this.ghostText();
+      if (text !== "") {
+        throw new Error(`unexpected ghost text: ${text}`);
+      }
+    }
+  }
+
+  /** The extension's item in the status bar. */
+  get statusItem() {
+    return this.page.locator('.statusbar-item[id^="fim-server."]');
+  }
+
+  /**
+   * Waits until the status bar's item says something, as screen readers get it.
+   * @param {RegExp} pattern
+   */
+  async waitForStatus(pattern) {
+    let label = "";
+    await until(
+      `the status ${pattern}`,
+      async () => {
+        label =
+          (await this.statusItem
+            .first()
+            .getAttribute("aria-label")
+            .catch(() => null)) ?? "";
+        return pattern.test(label);
+      },
+      START_TIMEOUT,
+      () => `it is "${label}"`,
+    );
+    return label;
+  }
+
+  /** The texts of the messages that are shown. */
+  async messages() {
+    return await this.page.locator(".notification-list-item-message").allInnerTexts();
+  }
+
+  /** The document inside the webview that is shown. */
+  webview() {
+    return this.page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame");
+  }
+
+  /**
+   * A picture of the window, or of as much of it as has that height.
+   * @param {string} path
+   * @param {number} height
+   */
+  async picture(path, height = WINDOW.height) {
+    await mkdir(dirname(path), { recursive: true });
+    if (height > WINDOW.height) {
+      await this.page.setViewportSize({ ...WINDOW, height });
+      await sleep(POLL * 10); // the editor draws itself anew
+    }
+    await this.page.screenshot({ path, clip: { x: 0, y: 0, width: WINDOW.width, height } });
+    await this.page.setViewportSize(WINDOW);
+  }
+
+  // --- the machinery ----------------------------------------------------------------------------------------------
+
+  /**
+   * @param {string} path
+   * @param {unknown} value
+   */
+  async #writeJson(path, value) {
+    const file = join(this.#root, path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, JSON.stringify(value, undefined, 2));
+  }
+
+  /** @param {readonly string[]} args */
+  #spawn(args) {
+    const folders = ["--config", "config.yaml", "--user-data-dir", "user", "--extensions-dir", "extensions"];
+    const ours = folders.map((word) => (word.startsWith("--") ? word : join(this.#root, word)));
+    const child = spawn(process.execPath, [CODE_SERVER, ...ours, ...args], {
+      detached: true, // a process group of its own
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (data) => {
+        this.#output += data;
+      });
+    }
+    return child;
+  }
+
+  /**
+   * Runs code-server to its end, and says whether it did what it was asked.
+   * @param {readonly string[]} args
+   */
+  async #codeServer(args) {
+    const child = this.#spawn(args);
+    return (await new Promise((resolve) => child.once("exit", resolve))) === 0;
+  }
+
+  /**
+   * Has the window open a file, as the command line does it. A window that has just been made is not known at once.
+   * @param {string} path
+   */
+  async #show(path) {
+    await until(`${path} to be opened`, () => this.#codeServer(["--reuse-window", path]));
+    await this.run("workbench.action.closeSidebar");
+  }
+}
+
+/**
+ * Asks again and again until there is an answer.
+ * @template T
+ * @param {string} what
+ * @param {() => Promise<T>} ask
+ * @param {number} [timeout]
+ * @param {() => string} [details]
+ * @returns {Promise<Exclude<T, false | "" | null | undefined>>}
+ */
+export async function until(what, ask, timeout = TIMEOUT, details = () => "") {
+  for (const end = Date.now() + timeout; ; await sleep(POLL)) {
+    const answer = await ask();
+    if (answer) {
+      return /** @type {Exclude<T, false | "" | null | undefined>} */ (answer);
+    }
+    if (Date.now() > end) {
+      throw new Error(`waited ${timeout / 1000} s for ${what}; ${details()}`);
+    }
+  }
+}
+
+/**
+ * Runs in the page. The first line is drawn among the editor's lines, further ones below it.
+ * @param {Element[]} elements
+ */
+function readGhostText(elements) {
+  const first = elements.filter((element) => element.closest(".view-zones") === null);
+  const zones = new Set(elements.map((element) => element.closest(".view-zones .suggest-preview-text")));
+  const below = [...zones].flatMap((zone) => [...(zone?.querySelectorAll(".view-line") ?? [])]);
+  const lines = [first, ...below.map((line) => [line])];
+  return lines.map((line) => line.map((element) => element.textContent).join("")).join("\n");
+}
+
+/** @param {string} url */
+async function isUp(url) {
+  try {
+    return (await fetch(url)).ok;
+  } catch {
+    return false;
+  }
+}
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === "object" ? address?.port : undefined;
+}
+
+async function findBrowser() {
+  const folders = (process.env["PATH"] ?? "").split(delimiter);
+  const candidates = [
+    process.env["CHROMIUM"],
+    ...folders.flatMap((folder) => BROWSERS.map((name) => join(folder, name))),
+  ];
+  for (const path of candidates.filter((candidate) => candidate !== undefined)) {
+    if (
+      await access(path).then(
+        () => true,
+        () => false,
+      )
+    ) {
+      return path;
+    }
+  }
+  throw new Error(`none of ${BROWSERS.join(", ")} is on the PATH`);
+}

@@ -1,0 +1,437 @@
+// What a user meets, from the first key to the saved file. One editor serves all tests, which leave nothing behind.
+// FIM_SERVER_VSIX names the packaged extension; with FIM_SERVER_PICTURES=1 the README's pictures are taken anew.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdir, writeFile } from "node:fs/promises";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { startEditor, until } from "./editor.mjs";
+
+const VENV = fileURLToPath(new URL("../../.venv/bin/", import.meta.url));
+const PICTURES = fileURLToPath(new URL("../images/", import.meta.url));
+const FAILURES = fileURLToPath(new URL("failures/", import.meta.url));
+const takesPictures = process.env["FIM_SERVER_PICTURES"] === "1";
+
+const SETTINGS = { "fim-server.path": `${VENV}fim-server` };
+/** Milliseconds: what ends when something hangs. */
+const SUITE_TIMEOUT = 900_000;
+const TEST_TIMEOUT = 150_000;
+/** Longer than any answer takes to come, where none must come. */
+const SILENCE = 3_000;
+/** What fades in is there after that. */
+const FADING = 2_000;
+
+const STACK = `class Stack:
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+        ‸
+
+    def pop(self):
+        return self.items.pop()
+`;
+
+const ASKED = `def largest(values):
+    best = values[0]
+    ‸
+    return best
+`;
+
+const POINT = `class Point:
+    def __init__(self, x, y):
+        self.x = x
+        self.y = y
+
+    def __eq__(self, other):
+        return isinstance(other, Point) ‸
+
+    def __repr__(self):
+        return f"Point({self.x}, {self.y})"
+`;
+
+const LARGEST = `"""Numbers."""
+
+
+def largest(values):
+    """The largest value, None if there is none."""
+    best = None
+    for value in values:
+        if best is None or value > best:
+            ‸
+    return best
+`;
+
+const EXPLAINED = `def largest(values):
+    print(max(values, ‸))
+    return values
+`;
+
+/** @type {import("./editor.mjs").Editor} */
+let editor;
+
+/**
+ * A test that starts with an editor as it is after the start, and leaves a picture and the logs if it fails.
+ * @param {string} name
+ * @param {(context: import("node:test").TestContext) => Promise<void>} body
+ */
+function scenario(name, body) {
+  test(name, { timeout: TEST_TIMEOUT }, async (context) => {
+    try {
+      await body(context);
+      await editor.closeAll();
+    } catch (error) {
+      const base = FAILURES + name.replaceAll(/\W+/g, "-");
+      await mkdir(FAILURES, { recursive: true });
+      await editor.picture(`${base}.png`);
+      await writeFile(`${base}.log`, await editor.logs());
+      context.diagnostic(`${base}.png and .log show what happened`);
+      await editor.configure(SETTINGS);
+      await editor.renew();
+      throw error;
+    }
+  });
+}
+
+/** @param {string} text */
+function assertParses(text) {
+  const program = "import ast, sys; ast.parse(sys.stdin.buffer.read())";
+  const { status, stderr } = spawnSync(`${VENV}python`, ["-c", program], { input: text, encoding: "utf8" });
+  assert.equal(status, 0, `${stderr}\nin\n${text}`);
+}
+
+/** Opens a file and waits until the server can answer. @param {string} name @param {string} marked */
+async function openReady(name, marked) {
+  await editor.open(name, marked);
+  await editor.waitForStatus(/ready/);
+}
+
+describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
+  before(async () => {
+    const vsix = process.env["FIM_SERVER_VSIX"];
+    assert.ok(vsix, "FIM_SERVER_VSIX has to name the packaged extension");
+    editor = await startEditor({ vsix, settings: SETTINGS });
+  });
+
+  after(async () => {
+    await editor?.stop();
+  });
+
+  scenario("what is typed is completed, Tab accepts it, and the saved file parses", async () => {
+    await openReady("stack.py", STACK);
+    await editor.type("self.");
+    const ghost = await editor.waitForGhostText();
+    await editor.press("Tab");
+    const saved = await editor.save("stack.py");
+    assertParses(saved);
+    assert.equal(saved, STACK.replace("‸", `self.${ghost}`), "what was shown is what was inserted");
+  });
+
+  scenario("inside an auto-closed bracket nothing is doubled", async () => {
+    const text = "def greet(name):\n    message = name.strip()\n    ‸\n\n\ngreet('Ada')\n";
+    await openReady("bracket.py", text);
+    await editor.type("print(");
+    const ghost = await editor.waitForGhostText();
+    assert.equal(await editor.cursor(), "3:11");
+    await editor.press("Tab");
+    const saved = await editor.save("bracket.py");
+    assertParses(saved);
+    assert.match(saved, /^ {4}print\(./m);
+    assert.doesNotMatch(ghost, /\n/, "in the middle of a line, one line");
+    await editor.press("Control+z");
+    assert.equal(await editor.save("bracket.py"), text.replace("‸", "print()"), "one undo takes all of it back");
+  });
+
+  scenario("inside auto-closed quotes nothing is offered unasked, and nothing is doubled when asked", async () => {
+    await openReady("quotes.py", "def greet(name):\n    ‸\n\n\ngreet('Ada')\n");
+    await editor.type('print("');
+    await editor.expectNoGhostText(SILENCE);
+    assert.equal(await editor.cursor(), "2:12");
+    await editor.run("editor.action.inlineSuggest.trigger");
+    await editor.waitForGhostText();
+    await editor.press("Tab");
+    const saved = await editor.save("quotes.py");
+    assertParses(saved);
+    assert.notEqual(saved.split("\n")[1], '    print("")', "something was inserted");
+  });
+
+  scenario("words are accepted one by one, and the rest stays", async () => {
+    const text = STACK.replace("‸", "self.‸");
+    await openReady("words.py", STACK);
+    await editor.type("self.");
+    let ghost = await editor.waitForGhostText();
+    const whole = ghost;
+    for (let words = 0; ghost !== "" && words < 20; words++) {
+      await editor.press("Control+ArrowRight");
+      const before = ghost;
+      ghost = await until("a word to be accepted", async () => {
+        const now = await editor.settledGhostText();
+        return now !== before && { now };
+      }).then(({ now }) => now);
+      assert.ok(before.endsWith(ghost), `"${ghost}" is what is left of "${before}"`);
+    }
+    const saved = await editor.save("words.py");
+    assertParses(saved);
+    assert.equal(saved, text.replace("‸", whole));
+  });
+
+  scenario("a whole word, then all the rest", async () => {
+    await openReady("rest.py", STACK);
+    await editor.type("self.");
+    const whole = await editor.waitForGhostText();
+    await editor.press("Control+ArrowRight");
+    const rest = await editor.waitForGhostText((text) => text !== whole);
+    assert.ok(whole.endsWith(rest), `"${rest}" is what is left of "${whole}"`);
+    await editor.press("Tab");
+    assertParses(await editor.save("rest.py"));
+  });
+
+  scenario("ghost text stays while it is typed", async () => {
+    await openReady("through.py", STACK);
+    await editor.type("self.");
+    const ghost = await editor.waitForGhostText();
+    const [start, rest] = [ghost.slice(0, 3), ghost.slice(3)];
+    await editor.type(start);
+    await editor.waitForGhostText((text) => text === rest);
+    await editor.press("Tab");
+    const saved = await editor.save("through.py");
+    assertParses(saved);
+    assert.equal(saved, STACK.replace("‸", `self.${ghost}`));
+  });
+
+  scenario("ghost text stays while its opening bracket is typed, which the editor closes", async () => {
+    await openReady("closing.py", ASKED);
+    await editor.run("editor.action.inlineSuggest.trigger");
+    const ghost = await editor.waitForGhostText();
+    const bracket = ghost.indexOf("(");
+    assert.ok(bracket > 0, `"${ghost}" has a bracket`);
+    await editor.type(ghost.slice(0, bracket + 1));
+    await editor.waitForGhostText((text) => text !== ghost && text !== "");
+    await editor.press("Tab");
+    const saved = await editor.save("closing.py");
+    assertParses(saved);
+    assert.equal(
+      saved,
+      ASKED.replace("‸", () => ghost),
+    );
+  });
+
+  scenario("asked, it offers distinct alternatives", async () => {
+    await openReady("alternatives.py", ASKED);
+    await editor.run("editor.action.inlineSuggest.trigger");
+    const first = await editor.waitForGhostText();
+    await editor.press("Alt+BracketRight");
+    const second = await editor.waitForGhostText((text) => text !== first);
+    await editor.press("Alt+BracketLeft");
+    assert.equal(await editor.waitForGhostText((text) => text !== second), first);
+    await editor.press("Tab");
+    assertParses(await editor.save("alternatives.py"));
+  });
+
+  scenario("completions of several lines are indented as the file is", async () => {
+    const text = "def total(values):\n\tresult = 0\n\tfor value in values:\n\t\t‸\n\treturn result\n";
+    await openReady("tabs.py", text);
+    await editor.run("editor.action.inlineSuggest.trigger");
+    await editor.waitForGhostText();
+    await editor.press("Tab");
+    const saved = await editor.save("tabs.py");
+    assertParses(saved);
+    assert.doesNotMatch(saved, /^ /m, "tabs stay tabs");
+  });
+
+  scenario("the suggestion list and the ghost text agree", async () => {
+    await editor.configure({ ...SETTINGS, "editor.quickSuggestions": { other: "on" } });
+    await openReady("list.py", STACK);
+    await editor.type("self.it");
+    const selected = editor.page.locator(".suggest-widget.visible .monaco-list-row.focused .label-name");
+    await selected.waitFor();
+    const word = await selected.innerText();
+    await editor.press("Tab"); // the list's entry comes first
+    await until("the entry to be accepted", async () => (await editor.cursor()) !== "6:16");
+    const ghost = await editor.waitForGhostText();
+    await editor.press("Escape", "Escape");
+    await editor.run("editor.action.inlineSuggest.trigger");
+    await editor.waitForGhostText();
+    await editor.press("Tab");
+    const saved = await editor.save("list.py");
+    assert.ok(saved.includes(`self.${word}`), `${word}, ${ghost}: ${saved}`);
+    assertParses(saved);
+    await editor.configure(SETTINGS);
+  });
+
+  scenario("explain shows what may come, from the palette and from the status bar's menu", async () => {
+    await openReady("explain.py", EXPLAINED);
+    await editor.choose("Explain What May Come at the Cursor");
+    const page = editor.webview();
+    await page.locator("#expected-title").waitFor();
+    const expected = await page.locator("section[aria-labelledby=expected-title] code").allInnerTexts();
+    assert.ok(expected.includes("NAME") || expected.includes("name"), `expected: ${expected.join(" ")}`);
+    await page.locator("section[aria-labelledby=candidates-title] table").waitFor();
+    await page.locator("#text").fill("]");
+    await page.locator("#text").press("Enter");
+    await page.locator("#verdict .refused").waitFor();
+    await editor.closeAll();
+
+    await openReady("menu.py", STACK);
+    await editor.statusItem.first().click();
+    await editor.pick("Explain What May Come at the Cursor");
+    await page.locator("#where-title").waitFor();
+  });
+
+  scenario("a server that is not there is said in the status bar and in a message, and found again", async () => {
+    await editor.configure({ "fim-server.path": "/nonexistent/fim-server" });
+    await editor.open("missing.py", STACK);
+    await editor.waitForStatus(/not found/);
+    await until("a message", async () =>
+      (await editor.messages()).some((text) => text.includes("/nonexistent/fim-server")),
+    );
+    await editor.run("notifications.clearAll");
+    await editor.type("self.");
+    await editor.expectNoGhostText(SILENCE);
+    await editor.configure(SETTINGS);
+    await editor.waitForStatus(/ready/);
+    await editor.type("i");
+    await editor.waitForGhostText();
+  });
+
+  scenario("a file that is broken elsewhere is completed all the same", async () => {
+    await openReady("broken.py", `def broken(:\n    return ]\n\n\n${STACK}`);
+    await editor.type("self.");
+    await editor.waitForGhostText();
+    await editor.statusItem.first().hover();
+    await editor.page.locator(".monaco-hover", { hasText: /Guarantee\s*(partial|none)/ }).waitFor();
+  });
+
+  scenario("switched off, it offers nothing; switched on, it does again", async () => {
+    await openReady("toggle.py", STACK);
+    await editor.choose("Turn Completions On or Off");
+    await editor.waitForStatus(/off/);
+    await editor.type("self.");
+    await editor.run("editor.action.inlineSuggest.trigger");
+    await editor.expectNoGhostText(SILENCE);
+    await editor.choose("Turn Completions On or Off");
+    await editor.waitForStatus(/ready/);
+    await editor.type("i");
+    await editor.waitForGhostText();
+  });
+
+  scenario("set to manual, it waits until it is asked", async () => {
+    await editor.configure({ ...SETTINGS, "fim-server.trigger": "manual" });
+    await openReady("manual.py", STACK);
+    await editor.type("self.");
+    await editor.expectNoGhostText(SILENCE);
+    await editor.choose("Complete at the Cursor");
+    await editor.waitForGhostText();
+    await editor.configure(SETTINGS);
+  });
+
+  scenario("a server that is killed is started again", async () => {
+    await openReady("killed.py", STACK);
+    await editor.killServer();
+    await editor.waitForStatus(/starting/);
+    await editor.waitForStatus(/ready/);
+    await editor.type("self.");
+    await editor.waitForGhostText();
+  });
+
+  scenario("what is accepted is counted, and the statistics show it", async () => {
+    await openReady("counted.py", STACK);
+    await editor.choose("Restart Server");
+    await editor.waitForStatus(/starting|loading/);
+    await editor.waitForStatus(/ready/);
+    await editor.type("self.");
+    const ghost = await editor.waitForGhostText();
+    await editor.press("Tab");
+    await editor.save("counted.py");
+    await editor.choose("Show Statistics");
+    await editor.page.locator(".tab.active", { hasText: "statistics" }).waitFor();
+    const shown = await until("the statistics", async () => {
+      const text = await editor.text();
+      return text.includes("Characters accepted") && text;
+    });
+    assert.match(shown, /accepted +1 /);
+    assert.match(shown, new RegExp(`Characters accepted +${ghost.length}\\b`));
+  });
+
+  scenario("Windows line ends stay", async () => {
+    await openReady("crlf.py", STACK.replaceAll("\n", "\r\n"));
+    await editor.type("self.");
+    await editor.waitForGhostText();
+    await editor.press("Tab");
+    const saved = await editor.save("crlf.py");
+    assertParses(saved);
+    assert.doesNotMatch(saved, /[^\r]\n/, "every line ends as before");
+  });
+
+  scenario("a file with blanks and letters of all kinds in its name is completed", async () => {
+    const name = "größe neu.py";
+    await openReady(name, STACK);
+    await editor.type("self.");
+    await editor.waitForGhostText();
+    await editor.press("Tab");
+    assertParses(await editor.save(name));
+  });
+
+  scenario("a file without a name is completed", async () => {
+    await openReady("named.py", STACK); // starts the server
+    await editor.run("workbench.action.files.newUntitledFile");
+    await editor.choose("Change Language Mode");
+    await editor.pick("Python");
+    await editor.page.locator(".editor-instance .monaco-editor.focused").waitFor();
+    await editor.type("class Stack:\nitems = []\n\ndef push(self, item):\nself.");
+    await editor.waitForGhostText();
+    await editor.press("Tab");
+  });
+
+  scenario("a notebook's cell is completed", async () => {
+    const cell = { cell_type: "code", execution_count: null, metadata: {}, outputs: [], source: [] };
+    const notebook = { cells: [cell], metadata: { language_info: { name: "python" } }, nbformat: 4, nbformat_minor: 5 };
+    await editor.openNotebook("cells.ipynb", JSON.stringify(notebook));
+    await editor.waitForStatus(/ready/);
+    await editor.type("class Stack:\nitems = []\n\ndef push(self, item):\nself.");
+    const ghost = await editor.waitForGhostText();
+    await editor.press("Tab");
+    const saved = JSON.parse(await editor.save("cells.ipynb"));
+    const source = saved.cells[0].source.join("");
+    assertParses(source);
+    assert.ok(source.endsWith(`self.${ghost}`), source);
+  });
+
+  scenario("the README's pictures", async (context) => {
+    if (!takesPictures) {
+      context.skip("taken with --pictures only");
+      return;
+    }
+    await openReady("point.py", POINT);
+    await editor.type("and ");
+    await editor.waitForGhostText();
+    await editor.picture(`${PICTURES}ghost-text.png`, 300);
+    await editor.closeAll();
+
+    await openReady("largest.py", LARGEST);
+    await editor.run("editor.action.inlineSuggest.trigger");
+    const first = await editor.waitForGhostText();
+    await editor.press("Alt+BracketRight");
+    await editor.waitForGhostText((text) => text !== first);
+    await editor.page.locator(".ghost-text-decoration").first().hover();
+    await editor.page.locator(".inlineSuggestionsHints").waitFor();
+    await sleep(FADING);
+    await editor.picture(`${PICTURES}alternatives.png`, 300);
+    await editor.closeAll();
+
+    await openReady("explain.py", EXPLAINED);
+    await editor.choose("Explain What May Come at the Cursor");
+    await editor.webview().locator("section[aria-labelledby=candidates-title] table").waitFor();
+    await editor.run("notifications.clearAll");
+    await editor.picture(`${PICTURES}explain.png`, 1000);
+    await editor.closeAll();
+
+    await editor.configure({ "fim-server.path": "/opt/fim-server" });
+    await editor.open("stack.py", STACK);
+    await until("a message", async () => (await editor.messages()).length > 0);
+    await sleep(FADING);
+    await editor.picture(`${PICTURES}error.png`);
+    await editor.configure(SETTINGS);
+  });
+});

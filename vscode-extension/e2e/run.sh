@@ -1,0 +1,47 @@
+#!/bin/sh
+# Packages the extension and runs it in VS Code. `./dev vscode` calls this when everything is set up.
+set -eu
+cd "$(dirname "$0")"
+
+usage() {
+  cat <<'HELP'
+./dev vscode [--pictures] [--install-packages] [PATTERN]
+
+Runs the packaged extension in code-server (VS Code for browsers, from npm) in headless Chromium, with the real server and
+the embedded model: it types, accepts, asks, explains, and checks what is shown and what is saved. PATTERN is a regular
+expression that names tests.
+
+--pictures          takes the README's pictures anew: vscode-extension/images/
+--install-packages  has apt-get install what is missing of Debian's packages chromium, ripgrep, libkrb5-dev and
+                    build-essential; without it they are only named
+CHROMIUM            in the environment: the browser, if it is not a chromium, chromium-browser or google-chrome on the PATH
+
+A test that fails leaves a picture of the window and the logs in vscode-extension/e2e/failures/.
+HELP
+}
+
+pattern=.
+for argument in "$@"; do
+  case $argument in
+    --pictures) export FIM_SERVER_PICTURES=1 ;;
+    --install-packages) ;; # set-up.sh has seen it
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    -*)
+      usage >&2
+      exit 2
+      ;;
+    *) pattern=$argument ;;
+  esac
+done
+
+export FIM_SERVER_VSIX="$PWD/fim-server.vsix"
+rm -rf failures
+(
+  cd ..
+  npm run --silent package -- --out "$FIM_SERVER_VSIX" >/dev/null
+  node_modules/.bin/tsc --noEmit --project e2e
+)
+exec node --test-reporter=spec --test-name-pattern="$pattern" editor.test.mjs
