@@ -289,6 +289,7 @@ def run_complete(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             deadline_ms=arguments.deadline_ms,
             constrained=not arguments.unconstrained,
+            heal=True,
         )
         progress.say("completing")
         completion = complete(

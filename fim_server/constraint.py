@@ -16,6 +16,8 @@ import torch
 from fim_server.forced import ForcedMatcher, forced_tokens
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from fim_server.vocabulary import Vocabulary
@@ -153,9 +155,8 @@ class Constraint:
     method waits for that to end, because a matcher is used by one thread at a time.
     """
 
-    def __init__(self, matcher: Matcher, size: int, worker: ThreadPoolExecutor) -> None:
-        self._matcher = matcher
-        self._inside_matcher = matcher if isinstance(matcher, InsideMatcher) else None
+    def __init__(self, make_matcher: Callable[[], Matcher], size: int, worker: ThreadPoolExecutor) -> None:
+        """``make_matcher`` is called on the worker: the first matcher of a shape reads the whole file once more."""
         self._worker = worker
         _, self._words = mask_buffer(size)
         self._filling: Future[None] | None = None
@@ -165,6 +166,7 @@ class Constraint:
         """Time spent in the engine, hidden behind the model or not."""
         self.waited_seconds = 0.0
         """The part of it that decoding had to wait for."""
+        self._opening: Future[None] | None = worker.submit(self._open, make_matcher)
 
     def prefetch(self, hidden_seconds: float) -> None:
         """Start computing this step's mask, if it should fit behind ``hidden_seconds`` of the model's work.
@@ -205,11 +207,11 @@ class Constraint:
 
         False where the matcher cannot tell.
         """
+        started = time.perf_counter()
+        self._join()
         matcher = self._inside_matcher
         if matcher is None:
             return False
-        started = time.perf_counter()
-        self._join()
         matcher.commit(token_id)
         begins = matcher.inside == "comment"
         matcher.rollback(1)
@@ -226,10 +228,10 @@ class Constraint:
 
     def forced(self, vocabulary: Vocabulary) -> list[int]:
         """The tokens that every continuation begins with; none if the matcher cannot tell."""
-        if not isinstance(self._matcher, ForcedMatcher):
-            return []
         started = time.perf_counter()
         self._join()
+        if not isinstance(self._matcher, ForcedMatcher):
+            return []
         tokens = forced_tokens(self._matcher, vocabulary)
         self._account(started)
         return tokens
@@ -240,6 +242,13 @@ class Constraint:
         self._join()
         self._account(started)
 
+    def _open(self, make_matcher: Callable[[], Matcher]) -> None:
+        started = time.perf_counter()
+        matcher = make_matcher()
+        self._matcher = matcher
+        self._inside_matcher = matcher if isinstance(matcher, InsideMatcher) else None
+        self.engine_seconds += time.perf_counter() - started
+
     def _fill(self, timed: bool = True) -> None:
         started = time.perf_counter()
         self._matcher.fill_mask(self._words)
@@ -249,6 +258,11 @@ class Constraint:
             self.engine_seconds += self._mask_seconds
 
     def _join(self) -> None:
+        if self._opening is not None:
+            opening, self._opening = self._opening, None
+            started = time.perf_counter()
+            opening.result()
+            self.engine_seconds -= time.perf_counter() - started
         if self._filling is not None:
             filling, self._filling = self._filling, None
             started = time.perf_counter()

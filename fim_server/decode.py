@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 
@@ -49,6 +49,9 @@ RUNNERS_LOOKED_AT = 8
 
 REPEATED_TOKENS, REPEATED_TIMES = 24, 4
 
+HEALED_CHARACTERS = 48
+"""How much of the cursor's line is looked at for its last token."""
+
 ATTEMPTS = 2
 """Runs for each alternative that is asked for: some come to a text that is there already."""
 
@@ -61,6 +64,20 @@ class Session(Protocol):
     @property
     def diagnostics(self) -> Sequence[str]: ...
     def matcher(self, vocabulary: Any, /, shape: Any = None) -> Matcher: ...
+
+
+class Verdict(Protocol):
+    """What a session says of a text."""
+
+    @property
+    def viable(self) -> bool: ...
+
+
+@runtime_checkable
+class CheckingSession(Protocol):
+    """A session that can be asked about a text."""
+
+    def check(self, middle: str, /) -> Verdict: ...
 
 
 class Language(Protocol):
@@ -94,6 +111,9 @@ class DecodeOptions:
     stop_repetition: bool = False
     """End where the model repeats itself: after :data:`REPEATED_TOKENS` tokens of at least :data:`REPEATED_TIMES` equal
     stretches. What was repeated is cut to two of them, or to a complete point before."""
+    heal: bool = False
+    """Let the middle begin where the last token left of the cursor begins, if the grammar allows that
+    (:class:`Healing`). For :func:`complete`; others heal by themselves."""
     no_comments: bool = False
     """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
     user's."""
@@ -267,6 +287,43 @@ class Watch:
             raise Interrupted(StopReason.DEADLINE)
 
 
+@dataclass(frozen=True, slots=True)
+class Healing:
+    """A cut that is moved back to where a token begins, for a tokenizer that would not have cut there.
+
+    A model has rarely seen a word go on after its first letters, or a word without its blank: after ``return `` it
+    writes what follows a blank that stands by itself. So the last token left of the cursor is taken from the prompt,
+    and the middle has to begin with its text (design, section 10; *token healing*). Of several blanks only the last one
+    is taken: tokenizers leave it to the word that follows. An indentation is left as it is.
+    """
+
+    split: Split
+    """The cut before that token."""
+    text: str
+    """The token's text; empty if there is nothing to heal."""
+
+    @classmethod
+    def of(cls, model: FimModel, split: Split) -> Healing:
+        """The healing of a cut: the last token of its line left of the cursor."""
+        line = split.left[split.left.rfind("\n") + 1 :][-HEALED_CHARACTERS:]
+        tokens = model.vocabulary.encode(line) if line.strip() else []
+        try:
+            text = model.vocabulary.token_bytes(tokens[-1]).decode() if tokens else ""
+        except UnicodeDecodeError:  # it ends a character that began before
+            text = ""
+        if not text:
+            return cls(split, "")
+        if text.isspace():
+            text = text[-1]
+        return cls(replace(split, left=split.left[: -len(text)], right=split.right), text)
+
+    def undo(self, completion: Completion) -> Completion:
+        """The completion for the cut as it was."""
+        if not self.text or completion.text is None:
+            return completion
+        return replace(completion, text=completion.text[len(self.text) :])
+
+
 class Run:
     """One middle being decoded: the model's cache, the constraint, and what has come of it so far."""
 
@@ -289,6 +346,10 @@ class Run:
         self.single_line = options.single_line
         self.stop_repetition = options.stop_repetition
         self.no_comments = options.no_comments
+        self.healing = b""
+        """What the rest of the middle has to begin with."""
+        self.healed_tokens = 0
+        """Tokens that hold nothing but what was healed."""
         self.runners_up: list[RunnerUp] | None = None
         """Collected where it is a list."""
         self.reused = 0
@@ -313,12 +374,22 @@ class Run:
         self.model_seconds += self.forward_seconds
         return logits
 
+    def append(self, token: int) -> None:
+        """Append an allowed token to the middle."""
+        self.constraint.commit(token)
+        self.tokens.append(token)
+        if self.healing:
+            text = self.model.vocabulary.token_bytes(token)
+            if len(text) <= len(self.healing):
+                self.healed_tokens = len(self.tokens)
+            self.healing = self.healing[len(text) :]
+
     def append_forced(self, budget: int) -> list[int]:
         """Append the tokens that every continuation begins with, as far as the budget reaches; returns them.
 
         The middle is complete after none of them but the last: before, something has to follow.
         """
-        if not self.fast_forward or len(self.tokens) >= budget:
+        if not self.fast_forward or self.healing or len(self.tokens) >= budget:
             return []
         known = self.model.size  # a tokenizer may have tokens that the model has not
         forced = list(takewhile(lambda token: token < known, self.constraint.forced(self.model.vocabulary)))
@@ -335,6 +406,8 @@ class Run:
         Drawing again from what is left after a refusal gives each allowed token the probability it has among the
         allowed ones, so this samples from exactly the masked distribution.
         """
+        if self.healing:
+            return self._heal(logits)
         end_probability = self._end_probability(logits) if self.constraint.is_complete() else None
         token = self.sampler.draw(logits)
         allowed = self._fits(token)
@@ -355,6 +428,20 @@ class Run:
         self._note_runners_up(logits, token)
         return Choice(token, not allowed, end_probability)
 
+    def _heal(self, logits: torch.Tensor) -> Choice:
+        """The next token while the middle has to begin with a given text."""
+        wanted = int(logits.argmax())
+        ids = [token for token in self.model.vocabulary.tokens_towards(self.healing) if token < len(logits)]
+        masked = torch.full_like(logits, float("-inf"))
+        masked[ids] = logits[ids]
+        while not bool(torch.isinf(masked.max())):
+            token = self.sampler.draw(masked)
+            if self._fits(token):
+                self._note_runners_up(masked, token)
+                return Choice(token, token != wanted, None)
+            masked[token] = float("-inf")
+        return Choice(None, True, None)
+
     def _fits(self, token: int) -> bool:
         """Whether a token may come next, and may be wanted."""
         return self.constraint.allows(token) and not self._begins_comment(token)
@@ -374,7 +461,9 @@ class Run:
         probabilities, ids = torch.softmax(logits, dim=-1).topk(min(RUNNERS_LOOKED_AT, len(logits)))
         found = dict(zip(ids.tolist(), probabilities.tolist(), strict=True))
         for token, probability in found.items():
-            empty = token in self.stop_ids and not self.tokens
+            if probability == 0:
+                break
+            empty = token in self.stop_ids and len(self.tokens) <= self.healed_tokens
             breaks = self.single_line and token not in self.stop_ids and self._breaks(token)
             if token != chosen and not empty and not breaks and self._fits(token):
                 self.runners_up.append(RunnerUp(tuple(self.tokens), token, self.probability * probability))
@@ -413,8 +502,7 @@ def prefill(run: Run, prompt: Sequence[int], chunk: int, budget: int) -> Choice:
 
 def decode_one_token(run: Run, token: int, budget: int) -> Choice:
     """Append a token to the middle, and those forced after it; choose the next, whose mask is computed meanwhile."""
-    run.constraint.commit(token)
-    run.tokens.append(token)
+    run.append(token)
     forced = run.append_forced(budget)
     run.constraint.prefetch(run.forward_seconds)
     return run.choose(run.forward([token, *forced]))
@@ -466,13 +554,28 @@ def complete(
     options = options or DecodeOptions()
     started = time.perf_counter()
     session = language.open(split.left, split.right)
+    healing = Healing.of(model, split) if options.heal else Healing(split, "")
+    if healing.text:
+        healed = language.open(healing.split.left, split.right)
+        if takes(healed, healing.text, session.guarantee):
+            session = healed
+        else:
+            healing = Healing(split, "")
     opened = time.perf_counter() - started
     if options.deadline_ms is not None:
         options = replace(options, deadline_ms=options.deadline_ms - 1000 * opened)
-    completion = complete_session(model, session, split, options, cancelled, on_token)
+    completion = complete_session(model, session, healing.split, options, cancelled, on_token, healing=healing.text)
+    completion = healing.undo(completion)
     completion.statistics.open_ms = 1000 * opened
     completion.statistics.total_ms = 1000 * (time.perf_counter() - started)
     return completion
+
+
+def takes(session: Session, text: str, guarantee: str) -> bool:
+    """Whether a middle may begin with a text in a session, which is to have a guarantee."""
+    if session.guarantee != guarantee:
+        return False
+    return guarantee == "none" or (isinstance(session, CheckingSession) and session.check(text).viable)
 
 
 def complete_session(
@@ -483,12 +586,14 @@ def complete_session(
     cancelled: threading.Event | None = None,
     on_token: Callable[[int], None] = lambda count: None,
     readings: Readings | None = None,
+    healing: str = "",
 ) -> Completion:
     """As :func:`complete`, in a session that is open: the model reads ``split``, whatever contexts the session has.
 
-    ``readings``: what the model has read for the requests before, and will have read after this one.
+    ``readings``: what the model has read for the requests before, and will have read after this one. ``healing``: what
+    the middle has to begin with (:class:`Healing`); the session must allow it.
     """
-    return next(alternatives(model, session, split, 1, options, cancelled, on_token, readings))
+    return next(alternatives(model, session, split, 1, options, cancelled, on_token, readings, healing))
 
 
 def alternatives(
@@ -500,6 +605,7 @@ def alternatives(
     cancelled: threading.Event | None = None,
     on_token: Callable[[int], None] = lambda count: None,
     readings: Readings | None = None,
+    healing: str = "",
 ) -> Iterator[Completion]:
     """The completion, and then up to ``count - 1`` others with other texts, the more likely beginnings first.
 
@@ -522,6 +628,7 @@ def alternatives(
             statistics = Statistics(prompt_tokens=len(prompt))
             run = start(model, reading, session if constrained else None, options, watch, worker)
             run.runners_up = None if count == 1 else runners
+            run.healing = healing.encode()
             try:
                 if attempt == 0:
                     stop_reason = decode(run, prompt, PREFILL_CHUNK, budget, on_token)
@@ -534,14 +641,17 @@ def alternatives(
             fill_in(statistics, run, time.perf_counter() - started)
             completion = conclude(run, session, constrained, stop_reason, statistics)
             if completion.text not in texts or attempt == 0:
-                texts.update((completion.text, "", None))
+                texts.update((completion.text, healing, "", None))
                 latest = completion.statistics
                 yield completion
             else:  # nobody sees it, but it took its time
                 latest.prefill_ms += statistics.prefill_ms
                 latest.decode_ms += statistics.decode_ms
                 latest.engine_wait_ms += statistics.engine_wait_ms
-            if len(texts) - 2 >= count or stop_reason in (StopReason.CANCELLED, StopReason.DEADLINE):
+            if len(texts) - len({"", healing, None}) >= count or stop_reason in (
+                StopReason.CANCELLED,
+                StopReason.DEADLINE,
+            ):
                 break
 
 
@@ -559,15 +669,13 @@ def branch_off(
 ) -> StopReason:
     """Decode the middle that begins with a runner-up's path and goes on with its token."""
     for token in runner.path:
-        run.constraint.commit(token)
-    run.tokens.extend(runner.path)
+        run.append(token)
     run.probability = runner.probability
     if runner.token in run.stop_ids:
         return StopReason.END_TOKEN
 
     def first() -> Choice:
-        run.constraint.commit(runner.token)
-        run.tokens.append(runner.token)
+        run.append(runner.token)
         wanted = [*prompt, *run.tokens]
         logits = None
         for start in range(run.reading.resume(wanted), len(wanted), PREFILL_CHUNK):
@@ -615,15 +723,17 @@ def start(
 ) -> Run:
     """A run under a session's constraint, or under none."""
     stop_ids = frozenset(model.vocabulary.end_token_ids)
-    matcher: Matcher
     if session is None:
-        matcher = Unconstrained()
         stop_ids |= model.format.control_ids  # no grammar keeps these out of the text
-    elif options.single_line:
-        matcher = session.matcher(model.vocabulary, shape=SINGLE_LINE)
-    else:
-        matcher = session.matcher(model.vocabulary)
-    return Run(model, reading, Constraint(matcher, model.vocabulary.size, worker), stop_ids, options, watch)
+
+    def make_matcher() -> Matcher:
+        if session is None:
+            return Unconstrained()
+        if options.single_line:
+            return session.matcher(model.vocabulary, shape=SINGLE_LINE)
+        return session.matcher(model.vocabulary)
+
+    return Run(model, reading, Constraint(make_matcher, model.vocabulary.size, worker), stop_ids, options, watch)
 
 
 def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
@@ -666,7 +776,7 @@ def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | 
         return len(run.tokens)
     if not constrained and stop_reason is not StopReason.REPETITION:
         return len(run.tokens) or None
-    points = [point for point in run.points if point.tokens]  # nothing at all is no completion
+    points = [point for point in run.points if point.tokens > run.healed_tokens]  # nothing at all is no completion
     waited_for = stop_reason is StopReason.DEADLINE
     best = max(points, key=lambda point: (0 if waited_for else point.score, point.tokens), default=None)
     return None if best is None else best.tokens

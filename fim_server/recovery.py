@@ -22,7 +22,7 @@ from heapq import heappop, heappush, nsmallest
 from itertools import accumulate, count, islice, product
 from math import inf
 
-from fim_server.language import Matcher, Session, State
+from fim_server.language import Matcher, Session, State, Verdict
 from fim_server.shapes import Shape
 from fim_server.vocabulary import Vocabulary
 
@@ -190,6 +190,10 @@ class Recovered:
     def diagnostics(self) -> list[str]:
         """One line for each group of ignored lines."""
         return [group.diagnostic for group in self.ignored]
+
+    def check(self, middle: str) -> Verdict:
+        """As `Session.check`, for the reduced contexts."""
+        return self.session.check(middle)
 
     def matcher(self, vocabulary: Vocabulary, shape: Shape | str | None = None) -> Matcher:
         """As `Session.matcher`, for the reduced contexts."""

@@ -161,6 +161,11 @@ class Vocabulary:
         keys, ids = self._sorted
         return ids[bisect_right(keys, start) : bisect_left(keys, start + b"\xff" * (self._lengths[0] + 1))]
 
+    def tokens_towards(self, text: bytes) -> list[int]:
+        """Ids of the text tokens with which a text that begins with some bytes can begin: longer ones and parts."""
+        parts = (self._ids.get(text[:length]) for length in range(1, len(text) + 1))
+        return [token for token in parts if token is not None] + self.longer_tokens(text)
+
     @property
     def longest_token(self) -> int:
         """Bytes of the longest text token; 0 if there is none."""

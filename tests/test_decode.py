@@ -746,7 +746,7 @@ def test_a_refused_commit_raises() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as worker:
-        constraint = Constraint(BracketSession("", "").matcher(ByteVocabulary()), SIZE, worker)
+        constraint = Constraint(lambda: BracketSession("", "").matcher(ByteVocabulary()), SIZE, worker)
         with pytest.raises(ValueError, match="not allowed"):
             constraint.commit(ord(")"))
 

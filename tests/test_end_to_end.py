@@ -29,7 +29,14 @@ def model() -> FimModel:
 def test_completions_of_real_files_parse(model: FimModel, temperature: float) -> None:
     outcomes: Counter[str] = Counter()
     for index, cut in enumerate(itertools.islice(cuts(random.Random(31), 40_000, 4), HOLES)):
-        options = DecodeOptions(max_new_tokens=12, temperature=temperature, seed=index, max_prompt_tokens=192)
+        options = DecodeOptions(
+            max_new_tokens=12,
+            temperature=temperature,
+            seed=index,
+            max_prompt_tokens=192,
+            heal=index % 2 == 1,
+            single_line=index % 3 == 2,
+        )
         found = complete(model, python(), Split(cut.left, cut.right), options)
         assert found.guarantee == "exact", (cut.left[-60:], cut.right[:60], found.diagnostics)
         outcomes["written" if found.text is not None else str(found.stop_reason)] += 1

@@ -76,6 +76,15 @@ class Contexts:
             return Opened(found.session, "partial", found.left, found.right, diagnostics, 0, found.ignored)
         return Opened(session, session.guarantee, left, right, tuple(session.diagnostics))
 
+    def healed(self, opened: Opened, language: Language, text: str) -> Session | None:
+        """A session whose middle begins with the last characters left of the cursor, if there is one as good."""
+        if opened.guarantee == "none":
+            return opened.session
+        if not opened.left.endswith(text):
+            return None
+        session = self._sessions.open(language, opened.left.removesuffix(text), opened.right)
+        return session if session.guarantee == "exact" and session.check(text).viable else None
+
     def forget(self, uri: str) -> None:
         """Forget what is known of a document."""
         for key in [key for key in self._recoveries if key[0] == uri]:

@@ -29,6 +29,9 @@ LANGUAGES = frozenset(Language.names())
 
 WARM_UP = Split("def first(values):\n    return ", "\n")
 
+LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
+"""How long it is remembered which language, in which version, a document is in, and for how many documents."""
+
 CANDIDATES = 12
 """Tokens of the model that an explanation shows."""
 
@@ -116,6 +119,7 @@ class CompletionWorker:
         self._model: FimModel | None = None
         self._readings: Readings | None = None
         self._contexts = Contexts()
+        self._languages: dict[tuple[str, str, str | None], tuple[Language, float]] = {}
         self._identities = count(1)
 
     @property
@@ -200,7 +204,8 @@ class CompletionWorker:
             return None
         started = time.perf_counter()
         model = loading.result()  # queued on this same thread before, so it is there
-        opened = self._contexts.open(request.uri, request.language(), request.split)
+        language = self._language(request)
+        opened = self._contexts.open(request.uri, language, request.split)
         work = Work(answer_of(request, ()))
         work.costs.queue_ms = 1000 * (started - submitted)
         work.costs.open_ms = 1000 * (time.perf_counter() - started)
@@ -211,26 +216,41 @@ class CompletionWorker:
             return work
         # A deadline is for the work, not for the model's loading: what comes late then still comes.
         options = options_of(request, model, 1000 * (time.perf_counter() - started), inside)
-        self._decode(model, request, opened, options, cancelled, work)
+        self._decode(model, request, language, opened, options, cancelled, work)
         return None if cancelled.is_set() else work
 
     def _decode(
         self,
         model: FimModel,
         request: Request,
+        language: Language,
         opened: Opened,
         options: DecodeOptions,
         cancelled: threading.Event,
         work: Work,
     ) -> None:
-        from fim_server.decode import alternatives
+        from fim_server.decode import Healing, alternatives
 
+        started = time.perf_counter()
+        session, healing = opened.session, Healing.of(model, request.split)
+        if healing.text:
+            healed = self._contexts.healed(opened, language, healing.text)
+            session, healing = (opened.session, Healing(request.split, "")) if healed is None else (healed, healing)
+        work.costs.open_ms += 1000 * (time.perf_counter() - started)
         wanted = request.settings.alternatives if request.invoked else 1
         offers: list[Offer] = []
         reason = None
         for completion in alternatives(
-            model, opened.session, request.split, wanted, options, cancelled, readings=self._readings
+            model,
+            session,
+            healing.split,
+            wanted,
+            options,
+            cancelled,
+            readings=self._readings,
+            healing=healing.text,
         ):
+            completion = healing.undo(completion)
             work.completions.append(completion)
             offer = self._offer(completion, request, opened)
             if isinstance(offer, str):
@@ -242,6 +262,17 @@ class CompletionWorker:
         work.costs.decode_ms = sum(entry.decode_ms for entry in statistics)
         work.costs.engine_ms = sum(entry.engine_wait_ms for entry in statistics)
         work.answer = answer_of(request, tuple(offers), None if offers else reason)
+
+    def _language(self, request: Request) -> Language:
+        """The request's language. Which one it is says the project's own file, which is not read at every keystroke."""
+        key = (request.path, request.language_id, request.settings.python_version)
+        now = time.monotonic()
+        known = self._languages.get(key)
+        if known is None or now - known[1] > LANGUAGE_SECONDS:
+            if len(self._languages) >= MOST_LANGUAGES:
+                self._languages.clear()
+            known = self._languages[key] = (request.language(), now)
+        return known[0]
 
     def _offer(self, completion: Completion, request: Request, opened: Opened) -> Offer | str:
         """A completion as an offer, or why it is none."""
