@@ -92,7 +92,7 @@ class BoundFormat:
     guard: str = ""
     plain: Callable[[str], list[int]] | None = None
     """Encodes a text without control tokens, for tokenizers that find their own names in a user's code (Qwen's)."""
-    known: OrderedDict[str, list[int]] = field(default_factory=OrderedDict, repr=False, compare=False)
+    known: OrderedDict[tuple[str, str], list[int]] = field(default_factory=OrderedDict, repr=False, compare=False)
     """Ids of the texts that were encoded lately, where prompts are cut in steps: most of one stays as it was."""
 
     def encode(self, left: str, right: str, limit: int, grid: int = 1) -> list[int]:
@@ -135,13 +135,14 @@ class BoundFormat:
 
     def _known_ids(self, text: str, guard: str = "") -> list[int]:
         """The same ids, remembered."""
-        ids = self.known.get(text)
+        key = guard, text
+        ids = self.known.get(key)
         if ids is None:
-            ids = self.known[text] = self._ids(text, guard)
+            ids = self.known[key] = self._ids(text, guard)
             if len(self.known) > KNOWN_TEXTS:
                 self.known.popitem(last=False)
         else:
-            self.known.move_to_end(text)
+            self.known.move_to_end(key)
         return ids
 
     def _ids(self, text: str, guard: str = "") -> list[int]:
