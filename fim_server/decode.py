@@ -306,10 +306,10 @@ class Healing:
     def of(cls, model: FimModel, split: Split) -> Healing:
         """The healing of a cut: the last token of its line left of the cursor."""
         line = split.left[split.left.rfind("\n") + 1 :][-HEALED_CHARACTERS:]
-        tokens = model.vocabulary.encode(line) if line.strip() else []
         try:
+            tokens = model.vocabulary.encode(line) if line.strip() else []
             text = model.vocabulary.token_bytes(tokens[-1]).decode() if tokens else ""
-        except UnicodeDecodeError:  # it ends a character that began before
+        except ValueError:  # it ends a character that began before, or has one that the vocabulary lacks
             text = ""
         if not text:
             return cls(split, "")

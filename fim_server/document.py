@@ -62,7 +62,7 @@ class Split:
 
     def restore(self, middle: str) -> str:
         """``middle`` with the document's own line breaks, ready to be inserted into it."""
-        return middle.replace("\n", self.newline)
+        return LINE_BREAK.sub(self.newline, middle)
 
 
 @dataclass(frozen=True)

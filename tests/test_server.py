@@ -135,6 +135,25 @@ async def test_a_selected_suggestion_is_completed_as_if_accepted(client: Client)
         assert_parses(text[: offset - 2] + written(item) + text[offset:], written(item))
 
 
+async def test_a_selected_suggestion_of_several_lines_keeps_the_place(client: Client) -> None:
+    text = "import os\r\nos.\r\nprint(1)\r\n"
+    editor = Editor(client, "selected-lines.py", text)
+    offset = text.index("os.\r") + 3
+    here = types.Range(editor.position(offset), editor.position(offset))
+    for item in await editor.ask(offset, types.SelectedCompletionInfo(here, "path(\r\n  x)")):
+        assert written(item).startswith("path(\r\n  x)")
+        assert_parses(text[:offset] + written(item) + text[offset:], written(item))
+
+
+async def test_asking_is_not_answered_by_what_was_not_offered_unasked(client: Client) -> None:
+    text = "def f(value):\n    # the value \n    return value\n"
+    offset = text.index("# the value ") + len("# the value ")
+    editor = Editor(client, "unasked.py", text)
+    assert await editor.ask(offset, kind=types.InlineCompletionTriggerKind.Automatic) == []
+    await editor.ask(offset)
+    assert client.last["origin"] == "model"
+
+
 # --- nothing to offer --------------------------------------------------------------------------------------------
 
 
@@ -162,7 +181,7 @@ async def test_a_huge_file_gets_nothing(client: Client) -> None:
     assert await editor.ask(6) == []
     assert time.monotonic() - started < 30
     (said,) = [line for line in client.logged if "huge.py" in line]
-    assert "1,200,000 characters" in said
+    assert "more than 1,000,000 characters" in said
     assert "maxFileCharacters" in client.last["reason"]
 
 

@@ -11,11 +11,12 @@ from lsprotocol import types
 
 from fim_server.decode import Completion, StopReason
 from fim_server.document import PositionEncoding, Split
-from fim_server.server.contexts import before_unopened, without_repetition
+from fim_server.language import Language
+from fim_server.server.contexts import Contexts, before_unopened, without_repetition
 from fim_server.server.memory import Answer, Memory, Offer, moved
 from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
 from fim_server.server.place import Place, contains_in_order, quiet, silent, wants_single_line
-from fim_server.server.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings
+from fim_server.server.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings, own_fields
 from fim_server.server.usage import LONGEST_DEBOUNCE_MS, OFFERS, Usage, percentile
 from fim_server.server.worker import Costs
 
@@ -243,6 +244,62 @@ def test_parts_in_their_order() -> None:
 )
 def test_without_a_grammar_a_text_ends_before_what_it_has_not_opened(text: str, kept: str) -> None:
     assert before_unopened(text) == kept
+
+
+# --- what a second reading found -----------------------------------------------------------------------------------
+
+
+def test_what_was_not_offered_unasked_is_no_answer_to_somebody_who_asks() -> None:
+    memory = remembering(answered("# a", "\n"))
+    assert find(memory, "# a", "\n") == []
+    assert find(memory, "# a", "\n", asked=True) is None
+    memory.add(answered("# b", "\n", complete=True))
+    assert find(memory, "# b", "\n", asked=True) == []
+
+
+def test_quiet_answers_say_nothing_about_the_models_speed() -> None:
+    usage = Usage()
+    for _ in range(20):
+        usage.count_answer(Costs(total_ms=600, prefill_ms=100, decode_ms=500), from_model=True)
+    for _ in range(21):
+        usage.count_answer(Costs(total_ms=1), from_model=True)
+    assert usage.debounce_ms(100) == LONGEST_DEBOUNCE_MS
+
+
+@pytest.mark.parametrize(
+    "values", [None, 3, [], {}, {"pylsp": {"plugins": {}}}, {"fim-server": {}}, {"enabledd": True}]
+)
+def test_settings_of_others_are_none_of_ours(values: object) -> None:
+    assert own_fields(values) is None
+
+
+def test_our_settings_are_found_with_and_without_their_section() -> None:
+    for values in ({"trigger": "manual"}, {"fim-server": {"trigger": "manual"}, "pylsp": {}}):
+        assert own_fields(values) == {"trigger": "manual"}
+
+
+def test_a_language_that_is_not_named_stays_as_it_is() -> None:
+    settings, problems = ServerSettings().with_client({"languages": {"python": "manual"}})
+    assert (settings.trigger_of("python"), settings.trigger_of("json"), problems) == ("manual", "off", [])
+
+
+@pytest.mark.parametrize(("version", "kept"), [("banana", None), ("2.7", None), ("3.12", "3.12"), ("newest", "newest")])
+def test_a_python_that_is_not_known_keeps_the_default(version: str, kept: str | None) -> None:
+    settings, problems = ServerSettings().with_client({"pythonVersion": version})
+    assert settings.python_version == kept
+    assert bool(problems) == (kept is None)
+
+
+def test_line_breaks_of_any_kind_become_the_documents_own() -> None:
+    assert Split("", "", newline="\r\n").restore("a\r\nb\nc\rd") == "a\r\nb\r\nc\r\nd"
+
+
+def test_lines_left_out_are_counted_but_for_the_cursors_own() -> None:
+    left, right = '{"a": [1,\n 2],\n "b": [', " 1 2 :: ]\n}"
+    opened = Contexts().open("file:///a.json", Language.load("json"), Split(left, right))
+    assert opened.guarantee == "partial"
+    assert [(group.line, group.count) for group in opened.ignored] == [(2, 1)]
+    assert [opened.line_in_document(line) for line in range(4)] == [0, 1, 2, 3]
 
 
 # --- counts ------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
-from fim_server.document import DocumentError, PositionEncoding, Split
+from fim_server.document import LINE_BREAK, DocumentError, PositionEncoding, Split
 from fim_server.formats import ModelError
 from fim_server.language import Language, LanguageError
 from fim_server.server.documents import SYNC_KIND, DocumentProtocol, OpenDocument
@@ -37,7 +37,7 @@ from fim_server.server.messages import (
     model_json,
 )
 from fim_server.server.place import Place, silent, wants_single_line
-from fim_server.server.settings import SECTION, ServerSettings
+from fim_server.server.settings import SECTION, ServerSettings, own_fields
 from fim_server.server.usage import Usage
 from fim_server.server.worker import CompletionWorker, Costs, Job, Request, Work
 
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 SERVER_NAME = "fim-server"
 BAD_INPUT = 2
+
+TYPED_MS = 500.0
+"""A request for the suggestion list that comes this soon after a change was made by typing."""
 
 STATUS = "fim-server/status"
 EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
@@ -120,6 +123,10 @@ class FimLanguageServer(LanguageServer):
         self.at_work = 0
         self.tasks: set[asyncio.Task[Any]] = set()
         self.loading: tuple[str, float] | None = None
+        self.loads = 0
+        """Counts loadings: one that is no longer this one has nothing to say."""
+        self.client_settings: dict[str, Any] = {}
+        """All that the editor has set so far."""
 
     @property
     def encoding(self) -> PositionEncoding:
@@ -302,19 +309,26 @@ def on_initialize(ls: FimLanguageServer, params: types.InitializeParams) -> None
 async def on_initialized(ls: FimLanguageServer, params: types.InitializedParams) -> None:
     """Take the client's settings, then load the model in the background."""
     await ask_for_settings(ls)
-    await load(ls)
+    if ls.worker.loads_like(ls.settings):
+        await load(ls)
+    else:  # somebody asked for completions before, and it has begun with other settings
+        await reload(ls)
 
 
 async def load(ls: FimLanguageServer) -> None:
     """Load the model; without one the server lives on and says why it offers nothing."""
     loop = asyncio.get_running_loop()
-    progress = await begin_progress(ls)
+    ls.loads += 1
+    this = ls.loads
     ls.failure = None
+    progress = await begin_progress(ls)
 
     def report(message: str, share: float) -> None:
         loop.call_soon_threadsafe(told, message, share)
 
     def told(message: str, share: float) -> None:
+        if this != ls.loads:
+            return
         ls.loading = (message, share)
         ls.tell_status()
         if progress is not None:
@@ -326,13 +340,17 @@ async def load(ls: FimLanguageServer) -> None:
     try:
         model: FimModel = await asyncio.wrap_future(future)
     except ModelError as error:
-        fail(ls, str(error))
+        if this == ls.loads:
+            fail(ls, str(error))
     except Exception as error:  # noqa: BLE001  # a broken library, too little memory: the server lives on
-        fail(ls, f"the model cannot be loaded ({type(error).__name__}: {str(error).splitlines()[:1] or ''})")
+        if this == ls.loads:
+            detail = str(error).strip().split("\n", 1)[0]
+            fail(ls, f"the model cannot be loaded ({type(error).__name__}{detail and ': '}{detail})")
     else:
         ls.log(types.MessageType.Info, f"model {model.name} ready on {model.device} ({model.format.family} format)")
     finally:
-        ls.loading = None
+        if this == ls.loads:
+            ls.loading = None
         if progress is not None:
             ls.work_done_progress.end(progress, types.WorkDoneProgressEnd())
         ls.tell_status()
@@ -410,14 +428,25 @@ async def on_settings_changed(ls: FimLanguageServer, params: types.DidChangeConf
 
 
 def take_settings(ls: FimLanguageServer, values: object) -> None:
-    """Put an editor's settings over the command line's; what is wrong with them is logged."""
-    settings, problems = ls.started_with.with_client(values)
+    """Put an editor's settings over those it sent before, and all of them over the command line's.
+
+    What is wrong with them is logged. Settings of other servers, and what is set already, change nothing, so that what
+    was switched for the moment stays.
+    """
+    if values is None:
+        return
+    sent = own_fields(values)
+    merged = ls.client_settings | (sent or {})
+    settings, problems = ls.started_with.with_client(merged if sent is not None else values)
+    for problem in problems:
+        ls.log_once(types.MessageType.Warning, problem)
+    if sent is None or merged == ls.client_settings:
+        return
+    ls.client_settings = merged
     for name in ("model", "device", "python_version"):
         named = getattr(ls.started_with, name)
         if named is not None:
             settings = settings.having(name, named)
-    for problem in problems:
-        ls.log_once(types.MessageType.Warning, problem)
     if settings != ls.settings:
         ls.memory.clear()
     ls.settings = settings
@@ -454,7 +483,11 @@ async def on_completion(ls: FimLanguageServer, params: types.CompletionParams) -
     assert kinds is not None, "registered only with it"
     if not ls.fallback_is_needed:
         return types.CompletionList(is_incomplete=True, items=[])
-    invoked = params.context is None or params.context.trigger_kind is types.CompletionTriggerKind.Invoked
+    # Clients say that somebody has asked when a letter was typed, too.
+    since = ls.protocol.since_change_ms(params.text_document.uri)
+    typed = since is not None and since < TYPED_MS
+    kind = params.context.trigger_kind if params.context is not None else types.CompletionTriggerKind.Invoked
+    invoked = kind is types.CompletionTriggerKind.Invoked and not typed
     asked = take_in(ls, params, invoked, None, takes_lines=kinds.takes_lines)
     answered = await answer(ls, asked)
     if answered is None:
@@ -527,10 +560,10 @@ async def answer_unguarded(ls: FimLanguageServer, asked: Asked, turn: int, overt
     if work is None or turn != ls.turn:
         ls.usage.superseded += 1
         if work is not None:
-            ls.memory.add(work.answer)
+            remember(ls, request, work.answer)
         return None
     work.costs.debounce_ms = costs_debounce
-    ls.memory.add(work.answer)
+    remember(ls, request, work.answer)
     return conclude(ls, asked, request, work, from_model=not work.answer.prefetched)
 
 
@@ -541,9 +574,9 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
         return "the document is not open"
     text = document.document
     if len(text.text) > ls.settings.max_file_characters:
-        size = f"{len(text.text):,} characters, more than {ls.settings.max_file_characters:,}"
+        size = f"more than {ls.settings.max_file_characters:,} characters (setting maxFileCharacters)"
         ls.log_once(types.MessageType.Info, f"{asked.uri}: {size}: no completions")
-        return f"the document has {size} (setting maxFileCharacters)"
+        return f"the document has {size}"
     name = document.language_id or ""
     try:
         language = name if name in LANGUAGES else Language.name_for_path(document.path or "")
@@ -558,8 +591,9 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
         else:
             # Completed as if the selected entry were accepted.
             start, end = (document.offset_of(at) for at in (asked.selected.range.start, asked.selected.range.end))
-            text = text.replace(start, end, asked.selected.text)
-            offset = start + len(asked.selected.text)
+            chosen = LINE_BREAK.sub("\n", asked.selected.text)
+            text = text.replace(start, end, chosen)
+            offset = start + len(chosen)
         split = text.split(offset)
     except DocumentError as error:
         return str(error)
@@ -567,11 +601,18 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
     return Request(asked.uri, split, name, document.path or "", asked.invoked, single_line, ls.settings)
 
 
+def remember(ls: FimLanguageServer, request: Request, found: Answer) -> None:
+    """Keep an answer for what is typed next, if it will still hold and the settings are what they were."""
+    if found.lasting and request.settings == ls.settings:
+        ls.memory.add(found)
+
+
 def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
     """An answer that was found before and holds here."""
     several = request.invoked and request.settings.alternatives > 1
     split = request.split
-    return ls.memory.find(request.key, split.left, split.right, request.single_line, several)
+    place = request.key, split.left, split.right, request.single_line
+    return ls.memory.find(*place, several, asked=request.invoked)
 
 
 async def run(ls: FimLanguageServer, request: Request) -> Work | None:
@@ -606,18 +647,19 @@ async def run(ls: FimLanguageServer, request: Request) -> Work | None:
 
 def is_same(some: Request, other: Request) -> bool:
     """Whether two requests have the same answer."""
-    return (some.key, some.split.left, some.split.right, some.single_line) == (
+    return (some.key, some.split.left, some.split.right, some.single_line, some.settings) == (
         other.key,
         other.split.left,
         other.split.right,
         other.single_line,
+        other.settings,
     )
 
 
 def empty_answer(request: Request, reason: str) -> Answer:
-    """An answer without offers."""
+    """An answer without offers, for now."""
     split = request.split
-    return Answer(request.key, split.left, split.right, request.single_line, (), True, reason=reason)
+    return Answer(request.key, split.left, split.right, request.single_line, (), True, reason=reason, lasting=False)
 
 
 def decline(ls: FimLanguageServer, asked: Asked, reason: str) -> None:
@@ -634,7 +676,7 @@ def empty_costs(asked: Asked) -> Costs:
 def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, from_model: bool) -> Answered | None:
     """Send an answer on its way: unless the document has changed, note it and prepare what follows."""
     current = ls.open_document(asked.uri)
-    if current is None or current.version != asked.version:
+    if current is None or current.version != asked.version or not ls.settings.enabled:
         ls.usage.superseded += 1
         return None
     found = work.answer
@@ -714,8 +756,8 @@ async def remember_prefetched(ls: FimLanguageServer, prefetching: UnderWay) -> N
     finally:
         if ls.prefetching is prefetching:
             ls.prefetching = None
-    if work is not None and prefetching.request.settings == ls.settings:
-        ls.memory.add(work.answer.as_prefetched())
+    if work is not None:
+        remember(ls, prefetching.request, work.answer.as_prefetched())
 
 
 # --- commands -----------------------------------------------------------------------------------------------------
@@ -740,6 +782,8 @@ async def on_explain(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
     document = ls.open_document(uri)
     if document is None:
         raise JsonRpcInvalidParams.of(ValueError(f"{uri} is not open"))
+    if len(document.document.text) > ls.settings.max_file_characters:
+        raise JsonRpcInvalidParams.of(ValueError("the document is too large (setting maxFileCharacters)"))
     position = types.Position(line, character)
     try:
         split = document.document.split(document.offset_of(position))
@@ -763,6 +807,10 @@ def on_set_enabled(ls: FimLanguageServer, *arguments: Any) -> bool:
         raise JsonRpcInvalidParams.of(ValueError("true or false expected"))
     ls.settings = ls.settings.having("enabled", enabled)
     ls.worker.use(ls.settings)
+    if not enabled:
+        for at_work in (ls.running, ls.prefetching):
+            if at_work is not None:
+                at_work.job.cancelled.set()
     ls.tell_status()
     return enabled
 

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from fim_server.document import Split
     from fim_server.language import Language, Session
 
+SESSIONS = 16
+"""Right contexts whose sessions are kept."""
+
 PAIRS = {")": "(", "]": "[", "}": "{"}
+
+MOST_COVERED = 4
+"""Closers that are left to the middle; trying each costs an opening."""
 
 DOCUMENTS = 64
 """Documents whose broken lines are remembered."""
@@ -38,13 +44,16 @@ class Opened:
     """Closers right of the cursor that the middle has to bring itself, because with them the text does not parse."""
     ignored: tuple[IgnoredLines, ...] = ()
     """Lines left out, if the guarantee is `partial`."""
+    cursor_line: int = 0
+    """The cursor's line in the document, from 0."""
 
     def line_in_document(self, line: int) -> int:
         """The line of the document, from 0, that a line of the session's contexts is."""
         for group in self.ignored:
-            stand_in = 1 if group.stand_in else 0
-            if line >= group.line + stand_in:
-                line += group.count - stand_in
+            # Of the cursor's line only what is right of the cursor is ever left out.
+            kept = 1 if group.stand_in or group.line <= self.cursor_line < group.line + group.count else 0
+            if line >= group.line + kept:
+                line += group.count - kept
         return line
 
 
@@ -52,7 +61,7 @@ class Contexts:
     """Opens sessions. Used by one thread."""
 
     def __init__(self) -> None:
-        self._sessions = Sessions()
+        self._sessions = Sessions(SESSIONS)
         self._recoveries: OrderedDict[tuple[str, Language], Recovery] = OrderedDict()
 
     def open(self, uri: str, language: Language, split: Split) -> Opened:
@@ -66,14 +75,15 @@ class Contexts:
         session = self._sessions.open(language, left, right)
         if session.guarantee == "exact":
             return Opened(session, "exact", left, right)
-        for covered in range(1, len(Place.of(split).closers) + 1):
+        for covered in range(1, min(len(Place.of(split).closers), MOST_COVERED) + 1):
             without = self._sessions.open(language, left, right[covered:])
             if without.guarantee == "exact":
                 return Opened(without, "exact", left, right[covered:], covered=covered)
         found = self._recovery(uri, language).open(left, right)
         if isinstance(found, Recovered):
             diagnostics = tuple(found.diagnostics)
-            return Opened(found.session, "partial", found.left, found.right, diagnostics, 0, found.ignored)
+            line = left.count("\n")
+            return Opened(found.session, "partial", found.left, found.right, diagnostics, 0, found.ignored, line)
         return Opened(session, session.guarantee, left, right, tuple(session.diagnostics))
 
     def healed(self, opened: Opened, language: Language, text: str) -> Session | None:
@@ -92,7 +102,7 @@ class Contexts:
 
     def clear(self) -> None:
         """Forget all sessions."""
-        self._sessions = Sessions()
+        self._sessions = Sessions(SESSIONS)
         self._recoveries.clear()
 
     def _recovery(self, uri: str, language: Language) -> Recovery:

@@ -100,6 +100,8 @@ class Arrival:
     version: int | None
 
 
+MOST_ARRIVALS = 64
+
 COMPLETIONS = frozenset({types.TEXT_DOCUMENT_INLINE_COMPLETION, types.TEXT_DOCUMENT_COMPLETION})
 
 
@@ -129,6 +131,11 @@ class DocumentProtocol(LanguageServerProtocol):
         last, before = self._changes.get(uri, (0.0, 0.0))
         return 1000 * (last - before) if before else None
 
+    def since_change_ms(self, uri: str) -> float | None:
+        """Milliseconds since the last change of a document; None if there was none."""
+        changes = self._changes.get(uri)
+        return None if changes is None else 1000 * (time.perf_counter() - changes[0])
+
     def _arrive(self, params: Any) -> Arrival:
         opened = self.opened(params.text_document.uri)
         if opened is None:
@@ -138,6 +145,8 @@ class DocumentProtocol(LanguageServerProtocol):
     def _handle_request(self, msg_id: Any, method_name: str, params: Any) -> None:
         if method_name in COMPLETIONS and self._workspace is not None:
             self._arrivals[id(params)] = self._arrive(params)
+            while len(self._arrivals) > MOST_ARRIVALS:  # a handler that was cancelled before it began asks for none
+                del self._arrivals[next(iter(self._arrivals))]
         super()._handle_request(msg_id, method_name, params)
 
     def structure_message(self, data: dict[str, Any]) -> Any:

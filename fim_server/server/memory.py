@@ -55,6 +55,8 @@ class Answer:
     """Whether nobody had asked yet."""
     reason: str | None = None
     """Why there is no offer, in words."""
+    lasting: bool = True
+    """Whether the same question would be answered the same; not after a deadline, or without a model."""
 
     def as_prefetched(self) -> Answer:
         """The same, prepared before anybody asked."""
@@ -78,14 +80,25 @@ class Memory:
         while len(self._answers) > self._capacity:
             self._answers.popitem(last=False)
 
-    def find(self, key: tuple[str, str], left: str, right: str, single_line: bool, alternatives: bool) -> Answer | None:
+    def find(
+        self,
+        key: tuple[str, str],
+        left: str,
+        right: str,
+        single_line: bool,
+        alternatives: bool,
+        asked: bool = False,
+    ) -> Answer | None:
         """An answer that holds at a cursor, the latest first.
 
         An answer without offers holds only where it was given. ``alternatives``: only one for which they were looked
-        for; else the first of its offers is all that is wanted.
+        for; else the first of its offers is all that is wanted. ``asked``: somebody did, so that nothing was offered
+        unasked is no answer.
         """
         for place, answer in reversed(self._answers.items()):
             if answer.key != key or (alternatives and not answer.complete):
+                continue
+            if asked and not answer.offers and not answer.complete:
                 continue
             if (answer.left, answer.right) == (left, right):
                 if answer.single_line != single_line:

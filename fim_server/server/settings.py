@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from fim_server.language import Language
+from fim_server.versions import NEWEST
+
 SECTION = "fim-server"
 """The settings' name in an editor's configuration."""
 
@@ -94,6 +97,15 @@ class ServerSettings:
         return replace(self, **changes), problems
 
 
+def own_fields(values: object) -> dict[str, Any] | None:
+    """The fields of an editor's settings, without the section around them; None where none of them is ours."""
+    if isinstance(values, Mapping) and isinstance(values.get(SECTION), Mapping):
+        values = values[SECTION]
+    if not isinstance(values, Mapping) or not any(key in CLIENT_FIELDS for key in values):
+        return None
+    return dict(values)
+
+
 DEFAULTS: dict[str, Any] = {entry.name: getattr(ServerSettings(), entry.name) for entry in fields(ServerSettings)}
 
 EDITORS_OWN = frozenset({"path", "interpreter", "args", "trace", "importStrategy", "logLevel"})
@@ -148,11 +160,17 @@ def text(value: object) -> str | None:
 
 
 def triggers(value: object) -> dict[str, str]:
-    """Triggers by language."""
+    """Triggers by language; those of languages that are not named stay as they are by default."""
     if not isinstance(value, Mapping):
         raise ValueError(f"an object expected, not {value!r}")
     read = one_of(*TRIGGERS)
-    return {str(language): read(trigger) for language, trigger in value.items()}
+    return {**DEFAULTS["languages"], **{str(language): read(trigger) for language, trigger in value.items()}}
+
+
+def python_version(value: object) -> str | None:
+    """A version of Python that is known, or the word for the newest."""
+    named = text(value)
+    return None if named is None else one_of(*Language.versions("python"), NEWEST)(named)
 
 
 CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
@@ -172,7 +190,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "maxFileCharacters": ("max_file_characters", whole(0, 100_000_000)),
     "prefetch": ("prefetch", boolean),
     "logCode": ("log_code", boolean),
-    "pythonVersion": ("python_version", text),
+    "pythonVersion": ("python_version", python_version),
     "model": ("model", text),
     "device": ("device", text),
 }

@@ -51,7 +51,7 @@ class Usage:
         """Note what an answered request took."""
         self._totals.append(costs.total_ms)
         self._servers.append(costs.server_ms + costs.open_ms + costs.engine_ms)
-        if from_model:
+        if from_model and costs.prefill_ms + costs.decode_ms > 0:
             self._models.append(costs.prefill_ms + costs.decode_ms)
 
     def count_offers(self, offers: Sequence[Offer]) -> None:

@@ -116,6 +116,7 @@ class CompletionWorker:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="fim-complete")
         self._latest = threading.Event()
         self._loading: Future[FimModel] | None = None
+        self._loaded_with: ServerSettings | None = None
         self._model: FimModel | None = None
         self._readings: Readings | None = None
         self._contexts = Contexts()
@@ -133,8 +134,13 @@ class CompletionWorker:
         ``report`` is told what is being done and how far it is, from 0 to 1, on the worker's thread.
         """
         if self._loading is None:
+            self._loaded_with = self._settings
             self._loading = self._executor.submit(self._load, self._settings, report)
         return self._loading
+
+    def loads_like(self, settings: ServerSettings) -> bool:
+        """Whether nothing is loaded yet, or what these settings ask for."""
+        return self._loaded_with is None or self._loaded_with.loads_like(settings)
 
     def use(self, settings: ServerSettings) -> None:
         """Take other settings for what is loaded from now on."""
@@ -215,8 +221,7 @@ class CompletionWorker:
             work.answer = answer_of(request, (), reason)
             return work
         # A deadline is for the work, not for the model's loading: what comes late then still comes.
-        options = options_of(request, model, 1000 * (time.perf_counter() - started), inside)
-        self._decode(model, request, language, opened, options, cancelled, work)
+        self._decode(model, request, language, opened, inside, cancelled, work, started)
         return None if cancelled.is_set() else work
 
     def _decode(
@@ -225,9 +230,10 @@ class CompletionWorker:
         request: Request,
         language: Language,
         opened: Opened,
-        options: DecodeOptions,
+        inside: str | None,
         cancelled: threading.Event,
         work: Work,
+        began: float,
     ) -> None:
         from fim_server.decode import Healing, alternatives
 
@@ -237,6 +243,7 @@ class CompletionWorker:
             healed = self._contexts.healed(opened, language, healing.text)
             session, healing = (opened.session, Healing(request.split, "")) if healed is None else (healed, healing)
         work.costs.open_ms += 1000 * (time.perf_counter() - started)
+        options = options_of(request, model, 1000 * (time.perf_counter() - began), inside)
         wanted = request.settings.alternatives if request.invoked else 1
         offers: list[Offer] = []
         reason = None
@@ -261,7 +268,8 @@ class CompletionWorker:
         work.costs.prefill_ms = sum(entry.prefill_ms for entry in statistics)
         work.costs.decode_ms = sum(entry.decode_ms for entry in statistics)
         work.costs.engine_ms = sum(entry.engine_wait_ms for entry in statistics)
-        work.answer = answer_of(request, tuple(offers), None if offers else reason)
+        late = any(completion.stop_reason == "deadline" for completion in work.completions)
+        work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
 
     def _language(self, request: Request) -> Language:
         """The request's language. Which one it is says the project's own file, which is not read at every keystroke."""
@@ -296,7 +304,7 @@ class CompletionWorker:
         language = request.language()
         opened = self._contexts.open(request.uri, language, request.split)
         model = self._model
-        if model is None:
+        if model is None or not request.settings.enabled:
             return Explained(language, opened, [])
         options = options_of(request, model, 0, opened.session.inside)
         found = candidates(model, opened.session, request.split, CANDIDATES, options, self._readings)
@@ -344,7 +352,7 @@ def options_of(request: Request, model: FimModel, elapsed_ms: float, inside: str
     )
 
 
-def answer_of(request: Request, offers: tuple[Offer, ...], reason: str | None = None) -> Answer:
+def answer_of(request: Request, offers: tuple[Offer, ...], reason: str | None = None, lasting: bool = True) -> Answer:
     """The answer to a request."""
     return Answer(
         key=request.key,
@@ -354,4 +362,5 @@ def answer_of(request: Request, offers: tuple[Offer, ...], reason: str | None = 
         offers=offers,
         complete=request.invoked,
         reason=reason,
+        lasting=lasting,
     )
