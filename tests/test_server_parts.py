@@ -266,9 +266,7 @@ def test_quiet_answers_say_nothing_about_the_models_speed() -> None:
     assert usage.debounce_ms(100) == LONGEST_DEBOUNCE_MS
 
 
-@pytest.mark.parametrize(
-    "values", [None, 3, [], {}, {"pylsp": {"plugins": {}}}, {"fim-server": {}}, {"enabledd": True}]
-)
+@pytest.mark.parametrize("values", [None, 3, [], {"pylsp": {"plugins": {}}}, {"enabledd": True}])
 def test_settings_of_others_are_none_of_ours(values: object) -> None:
     assert own_fields(values) is None
 
@@ -276,6 +274,7 @@ def test_settings_of_others_are_none_of_ours(values: object) -> None:
 def test_our_settings_are_found_with_and_without_their_section() -> None:
     for values in ({"trigger": "manual"}, {"fim-server": {"trigger": "manual"}, "pylsp": {}}):
         assert own_fields(values) == {"trigger": "manual"}
+    assert own_fields({}) == own_fields({"fim-server": {}}) == {}
 
 
 def test_a_language_that_is_not_named_stays_as_it_is() -> None:

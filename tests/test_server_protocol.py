@@ -199,8 +199,11 @@ async def test_switching_off_and_on(client: Client) -> None:
     assert client.statuses[-1]["state"] == "ready"
     assert await editor.ask(HERE)
     await client.run("setEnabled", False)
-    await client.use()  # until the settings change
+    await client.use()  # the settings as they are
+    assert client.statuses[-1]["state"] == "off"
+    await client.use(prefetch=False)  # until they change
     assert client.statuses[-1]["state"] == "ready"
+    await client.use()
 
 
 async def test_statistics_count_what_is_offered_and_accepted(client: Client) -> None:

@@ -125,8 +125,10 @@ class FimLanguageServer(LanguageServer):
         self.loading: tuple[str, float] | None = None
         self.loads = 0
         """Counts loadings: one that is no longer this one has nothing to say."""
+        self.initial_settings: dict[str, Any] = {}
+        """What the editor set when it began."""
         self.client_settings: dict[str, Any] = {}
-        """All that the editor has set so far."""
+        """What it has set now."""
 
     @property
     def encoding(self) -> PositionEncoding:
@@ -300,6 +302,7 @@ def on_initialize(ls: FimLanguageServer, params: types.InitializeParams) -> None
     """
     ls.protocol.replace_workspace()
     take_settings(ls, params.initialization_options)
+    ls.initial_settings = ls.client_settings
     text_document = params.capabilities.text_document
     if text_document is None or text_document.inline_completion is None:
         ls.fallback = FallbackKinds(params.capabilities)
@@ -428,7 +431,7 @@ async def on_settings_changed(ls: FimLanguageServer, params: types.DidChangeConf
 
 
 def take_settings(ls: FimLanguageServer, values: object) -> None:
-    """Put an editor's settings over those it sent before, and all of them over the command line's.
+    """Put an editor's settings over those it began with, and these over the command line's.
 
     What is wrong with them is logged. Settings of other servers, and what is set already, change nothing, so that what
     was switched for the moment stays.
@@ -436,7 +439,7 @@ def take_settings(ls: FimLanguageServer, values: object) -> None:
     if values is None:
         return
     sent = own_fields(values)
-    merged = ls.client_settings | (sent or {})
+    merged = ls.initial_settings | (sent or {})
     settings, problems = ls.started_with.with_client(merged if sent is not None else values)
     for problem in problems:
         ls.log_once(types.MessageType.Warning, problem)

@@ -98,10 +98,10 @@ class ServerSettings:
 
 
 def own_fields(values: object) -> dict[str, Any] | None:
-    """The fields of an editor's settings, without the section around them; None where none of them is ours."""
+    """The fields of an editor's settings, without the section around them; None where there are others' alone."""
     if isinstance(values, Mapping) and isinstance(values.get(SECTION), Mapping):
         values = values[SECTION]
-    if not isinstance(values, Mapping) or not any(key in CLIENT_FIELDS for key in values):
+    if not isinstance(values, Mapping) or (values and not any(key in CLIENT_FIELDS for key in values)):
         return None
     return dict(values)
 
