@@ -315,7 +315,7 @@ class Healing:
             return cls(split, "")
         if text.isspace():
             text = text[-1]
-        return cls(replace(split, left=split.left[: -len(text)], right=split.right), text)
+        return cls(replace(split, left=split.left[: -len(text)]), text)
 
     def undo(self, completion: Completion) -> Completion:
         """The completion for the cut as it was."""

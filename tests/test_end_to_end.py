@@ -10,11 +10,12 @@ import random
 from collections import Counter
 
 import pytest
+import torch
 from corpus import cause_of, causes, cuts, python, reference
 
 from fim_server.decode import DecodeOptions, complete
 from fim_server.document import Split
-from fim_server.model import FimModel, load_model
+from fim_server.model import FimModel, Reading, Readings, load_model
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 HOLES = 400 if LONG else 12
@@ -49,3 +50,20 @@ def test_completions_of_real_files_parse(model: FimModel, temperature: float) ->
             assert cause_of(cut.left, found.text, cut.right) in causes(), (cut.left[-60:], found.text, cut.right[:60])
     print(f"\nholes at temperature {temperature:g}: {dict(outcomes)}")
     assert outcomes["written"] > 0, outcomes
+
+
+def test_what_was_read_before_gives_the_logits_of_a_fresh_reading(model: FimModel) -> None:
+    """The plain twin of what is kept between keystrokes: a prompt that is read from its beginning."""
+    left, right = (
+        "import os\n\n\ndef load(path):\n    with open(path) as file:\n        ret",
+        "\n\n\nload(os.sep)\n" * 20,
+    )
+    readings, reused = Readings(model), 0
+    for typed in ("", "u", "ur", "urn", "urn ", "urn f", "urn (", "urn file", "u"):
+        after = ")" + right if typed.endswith("(") else right
+        prompt = model.format.encode(left + typed, after, 400, 16)
+        kept = readings.nearest(prompt)
+        start = kept.resume(prompt)
+        reused += 2 * start > len(prompt)
+        torch.testing.assert_close(kept.forward(prompt[start:]), Reading(model).forward(prompt), atol=1e-3, rtol=1e-3)
+    assert reused == 7  # all but the first one and the one whose right side differs

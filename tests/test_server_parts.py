@@ -13,6 +13,7 @@ from fim_server.decode import Completion, StopReason
 from fim_server.document import PositionEncoding, Split
 from fim_server.language import Language
 from fim_server.server.contexts import Contexts, before_unopened, without_repetition
+from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory, Offer, moved
 from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
 from fim_server.server.place import Place, contains_in_order, quiet, silent, wants_single_line
@@ -299,6 +300,19 @@ def test_lines_left_out_are_counted_but_for_the_cursors_own() -> None:
     assert opened.guarantee == "partial"
     assert [(group.line, group.count) for group in opened.ignored] == [(2, 1)]
     assert [opened.line_in_document(line) for line in range(4)] == [0, 1, 2, 3]
+
+
+def test_what_the_command_line_named_is_not_the_editors_to_change() -> None:
+    values = {"model": "other", "device": "cuda", "pythonVersion": "3.12", "trigger": "manual"}
+    named = ServerSettings(model="mine", device="cpu", python_version="3.11").with_client(values)[0]
+    assert (named.model, named.device, named.python_version, named.trigger) == ("mine", "cpu", "3.11", "manual")
+
+
+def test_a_range_that_ends_before_it_begins_is_read_the_other_way() -> None:
+    document = OpenDocument("file:///a.py", source="one\ntwo\n", encoding=PositionEncoding.UTF16, version=1)
+    change = types.Range(types.Position(1, 3), types.Position(0, 1))
+    document.apply_change(types.TextDocumentContentChangePartial(range=change, text="!"))
+    assert document.source == "o!\n"
 
 
 # --- counts ------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ from fim_server.server.messages import (
 from fim_server.server.place import Place, silent, wants_single_line
 from fim_server.server.settings import SECTION, ServerSettings, own_fields
 from fim_server.server.usage import Usage
-from fim_server.server.worker import CompletionWorker, Costs, Job, Request, Work
+from fim_server.server.worker import LANGUAGES, CompletionWorker, Costs, Job, Request, Work, answer_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,8 +55,6 @@ TYPED_MS = 500.0
 STATUS = "fim-server/status"
 EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
 SET_ENABLED, RELOAD = "fim-server.setEnabled", "fim-server.reload"
-
-LANGUAGES = frozenset(Language.names())
 
 logger = logging.getLogger(__name__)
 
@@ -446,10 +444,6 @@ def take_settings(ls: FimLanguageServer, values: object) -> None:
     if sent is None or merged == ls.client_settings:
         return
     ls.client_settings = merged
-    for name in ("model", "device", "python_version"):
-        named = getattr(ls.started_with, name)
-        if named is not None:
-            settings = settings.having(name, named)
     if settings != ls.settings:
         ls.memory.clear()
     ls.settings = settings
@@ -593,7 +587,7 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
             offset = document.offset_of(asked.position)
         else:
             # Completed as if the selected entry were accepted.
-            start, end = (document.offset_of(at) for at in (asked.selected.range.start, asked.selected.range.end))
+            start, end = document.offsets_of(asked.selected.range)
             chosen = LINE_BREAK.sub("\n", asked.selected.text)
             text = text.replace(start, end, chosen)
             offset = start + len(chosen)
@@ -622,7 +616,7 @@ async def run(ls: FimLanguageServer, request: Request) -> Work | None:
     """Have the worker answer; a cancelled request stops it there too."""
     prefetching, ls.prefetching = ls.prefetching, None
     if ls.worker.model is None and ls.failure is not None:
-        return Work(empty_answer(request, ls.failure))
+        return Work(answer_of(request, (), ls.failure, lasting=False))
     joined = prefetching is not None and not request.invoked and is_same(prefetching.request, request)
     job = prefetching.job if joined and prefetching is not None else ls.worker.submit(request)
     running = ls.running = UnderWay(request, job)
@@ -635,7 +629,7 @@ async def run(ls: FimLanguageServer, request: Request) -> Work | None:
         job.cancelled.set()
         raise
     except ModelError:  # said when loading failed
-        return Work(empty_answer(request, ls.failure or "there is no model"))
+        return Work(answer_of(request, (), ls.failure or "there is no model", lasting=False))
     finally:
         ls.at_work -= 1
         if ls.running is running:
@@ -657,12 +651,6 @@ def is_same(some: Request, other: Request) -> bool:
         other.single_line,
         other.settings,
     )
-
-
-def empty_answer(request: Request, reason: str) -> Answer:
-    """An answer without offers, for now."""
-    split = request.split
-    return Answer(request.key, split.left, split.right, request.single_line, (), True, reason=reason, lasting=False)
 
 
 def decline(ls: FimLanguageServer, asked: Asked, reason: str) -> None:
@@ -791,10 +779,10 @@ async def on_explain(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
     try:
         split = document.document.split(document.offset_of(position))
         request = Request(uri, split, document.language_id or "", document.path or "", True, False, ls.settings)
-        explained = await asyncio.wrap_future(ls.worker.explain(request))
+        told = ls.worker.explain(request, lambda explained: explanation_json(uri, position, explained, text))
+        return await asyncio.wrap_future(told)
     except (DocumentError, LanguageError) as error:
         raise JsonRpcInvalidParams.of(error) from error
-    return await asyncio.to_thread(explanation_json, uri, position, explained, text)
 
 
 def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:

@@ -55,10 +55,15 @@ class OpenDocument(TextDocument):
         """Offset of a position in the client's units."""
         return self._document.offset_at_position(position.line, position.character, self._encoding)
 
+    def offsets_of(self, stretch: types.Range) -> tuple[int, int]:
+        """Offsets of a range in the client's units; of one that ends before it begins, as if it were the other way."""
+        start, end = self.offset_of(stretch.start), self.offset_of(stretch.end)
+        return min(start, end), max(start, end)
+
     def apply_change(self, change: types.TextDocumentContentChangeEvent) -> None:
         """Apply one change, of a range or of the whole text."""
         if isinstance(change, types.TextDocumentContentChangePartial):
-            start, end = self.offset_of(change.range.start), self.offset_of(change.range.end)
+            start, end = self.offsets_of(change.range)
             self._document = self._document.replace(start, end, change.text)
         else:
             self._document = Document.from_text(change.text)

@@ -90,6 +90,8 @@ class ServerSettings:
                     problems.append(f"unknown setting {key!r}")
                 continue
             name, read = CLIENT_FIELDS[key]
+            if name in COMMAND_LINE_FIRST and getattr(self, name) is not None:
+                continue
             try:
                 changes[name] = DEFAULTS[name] if value is None else read(value)
             except ValueError as error:
@@ -107,6 +109,9 @@ def own_fields(values: object) -> dict[str, Any] | None:
 
 
 DEFAULTS: dict[str, Any] = {entry.name: getattr(ServerSettings(), entry.name) for entry in fields(ServerSettings)}
+
+COMMAND_LINE_FIRST = frozenset({"model", "device", "python_version"})
+"""Settings that an editor does not change where the command line has named them."""
 
 EDITORS_OWN = frozenset({"path", "interpreter", "args", "trace", "importStrategy", "logLevel"})
 """Settings of the extension, which editors send along."""

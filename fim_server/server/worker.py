@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fim_server import masks
 from fim_server.document import Split
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fim_server.decode import Completion, DecodeOptions
     from fim_server.model import FimModel, Readings
     from fim_server.server.settings import ServerSettings
+
+T = TypeVar("T")
 
 PROMPT_GRID = 64
 """Tokens by which a prompt's far ends move while somebody types: see ``DecodeOptions.prompt_grid``."""
@@ -170,9 +172,9 @@ class CompletionWorker:
         submitted = time.perf_counter()
         return Job(self._executor.submit(self._work, loading, request, cancelled, submitted), cancelled)
 
-    def explain(self, request: Request) -> Future[Explained]:
-        """Queue a question about a cursor; it cancels nothing."""
-        return self._executor.submit(self._explain, request)
+    def explain(self, request: Request, tell: Callable[[Explained], T]) -> Future[T]:
+        """Queue a question about a cursor; it cancels nothing. ``tell`` words the answer, on the same thread."""
+        return self._executor.submit(lambda: tell(self._explain(request)))
 
     def close(self) -> None:
         """Stop what is under way and take nothing more."""
