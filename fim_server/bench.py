@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from fim_server import grammar
 from fim_server.formats import ModelError
 from fim_server.language import Language, Matcher, Session
+from fim_server.reuse import Sessions
 from fim_server.vocabulary import Vocabulary, VocabularyError
 
 Parameters = ParamSpec("Parameters")
@@ -96,6 +97,7 @@ EMBEDDED_TOKENIZER = Path(__file__).parent / "models" / "embedded" / "tokenizer.
 
 OPEN_GOALS = {"10k": "50 ms"}
 OPEN_BUDGETS = {"10k": "10 ms"}
+KEYSTROKES, KEYSTROKE_BUDGETS = 20, {"10k": "1 ms"}
 CHECK_GOAL, CHECK_BUDGET = "50 µs", "5 µs"
 COLD_MASK_BUDGET = "p99 500 µs"
 MASK_BUDGET = "p50 5 µs, p99 100 µs, max 2 ms"
@@ -675,6 +677,7 @@ def measure(arguments: argparse.Namespace, progress: Progress) -> Report:
         report.rows += vocabulary_rows(tokens, clock)
     language = Language.load(LANGUAGE)
     report.rows += open_rows(language, samples, clock, report, progress)
+    report.rows += keystroke_rows(language, samples, clock, progress)
     for tokens in (embedded, large):
         report.rows += token_rows(language, tokens, samples[MASK_SIZE], clock, report, progress)
     progress.say(f"keeping {OPEN_SESSIONS} sessions open")
@@ -751,6 +754,23 @@ def open_rows(
     exponent = float(np.polyfit(characters, np.log([*times[small], *times[large]]), deg=1)[0])
     what = f"open, growth {small} to {large}: x of size^x"
     yield Row(what, "", "", len(both), exponent, None, None, GROWTH_GOAL)
+
+
+def keystroke_rows(
+    language: Language, samples: dict[str, list[Sample]], clock: Clock, progress: Progress
+) -> Iterator[Row]:
+    """Sessions opened after one more character left of the cursor, the last ones of each left context."""
+    for size, drawn in samples.items():
+        what = f"keystroke, {size} characters"
+        times: list[float] = []
+        for sample in progress.count(what, drawn):
+            sessions, start = Sessions(), max(0, len(sample.left) - KEYSTROKES)
+            sessions.open(language, sample.left[:start], sample.right)
+            times.extend(
+                timed(clock, sessions.open, language, sample.left[:end], sample.right)[1]
+                for end in range(start + 1, len(sample.left) + 1)
+            )
+        yield row(what, "ms", [1e3 * seconds for seconds in times], budget=KEYSTROKE_BUDGETS.get(size, ""))
 
 
 def by_position(what: str, unit: str, samples: Sequence[Sample], values: Sequence[float]) -> Iterator[Row]:

@@ -295,6 +295,8 @@ def expected_rows() -> Iterator[tuple[str, str]]:
     for size in ("1k", "10k", "100k"):
         yield f"open, per character at {size}", ""
     yield "open, growth 10k to 100k: x of size^x", ""
+    for size in ("1k", "10k", "100k"):
+        yield f"keystroke, {size} characters", ""
     for label in labels:
         yield f"check one token, {label}", ""
         for position in ("", *Position):
