@@ -7,6 +7,7 @@ import os
 import random
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from fim_server.training.corpus import (
@@ -27,7 +28,10 @@ from fim_server.training.errors import TrainingError
 
 STANDARD_LIBRARY = "python-standard-library"
 # Held out by default: the evaluation cuts its holes in the standard library.
-HELD_OUT = (STANDARD_LIBRARY, "flask", "httpx", "marshmallow", "toolz")
+HELD_OUT = (
+    *(STANDARD_LIBRARY, "flask", "httpx", "marshmallow", "toolz"),
+    *("bandit", "cattrs", "falcon", "httpie", "huey", "lifelines", "mesa", "nibabel", "peewee", "pypdf", "structlog"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,6 +116,7 @@ def _collect_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--no-standard-library", action="store_true", help="leave it out of both sides")
     command.add_argument("--package-bytes", type=_positive, default=limits.package_bytes)
     command.add_argument("--held-out-bytes", type=_positive, default=limits.held_out_bytes)
+    command.add_argument("--processes", type=_positive, default=os.cpu_count() or 1, help="that read wheels")
 
 
 def collect(options: argparse.Namespace) -> None:
@@ -120,12 +125,15 @@ def collect(options: argparse.Namespace) -> None:
         raise TrainingError(f"{options.wheels}: no such folder")
     packages: list[Package] = []
     wheels = sorted(options.wheels.glob("*.whl")) if options.wheels is not None else []
-    for index, wheel in enumerate(wheels, 1):
-        _progress(f"reading {index}/{len(wheels)} {wheel.name}")
-        try:
-            packages.append(read_wheel(wheel))
-        except TrainingError as error:
-            _progress(f"left out: {error}")
+    limits = CollectLimits(options.package_bytes, options.held_out_bytes)
+    with ProcessPoolExecutor(options.processes) as pool:
+        reading = [pool.submit(read_wheel, wheel, limits.read_bytes) for wheel in wheels]
+        for index, (wheel, package) in enumerate(zip(wheels, reading, strict=True), 1):
+            _progress(f"reading {index}/{len(wheels)} {wheel.name}")
+            try:
+                packages.append(package.result())
+            except TrainingError as error:
+                _progress(f"left out: {error}")
     packages += [read_installed(name) for name in options.installed]
     packages += [read_folder(Path(path), name, version, licence) for path, name, version, licence in options.folder]
     if not options.no_standard_library:
@@ -135,7 +143,6 @@ def collect(options: argparse.Namespace) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise TrainingError(f"given twice: {', '.join(repeated)}")
-    limits = CollectLimits(options.package_bytes, options.held_out_bytes)
     _progress(f"removing near-duplicates from {len(packages)} packages")
     write_corpus(
         packages,
@@ -180,7 +187,22 @@ def _train_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--width", type=_positive, help="width of the model")
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--eager", action="store_true", help="do without torch.compile")
-    command.add_argument("--resume", action="store_true", help="go on from the latest checkpoint, at half the rate")
+    command.add_argument("--half", action="store_true", help="multiply in bfloat16: faster where the processor can")
+    command.add_argument(
+        "--hold",
+        type=float,
+        default=0.35,
+        help="share of the time before rates decay to zero (default: %(default)s)",
+    )
+    command.add_argument("--long-from", type=float, default=0.6, help="share before windows of the whole context")
+    command.add_argument("--full-from", type=float, default=0.7, help="share before the whole softmax")
+    command.add_argument("--rate", type=float, help="factor of the rates (default: 1, with --resume 0.5)")
+    command.add_argument("--batch", type=_positive, help="tokens a step")
+    start = command.add_mutually_exclusive_group()
+    start.add_argument("--resume", action="store_true", help="go on from the latest checkpoint")
+    start.add_argument(
+        "--start-from", type=Path, metavar="FOLDER", help="go on from an exported model and its tokenizer"
+    )
 
 
 def run_training(options: argparse.Namespace) -> None:
@@ -191,7 +213,8 @@ def run_training(options: argparse.Namespace) -> None:
 
     import torch
 
-    from fim_server.training.tokenizer import load_tokenizer
+    from fim_server.training.export import load_exported
+    from fim_server.training.tokenizer import load_tokenizer, write_tokenizer
     from fim_server.training.train import Plan, Shape, load_checkpoint, train
 
     torch.set_num_threads(options.threads)
@@ -205,13 +228,24 @@ def run_training(options: argparse.Namespace) -> None:
         steps=options.steps,
         seed=options.seed,
         compiled=not options.eager,
+        half=options.half,
+        hold=options.hold,
+        long_from=options.long_from,
+        full_from=options.full_from,
     )
-    tokenizer = load_tokenizer(options.work / "model")
+    factor = options.rate or (0.5 if options.resume else 1.0)
+    plan = dataclasses.replace(plan, matrix_rate=plan.matrix_rate * factor, other_rate=plan.other_rate * factor)
+    if options.batch is not None:
+        plan = dataclasses.replace(plan, batch_tokens=options.batch)
     weights = None
     if options.resume:
         shape, seen, weights = load_checkpoint(options.work / "run")
-        rates = (plan.matrix_rate / 2, plan.other_rate / 2)
-        plan = dataclasses.replace(plan, resumed_tokens=seen, matrix_rate=rates[0], other_rate=rates[1])
+        plan = dataclasses.replace(plan, resumed_tokens=seen)
+    elif options.start_from is not None:
+        shape, seen, weights = load_exported(options.start_from)
+        plan = dataclasses.replace(plan, resumed_tokens=seen)
+        write_tokenizer(load_tokenizer(options.start_from), options.work / "model", shape.context)
+    tokenizer = load_tokenizer(options.work / "model")
     train(texts, tokenizer, shape, plan, options.work / "run", _progress, weights)
 
 

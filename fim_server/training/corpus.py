@@ -10,6 +10,7 @@ import ast
 import gzip
 import hashlib
 import importlib.metadata
+import itertools
 import json
 import random
 import re
@@ -130,9 +131,18 @@ class CollectLimits:
     near-duplicate.
     """
 
-    package_bytes: int = 1_200_000
+    package_bytes: int = 3_000_000
     held_out_bytes: int = 600_000
     similarity: float = 0.7
+
+    @property
+    def read_bytes(self) -> int:
+        """What is read of a package at most, in bytes.
+
+        Files are parsed and compared before the cap chooses among them,
+        and the largest packages would take most of that time.
+        """
+        return 2 * max(self.package_bytes, self.held_out_bytes)
 
 
 # --- licences -----------------------------------------------------------------------------
@@ -180,8 +190,8 @@ def _is_permissive_expression(expression: str) -> bool:
 # --- reading ------------------------------------------------------------------------------
 
 
-def read_wheel(path: Path) -> Package:
-    """Read one wheel.
+def read_wheel(path: Path, most_bytes: int | None = None) -> Package:
+    """Read one wheel: all of it, or files chosen at random, reproducibly, of `most_bytes` bytes together.
 
     Raises TrainingError if it is no wheel or states no permissive licence.
     """
@@ -193,12 +203,20 @@ def read_wheel(path: Path) -> Package:
                 raise TrainingError(f"{path.name}: no METADATA, so not a wheel")
             metadata = Parser().parsestr(archive.read(described[0]).decode("utf-8", "replace"))
             package = _described_package(metadata, path.name)
-            for name in names:
-                if is_wanted_path(name):
-                    _add_file(package, name, archive.read(name))
+            wanted = sorted((entry for entry in archive.infolist() if is_wanted_path(entry.filename)), key=_file_name)
+            if most_bytes is not None:
+                random.Random(package.name).shuffle(wanted)
+                sizes = itertools.accumulate(entry.file_size for entry in wanted)
+                wanted = [entry for entry, size in zip(wanted, sizes, strict=True) if size <= most_bytes]
+            for entry in wanted:
+                _add_file(package, entry.filename, archive.read(entry))
     except zipfile.BadZipFile as error:
         raise TrainingError(f"{path.name}: not a zip archive") from error
     return package
+
+
+def _file_name(entry: zipfile.ZipInfo) -> str:
+    return entry.filename
 
 
 def read_installed(name: str) -> Package:

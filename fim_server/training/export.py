@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
+from torch import Tensor
 from transformers import GenerationConfig
 from transformers.utils.logging import disable_progress_bar
 
@@ -59,6 +61,22 @@ def export(run: Path, tokenizer_folder: Path, corpus: Path, target: Path) -> int
     if size > MAX_EXPORT_BYTES:
         raise TrainingError(f"{target}: {size} bytes, more than {MAX_EXPORT_BYTES}")
     return size
+
+
+def load_exported(folder: Path) -> tuple[Shape, int, dict[str, Tensor]]:
+    """Read shape, tokens seen and weights (float32) of an exported model, to go on from.
+
+    Raises TrainingError if the folder holds none.
+    """
+    try:
+        record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
+        stored = load_file(folder / "model.safetensors")
+    except OSError as error:
+        raise TrainingError(f"{folder}: no exported model ({error})") from error
+    weights = {name: value.float() for name, value in stored.items()}
+    weights.setdefault("lm_head.weight", weights["model.embed_tokens.weight"])
+    tokens = record["progress"]["tokens"] + record["plan"].get("resumed_tokens", 0)
+    return Shape(**record["shape"]), tokens, weights
 
 
 def _set_load_precision(path: Path) -> None:

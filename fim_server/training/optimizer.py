@@ -17,27 +17,28 @@ from torch import Tensor
 _QUINTIC = (3.4445, -4.7750, 2.0315)
 
 
-def orthogonalize(matrix: Tensor, steps: int = 5) -> Tensor:
+def orthogonalize(matrix: Tensor, steps: int = 5, half: bool = False) -> Tensor:
     """Approximate the semi-orthogonal factor of a matrix [rows, columns].
 
-    The singular values of the result lie in about 0.7..1.2.
+    The singular values of the result lie in about 0.7..1.2. `half`: iterate in bfloat16.
     """
     a, b, c = _QUINTIC
     tall = matrix.size(0) > matrix.size(1)
     x = matrix.T if tall else matrix
     x = x / (float(x.norm()) + 1e-7)
+    x = x.bfloat16() if half else x
     for _ in range(steps):
         gram = x @ x.T
         x = a * x + (b * gram + c * gram @ gram) @ x
-    return x.T if tall else x
+    return (x.T if tall else x).to(matrix.dtype)
 
 
 class Muon(torch.optim.Optimizer):
     """Nesterov momentum whose update is made orthogonal; for matrices only."""
 
-    def __init__(self, parameters: Iterable[Tensor], lr: float, momentum: float = 0.95) -> None:
-        """`lr`: step in units of the root mean square of an orthogonal update."""
-        super().__init__(list(parameters), {"lr": lr, "momentum": momentum, "weight_decay": 0.0})
+    def __init__(self, parameters: Iterable[Tensor], lr: float, momentum: float = 0.95, half: bool = False) -> None:
+        """`lr`: step in units of the root mean square of an orthogonal update. `half`: as in `orthogonalize`."""
+        super().__init__(list(parameters), {"lr": lr, "momentum": momentum, "weight_decay": 0.0, "half": half})
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -52,7 +53,7 @@ class Muon(torch.optim.Optimizer):
                     state["momentum"] = torch.zeros_like(gradient)
                 velocity = state["momentum"]
                 velocity.lerp_(gradient, 1 - group["momentum"])
-                update = orthogonalize(gradient.lerp(velocity, group["momentum"]))
+                update = orthogonalize(gradient.lerp(velocity, group["momentum"]), half=group["half"])
                 scale = math.sqrt(max(1.0, parameter.size(0) / parameter.size(1)))
                 parameter.mul_(1 - group["lr"] * group["weight_decay"])
                 parameter.add_(update, alpha=-group["lr"] * scale)
@@ -67,4 +68,4 @@ def schedule(progress: float, warmup: float = 0.01, hold: float = 0.35) -> float
         return max(progress / warmup, 0.02)
     if progress < hold:
         return 1.0
-    return 0.5 * (1 + math.cos(math.pi * min(1.0, (progress - hold) / (1 - hold))))
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, (progress - hold) / max(1 - hold, 1e-9))))
