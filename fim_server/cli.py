@@ -20,7 +20,9 @@ from importlib import metadata
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from fim_server.datasets import DatasetError
 from fim_server.document import Document, DocumentError, Split
+from fim_server.evaluation.records import RecordError
 from fim_server.formats import ModelError
 from fim_server.language import Language, LanguageError, Session, State
 from fim_server.recovery import Recovery
@@ -60,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has what it wanted. Python flushes standard output again at exit, which must not fail either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (DocumentError, LanguageError, ModelError) as error:
+    except (DatasetError, DocumentError, LanguageError, ModelError, RecordError) as error:
         print(f"{PROGRAM}: {one_line(str(error))}", file=sys.stderr)
         return BAD_INPUT
     return status
@@ -87,6 +89,8 @@ def build_parser(argv: Sequence[str]) -> Parser:
     add_languages(commands)
     add_serve(commands)
     add_bench(commands, wanted="bench" in argv[:1])
+    add_dataset(commands, wanted="dataset" in argv[:1])
+    add_eval(commands, wanted="eval" in argv[:1])
     return parser
 
 
@@ -184,6 +188,30 @@ def add_bench(commands: Any, wanted: bool) -> None:
         masks.set_defaults(run=masks_bench.run)
         server_bench.add_arguments(server)
         server.set_defaults(run=server_bench.run)
+
+
+def add_dataset(commands: Any, wanted: bool) -> None:
+    parser = commands.add_parser(
+        "dataset",
+        help="build sets of samples to measure on",
+        description="Build sets of samples, holes in real files, and look at them.",
+    )
+    if wanted:
+        from fim_server.datasets import command
+
+        command.add_arguments(parser)
+
+
+def add_eval(commands: Any, wanted: bool) -> None:
+    parser = commands.add_parser(
+        "eval",
+        help="measure a model on samples, with the grammar and without",
+        description="Measure a model on a set of samples, in several modes side by side, and report on it.",
+    )
+    if wanted:
+        from fim_server.evaluation import command
+
+        command.add_arguments(parser)
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -148,6 +149,15 @@ class InsideMatcher(Protocol):
     def inside(self) -> str | None: ...
 
 
+@runtime_checkable
+class LandingMatcher(Protocol):
+    """A matcher that knows how the middle can end in a few tokens."""
+
+    def plan(self, enough: int = 0, /) -> list[int] | None: ...
+    def lands(self, token_id: int, left: int, /) -> bool | None: ...
+    def rollback(self, n_tokens: int, /) -> None: ...
+
+
 class Constraint:
     """A matcher, its mask buffer and its clock.
 
@@ -155,9 +165,15 @@ class Constraint:
     method waits for that to end, because a matcher is used by one thread at a time.
     """
 
-    def __init__(self, make_matcher: Callable[[], Matcher], size: int, worker: ThreadPoolExecutor) -> None:
-        """``make_matcher`` is called on the worker: the first matcher of a shape reads the whole file once more."""
+    def __init__(
+        self, make_matcher: Callable[[], Matcher], size: int, worker: ThreadPoolExecutor, budget: int | None = None
+    ) -> None:
+        """``make_matcher`` is called on the worker: the first matcher of a shape reads the whole file once more.
+
+        ``budget``: the tokens that the middle will have to end within, so that how it can is found out there as well.
+        """
         self._worker = worker
+        self._budget = budget
         _, self._words = mask_buffer(size)
         self._filling: Future[None] | None = None
         self._filled = False
@@ -226,6 +242,59 @@ class Constraint:
         self._filled = False
         self._account(started)
 
+    def can_land(self) -> bool:
+        """Whether the matcher knows how the middle can end."""
+        started = time.perf_counter()
+        self._join()
+        self._account(started)
+        return self._landing_matcher is not None
+
+    def distance(self, enough: int) -> int | None:
+        """Tokens in which the middle can end: of one way that needs at most ``enough``, or of a shortest.
+
+        None if there is no way. Raises OverflowError if that is not known. This and the next three need
+        :meth:`can_land`.
+        """
+        started = time.perf_counter()
+        self._join()
+        try:
+            plan = self._lander.plan(enough)
+        finally:
+            self._account(started)
+        return None if plan is None else len(plan)
+
+    def lands(self, token_id: int, left: int) -> bool:
+        """Whether the middle is known to end within ``left`` tokens after an allowed one."""
+        started = time.perf_counter()
+        self._join()
+        lands = self._lander.lands(token_id, left) is True
+        self._account(started)
+        return lands
+
+    def landing_token(self, left: int) -> int | None:
+        """A token after which the middle can end within ``left``; None if none is known, or if it is complete."""
+        started = time.perf_counter()
+        self._join()
+        try:
+            plan = self._lander.plan(left + 1)
+        except OverflowError:
+            plan = None
+        self._account(started)
+        return plan[0] if plan and len(plan) <= left + 1 else None
+
+    def rollback(self, n_tokens: int) -> None:
+        """Take back the last tokens."""
+        started = time.perf_counter()
+        self._join()
+        self._lander.rollback(n_tokens)
+        self._filled = False
+        self._account(started)
+
+    @property
+    def _lander(self) -> LandingMatcher:
+        assert self._landing_matcher is not None, "asked before"
+        return self._landing_matcher
+
     def forced(self, vocabulary: Vocabulary) -> list[int]:
         """The tokens that every continuation begins with; none if the matcher cannot tell."""
         started = time.perf_counter()
@@ -247,6 +316,10 @@ class Constraint:
         matcher = make_matcher()
         self._matcher = matcher
         self._inside_matcher = matcher if isinstance(matcher, InsideMatcher) else None
+        self._landing_matcher = matcher if isinstance(matcher, LandingMatcher) else None
+        if self._landing_matcher is not None and self._budget is not None:
+            with suppress(OverflowError):
+                self._landing_matcher.plan(self._budget)  # kept by the matcher
         self.engine_seconds += time.perf_counter() - started
 
     def _fill(self, timed: bool = True) -> None:

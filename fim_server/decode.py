@@ -15,6 +15,9 @@ longest. The probability says where the model would have stopped, and the length
 et al., arXiv 2402.17988, who take the complete point of the greatest end-token probability and note its liking for
 short texts). At a deadline somebody is waiting, and the longest complete point is taken.
 
+By its budget's end a middle has always come to an end (:mod:`fim_server.landing`): the text that the budget forced
+competes with the complete points before it by the same score.
+
 :func:`alternatives` goes on from there: it decodes again from the places where the model nearly chose otherwise.
 """
 
@@ -31,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import torch
 
 from fim_server.constraint import Constraint, Matcher, apply_mask
+from fim_server.landing import Landing, NoRoom
 from fim_server.model import PREFILL_CHUNK, Reading, Readings
 from fim_server.shapes import SINGLE_LINE
 
@@ -51,6 +55,10 @@ REPEATED_TOKENS, REPEATED_TIMES = 24, 4
 
 HEALED_CHARACTERS = 48
 """How much of the cursor's line is looked at for its last token."""
+
+LANDING_DRAWS = 32
+"""Tokens that the budget may rule out at a step before the shortest way to an end is taken: to ask about all tokens takes
+a tenth of a second."""
 
 ATTEMPTS = 2
 """Runs for each alternative that is asked for: some come to a text that is there already."""
@@ -117,6 +125,9 @@ class DecodeOptions:
     no_comments: bool = False
     """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
     user's."""
+    landing: bool = True
+    """Choose only tokens after which the middle can still end within the budget, so that every one ends in time
+    (:mod:`fim_server.landing`). Not for ``single_line``: the engine knows no distances there."""
     fast_forward: bool = False
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that
@@ -138,6 +149,21 @@ class StopReason(StrEnum):
     """The model had begun to say the same over and over."""
     DEAD_END = "dead_end"
     """No token at all may come next."""
+    NO_ROOM = "no_room"
+    """No middle ends within the budget, whatever the model would write (``landing``)."""
+
+
+class Won(StrEnum):
+    """What the text of a completion is."""
+
+    END_TOKEN = "end_token"
+    """The model's own, whole."""
+    LANDED = "landed"
+    """Whole, and its end such as the budget's end allowed it."""
+    POINT = "point"
+    """Cut back to a complete point, which may have won against the landed text."""
+    BUDGET = "budget"
+    """Unconstrained: what there was when decoding stopped."""
 
 
 @dataclass(slots=True)
@@ -155,6 +181,8 @@ class Statistics:
     """``refused_tokens / tokens``: the share of the text that the grammar chose among the model's alternatives."""
     fast_forwarded_tokens: int = 0
     """Those of ``tokens`` that the model was not asked for, because nothing else could come (``fast_forward``)."""
+    landing_steps: int = 0
+    """Steps at which the budget's end ruled out what would have been chosen (``landing``)."""
     open_ms: float = 0.0
     """Opening the session on the whole file."""
     model_ms: float = 0.0
@@ -183,6 +211,8 @@ class Completion:
     """Why there is no text, in words."""
     truncated: bool = False
     """Whether the model would have gone on: the text was cut back to a complete point."""
+    won: Won | None = None
+    """What the text is, or None if there is none."""
     diagnostics: tuple[str, ...] = ()
     """What the session has to say about the contexts."""
     statistics: Statistics = field(default_factory=Statistics)
@@ -335,8 +365,11 @@ class Run:
         stop_ids: frozenset[int],
         options: DecodeOptions,
         watch: Watch,
+        budget: int,
     ) -> None:
         self.model = model
+        self.budget = budget
+        """Tokens that the middle may have."""
         self.reading = reading
         self.constraint = constraint
         self.stop_ids = stop_ids
@@ -346,10 +379,14 @@ class Run:
         self.single_line = options.single_line
         self.stop_repetition = options.stop_repetition
         self.no_comments = options.no_comments
+        self.landing: Landing | None = None
+        """Keeps the run within its budget, where the matcher can."""
         self.healing = b""
         """What the rest of the middle has to begin with."""
         self.healed_tokens = 0
         """Tokens that hold nothing but what was healed."""
+        self.no_room: NoRoom | None = None
+        """Why there is no middle within the budget."""
         self.runners_up: list[RunnerUp] | None = None
         """Collected where it is a list."""
         self.reused = 0
@@ -384,6 +421,12 @@ class Run:
                 self.healed_tokens = len(self.tokens)
             self.healing = self.healing[len(text) :]
 
+    def rewind(self, tokens: int) -> None:
+        """Go back to fewer tokens; the constraint is there already."""
+        self.reading.rewind(len(self.tokens) - tokens)
+        del self.tokens[tokens:]
+        self.points = [point for point in self.points if point.tokens < tokens]
+
     def append_forced(self, budget: int) -> list[int]:
         """Append the tokens that every continuation begins with, as far as the budget reaches; returns them.
 
@@ -391,6 +434,8 @@ class Run:
         """
         if not self.fast_forward or self.healing or len(self.tokens) >= budget:
             return []
+        if self.landing is not None and self.landing.is_near:
+            return []  # in its own tokens the forced text may not fit
         known = self.model.size  # a tokenizer may have tokens that the model has not
         forced = list(takewhile(lambda token: token < known, self.constraint.forced(self.model.vocabulary)))
         del forced[budget - len(self.tokens) :]
@@ -408,25 +453,43 @@ class Run:
         """
         if self.healing:
             return self._heal(logits)
+        if self.landing is not None:
+            logits = self.landing.secure(self, logits)
         end_probability = self._end_probability(logits) if self.constraint.is_complete() else None
         token = self.sampler.draw(logits)
         allowed = self._fits(token)
         if self.single_line and end_probability is not None and token not in self.stop_ids and self._breaks(token):
             return Choice(min(self.stop_ids), False, end_probability)
-        if not allowed:
+        if not allowed or not self._lands(token):
             words = self.constraint.mask()
             if words is None:
                 return Choice(None, True, end_probability)
             logits = apply_mask(logits, words)
+            refused = 0
             while True:
                 if bool(torch.isinf(logits.max())):  # every allowed token lies outside the model's own vocabulary
                     return Choice(None, True, end_probability)
                 token = self.sampler.draw(logits)
-                if not self._begins_comment(token):
+                if self._begins_comment(token):
+                    logits[token] = float("-inf")
+                elif self._lands(token):
                     break
-                logits[token] = float("-inf")
+                else:
+                    refused += 1
+                    logits[token] = float("-inf")
+                    if refused == LANDING_DRAWS:
+                        landing = self.constraint.landing_token(self.budget - len(self.tokens) - 1)
+                        if landing is not None and not self._begins_comment(landing):
+                            token = landing
+                            break
+            if refused and self.landing is not None:
+                self.landing.note_refusal(len(self.tokens))
         self._note_runners_up(logits, token)
         return Choice(token, not allowed, end_probability)
+
+    def _lands(self, token: int) -> bool:
+        """Whether the budget admits an allowed token."""
+        return self.landing is None or token in self.stop_ids or self.landing.admits(token, len(self.tokens))
 
     def _heal(self, logits: torch.Tensor) -> Choice:
         """The next token while the middle has to begin with a given text."""
@@ -436,7 +499,7 @@ class Run:
         masked[ids] = logits[ids]
         while not bool(torch.isinf(masked.max())):
             token = self.sampler.draw(masked)
-            if self._fits(token):
+            if self._fits(token) and self._lands(token):
                 self._note_runners_up(masked, token)
                 return Choice(token, token != wanted, None)
             masked[token] = float("-inf")
@@ -465,7 +528,7 @@ class Run:
                 break
             empty = token in self.stop_ids and len(self.tokens) <= self.healed_tokens
             breaks = self.single_line and token not in self.stop_ids and self._breaks(token)
-            if token != chosen and not empty and not breaks and self._fits(token):
+            if token != chosen and not empty and not breaks and self._fits(token) and self._lands(token):
                 self.runners_up.append(RunnerUp(tuple(self.tokens), token, self.probability * probability))
                 break
         self.probability *= found.get(chosen, 0.0)
@@ -510,6 +573,12 @@ def decode_one_token(run: Run, token: int, budget: int) -> Choice:
 
 def decode(run: Run, prompt: Sequence[int], chunk: int, budget: int, on_token: Callable[[int], None]) -> StopReason:
     """Decode a middle of at most ``budget`` tokens into ``run.tokens``, noting its complete points."""
+    try:
+        if run.landing is not None:
+            run.landing.begin()
+    except NoRoom as problem:
+        run.no_room = problem
+        return StopReason.NO_ROOM
     return decode_from(run, lambda: prefill(run, prompt, chunk, budget), budget, on_token)
 
 
@@ -533,6 +602,9 @@ def decode_from(run: Run, first: Callable[[], Choice], budget: int, on_token: Ca
             run.refused += choice.refused
             on_token(len(run.tokens) + 1)
             choice = decode_one_token(run, choice.token, budget)
+    except NoRoom as problem:
+        run.no_room = problem
+        return StopReason.NO_ROOM
     except Interrupted as interruption:
         return interruption.stop_reason
 
@@ -566,6 +638,10 @@ def complete(
         options = replace(options, deadline_ms=options.deadline_ms - 1000 * opened)
     completion = complete_session(model, session, healing.split, options, cancelled, on_token, healing=healing.text)
     completion = healing.undo(completion)
+    if healing.text and completion.text is None and completion.stop_reason in (StopReason.NO_ROOM, StopReason.DEAD_END):
+        # What was healed takes a token of the budget.
+        session = language.open(split.left, split.right)
+        completion = complete_session(model, session, split, options, cancelled, on_token)
     completion.statistics.open_ms = 1000 * opened
     completion.statistics.total_ms = 1000 * (time.perf_counter() - started)
     return completion
@@ -616,7 +692,7 @@ def alternatives(
     options = options or DecodeOptions()
     started = time.perf_counter()
     watch = Watch(options.deadline_ms, cancelled)
-    budget = min(options.max_new_tokens, model.window // 2)
+    budget = budget_of(model, options)
     limit = min(options.max_prompt_tokens, model.window - budget)
     prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
     reading = readings.nearest(prompt) if readings is not None else Reading(model)
@@ -626,7 +702,7 @@ def alternatives(
     with ThreadPoolExecutor(1, thread_name_prefix="fim-mask") as worker:
         for attempt in range(1 if count == 1 else count * ATTEMPTS):
             statistics = Statistics(prompt_tokens=len(prompt))
-            run = start(model, reading, session if constrained else None, options, watch, worker)
+            run = start(model, reading, session if constrained else None, options, watch, worker, budget)
             run.runners_up = None if count == 1 else runners
             run.healing = healing.encode()
             try:
@@ -713,6 +789,11 @@ def candidates(
     ]
 
 
+def budget_of(model: FimModel, options: DecodeOptions) -> int:
+    """Tokens that a middle may have: at most half of the model's window."""
+    return min(options.max_new_tokens, model.window // 2)
+
+
 def start(
     model: FimModel,
     reading: Reading,
@@ -720,8 +801,10 @@ def start(
     options: DecodeOptions,
     watch: Watch,
     worker: ThreadPoolExecutor,
+    budget: int | None = None,
 ) -> Run:
-    """A run under a session's constraint, or under none."""
+    """A run under a session's constraint, or under none; ``budget`` is :func:`budget_of` if it is not given."""
+    budget = budget_of(model, options) if budget is None else budget
     stop_ids = frozenset(model.vocabulary.end_token_ids)
     if session is None:
         stop_ids |= model.format.control_ids  # no grammar keeps these out of the text
@@ -733,7 +816,12 @@ def start(
             return session.matcher(model.vocabulary, shape=SINGLE_LINE)
         return session.matcher(model.vocabulary)
 
-    return Run(model, reading, Constraint(make_matcher, model.vocabulary.size, worker), stop_ids, options, watch)
+    lands = options.landing and session is not None and not options.single_line
+    constraint = Constraint(make_matcher, model.vocabulary.size, worker, budget if lands else None)
+    run = Run(model, reading, constraint, stop_ids, options, watch, budget)
+    if lands:
+        run.landing = Landing(constraint, budget)
+    return run
 
 
 def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
@@ -741,6 +829,7 @@ def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
     statistics.tokens = len(run.tokens)
     statistics.refused_tokens = run.refused
     statistics.fast_forwarded_tokens = run.fast_forwarded
+    statistics.landing_steps = 0 if run.landing is None else run.landing.steps
     statistics.forced_share = min(1.0, run.refused / len(run.tokens)) if run.tokens else 0.0
     statistics.reused_tokens = run.reused
     statistics.model_ms = 1000 * run.model_seconds
@@ -757,12 +846,14 @@ def conclude(
 ) -> Completion:
     """The completion that a finished run amounts to."""
     length = final_length(run, constrained, stop_reason)
+    won = None if length is None else winner(run, length, constrained, stop_reason)
     return Completion(
         text=None if length is None else text_of(run.model, run.tokens[:length], strict=constrained),
         guarantee=session.guarantee if constrained else "none",
         stop_reason=stop_reason,
-        reason=explain_nothing(stop_reason, len(run.tokens)) if length is None else None,
-        truncated=stop_reason is not StopReason.END_TOKEN,
+        reason=explain_nothing(run, stop_reason) if length is None else None,
+        truncated=won not in (None, Won.END_TOKEN) or stop_reason is not StopReason.END_TOKEN,
+        won=won,
         diagnostics=tuple(session.diagnostics),
         statistics=statistics,
     )
@@ -772,7 +863,8 @@ def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | 
     """How many of the run's tokens are the middle, or None if there is none to offer."""
     if stop_reason is StopReason.CANCELLED:
         return None
-    if stop_reason is StopReason.END_TOKEN:
+    landed = run.landing is not None and run.landing.steps > 0
+    if stop_reason is StopReason.END_TOKEN and not landed:
         return len(run.tokens)
     if not constrained and stop_reason is not StopReason.REPETITION:
         return len(run.tokens) or None
@@ -782,9 +874,24 @@ def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | 
     return None if best is None else best.tokens
 
 
-def explain_nothing(stop_reason: StopReason, tokens: int) -> str:
+def winner(run: Run, length: int, constrained: bool, stop_reason: StopReason) -> Won:
+    """What the first ``length`` tokens of a finished run are."""
+    if run.landing is not None and run.landing.first_step is not None and length > run.landing.first_step:
+        return Won.LANDED
+    if stop_reason is StopReason.END_TOKEN and length == len(run.tokens):
+        return Won.END_TOKEN
+    return Won.POINT if constrained or stop_reason is StopReason.REPETITION else Won.BUDGET
+
+
+def explain_nothing(run: Run, stop_reason: StopReason) -> str:
     """Why a run came to nothing, in words."""
+    tokens = len(run.tokens)
     match stop_reason:
+        case StopReason.NO_ROOM if run.no_room is not None and run.no_room.distance is not None:
+            needed = run.no_room.distance
+            return f"a completion takes {needed} tokens at least, and the budget is {run.no_room.budget}"
+        case StopReason.NO_ROOM:
+            return "nothing can connect the text before the cursor with the text after it"
         case StopReason.CANCELLED:
             return "cancelled"
         case StopReason.DEAD_END if tokens == 0:

@@ -171,6 +171,10 @@ def lower(definition: Definition) -> dict[str, Any]:
     if not (isinstance(strings, list) and all(isinstance(name, str) for name in strings)):
         raise LanguageError(f"language {definition.name}: strings is a list of lexeme names")
 
+    block_lines = spec.get("block_lines", [])
+    if not (isinstance(block_lines, list) and all(isinstance(text, str) for text in block_lines)):
+        raise LanguageError(f"language {definition.name}: block_lines is a list of texts")
+
     constructs = spec.get("constructs", {})
     if not (isinstance(constructs, dict) and all(isinstance(name, str) for name in constructs.values())):
         raise LanguageError(f"language {definition.name}: [constructs] says what rules are called")
@@ -199,6 +203,7 @@ def lower(definition: Definition) -> dict[str, Any]:
         "brackets": [[named(opening), named(closing)] for opening, closing in spec.get("brackets", [])],
         "soft_keywords": [named(text) for text in spec.get("soft_keywords", [])],
         "strings": strings,
+        "block_lines": block_lines,
         "constructs": [_construct(key, name, named) for key, name in constructs.items()],
         "modes": [_mode(mode, named) for mode in modes],
         "limits": spec.get("limits", {}),

@@ -491,6 +491,32 @@ class Matcher:
         """
         return self.core.allows(token_id)
 
+    def plan(self, enough: int = 0) -> list[int] | None:
+        """Tokens that complete the middle; an empty list where it is complete, None if it cannot be completed.
+
+        They spell a byte-shortest completion (:meth:`State.shortest_completion`) in the fewest tokens that do; one that
+        is known already will do if it has at most ``enough`` tokens. Raises OverflowError if the search passed its
+        limit, and for every middle of a shape, for which there is none.
+        """
+        tokens, unknown = self.core.landing(enough)
+        if unknown:
+            raise OverflowError("the search for a shortest completion passed its limit")
+        return tokens
+
+    def lands(self, token_id: int, left: int) -> bool | None:
+        """Whether the middle can end within ``left`` tokens after a token, by a :meth:`plan`; None if not known.
+
+        True for an end token. Raises ValueError for a token that is not allowed, or outside the vocabulary.
+        """
+        return self.core.lands(token_id, left)
+
+    def fill_landing_mask(self, words: NDArray[np.uint32], left: int) -> int:
+        """:meth:`fill_mask` with the tokens alone that :meth:`lands` is true of.
+
+        Returns how many tokens ``left`` has ruled out. Design, section 10.
+        """
+        return self.core.fill_landing_mask(left, words)
+
     def commit(self, token_id: int) -> None:
         """Appends a token.
 

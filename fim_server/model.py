@@ -122,6 +122,17 @@ class Reading:
         self._tokens.extend(token_ids)
         return logits
 
+    def rewind(self, n_tokens: int) -> None:
+        """Take back the last tokens that were read."""
+        kept = self._tokens[: len(self._tokens) - n_tokens]
+        try:
+            self._cache.crop(-n_tokens)
+            self._tokens = kept
+        except (RuntimeError, ValueError):  # as in resume
+            self.forget()
+            for begin in range(0, len(kept), PREFILL_CHUNK):
+                self.forward(kept[begin : begin + PREFILL_CHUNK])
+
     def forget(self) -> None:
         """Start again with nothing read."""
         self._tokens, self._cache = [], None

@@ -23,7 +23,10 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"masks", "reuse"}),
     frozenset({"fim_server"}),  # the package's own __init__: the public names of the engine
     frozenset({"constraint", "model"}),
+    frozenset({"landing"}),
     frozenset({"decode"}),
+    frozenset({"batches", "datasets"}),
+    frozenset({"evaluation"}),
     frozenset({"bench", "json_documents", "played_editor", "plot", "server", "training"}),
     frozenset({"scaling"}),
     frozenset({"peers"}),
@@ -36,7 +39,7 @@ LAYERS: tuple[frozenset[str], ...] = (
 earlier layer only, or stay within one subpackage. A new module has to be given its place here."""
 
 PROTOCOL_LIBRARIES = frozenset({"lsprotocol", "pygls"})
-TORCH_MODULES = frozenset({"constraint", "decode", "model", "training"})
+TORCH_MODULES = frozenset({"batches", "constraint", "decode", "landing", "model", "training"})
 
 LEXING = frozenset({"error", "guards", "ids", "layout", "lexer", "limits", "lookahead", "spec"})
 """Engine modules that know bytes, lexemes and columns, and nothing of grammar rules."""

@@ -7,18 +7,36 @@
 use crate::engine::{Branch, Engine};
 use crate::error::Error;
 use crate::free::INFINITE;
-use crate::limits;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// What a byte of a completion costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Price {
+    /// One.
+    Byte,
+    /// One, but nothing for a blank of an indentation down to the deepest block, since tokenizers have many blanks in one token,
+    /// and nothing for the language's `block_lines`. What is found is short, but need not be shortest. It is found where the
+    /// shortest is not: the bound knows few of the indentations that R asks for, and of blocks that are wholly in the middle
+    /// nothing, and all that is shorter than those would be looked at.
+    Token,
+}
 
 /// A shortest further middle from any of the branches; `None` if there is none at all.
 ///
 /// # Errors
-/// More than [`limits::COMPLETION_EXPANSIONS`] states were looked at.
-pub fn shortest_completion(engine: &mut Engine, branches: &[Branch]) -> Result<Option<Vec<u8>>, Error> {
+/// More than `most` states were looked at.
+pub fn shortest_completion(
+    engine: &mut Engine,
+    branches: &[Branch],
+    price: Price,
+    most: usize,
+) -> Result<Option<Vec<u8>>, Error> {
     let alphabet = alphabet(engine);
-    let mut found: Vec<(Branch, Option<(usize, u8)>)> = Vec::new();
+    let lines = if price == Price::Token { engine.language.block_lines.clone() } else { Arc::default() };
+    let mut found: Vec<(Branch, Option<(usize, Piece)>)> = Vec::new();
     let mut best: FxHashMap<Branch, u32> = FxHashMap::default();
     let mut queue = BinaryHeap::new();
     for &branch in branches {
@@ -36,20 +54,22 @@ pub fn shortest_completion(engine: &mut Engine, branches: &[Branch]) -> Result<O
             continue;
         }
         if engine.complete(&branch) {
-            return Ok(Some(spell(&found, index)));
+            return Ok(Some(spell(&found, &lines, index)));
         }
         expansions += 1;
-        if expansions > limits::COMPLETION_EXPANSIONS {
-            return Err(Error::limit(
-                "states looked at for a shortest completion",
-                expansions,
-                limits::COMPLETION_EXPANSIONS,
-            ));
+        if expansions > most {
+            return Err(Error::limit("states looked at for a shortest completion", expansions, most));
         }
-        for &byte in &alphabet {
-            engine.advance(&[branch], byte, &mut stepped);
+        let free_blank = price == Price::Token && engine.is_indentation_above_deepest(&branch);
+        let begun = if engine.is_indentation(&branch) { lines.len() } else { 0 };
+        for piece in (0..begun).map(Piece::Line).chain(alphabet.iter().copied().map(Piece::Byte)) {
+            match piece {
+                Piece::Byte(byte) => engine.advance(&[branch], byte, &mut stepped),
+                Piece::Line(which) => engine.advance_all(&[branch], &lines[which], &mut stepped),
+            }
+            let free = matches!(piece, Piece::Line(_)) || free_blank && piece == Piece::Byte(b' ');
             for &after in &stepped {
-                let cost = cost + 1;
+                let cost = cost + u32::from(!free);
                 if best.get(&after).is_some_and(|&known| known <= cost) {
                     continue;
                 }
@@ -58,7 +78,7 @@ pub fn shortest_completion(engine: &mut Engine, branches: &[Branch]) -> Result<O
                     continue;
                 }
                 best.insert(after, cost);
-                found.push((after, Some((index, byte))));
+                found.push((after, Some((index, piece))));
                 queue.push((Reverse(cost.saturating_add(bound)), cost, Reverse(found.len() - 1)));
             }
         }
@@ -66,10 +86,21 @@ pub fn shortest_completion(engine: &mut Engine, branches: &[Branch]) -> Result<O
     Ok(None)
 }
 
-fn spell(found: &[(Branch, Option<(usize, u8)>)], mut index: usize) -> Vec<u8> {
+/// What a completion is put together from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    Byte(u8),
+    /// A text of the language's `block_lines`, by its place there.
+    Line(usize),
+}
+
+fn spell(found: &[(Branch, Option<(usize, Piece)>)], lines: &[Box<[u8]>], mut index: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while let Some((parent, byte)) = found[index].1 {
-        bytes.push(byte);
+    while let Some((parent, piece)) = found[index].1 {
+        match piece {
+            Piece::Byte(byte) => bytes.push(byte),
+            Piece::Line(which) => bytes.extend(lines[which].iter().rev()),
+        }
         index = parent;
     }
     bytes.reverse();

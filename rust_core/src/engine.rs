@@ -161,6 +161,8 @@ pub struct Engine {
     guarded_live: FxHashMap<(StateId, GuardId), Box<[u64]>>,
     line_bytes: Vec<LineByte>,
     newline_accepts: Vec<AcceptId>,
+    /// Columns that the first whole line of R is indented by.
+    right_indentation: u32,
 }
 
 impl Engine {
@@ -201,6 +203,7 @@ impl Engine {
             key: Vec::new(),
             asked_right: false,
             guarded_live: FxHashMap::default(),
+            right_indentation: first_indentation(right_text),
             line_bytes: line_bytes(language),
             newline_accepts: language
                 .lexer
@@ -306,6 +309,28 @@ impl Engine {
             each(self.indentations.top(at));
             at = parent;
         }
+    }
+
+    /// Whether a branch is in an indentation.
+    pub(crate) fn is_indentation(&self, branch: &Branch) -> bool {
+        matches!(branch.mode, Mode::Line { .. }) && self.language.lexer.is_start(branch.state)
+    }
+
+    /// Whether it is in one that is not deeper than the deepest open block, or the first whole line of R.
+    pub(crate) fn is_indentation_above_deepest(&self, branch: &Branch) -> bool {
+        let Mode::Line { column, .. } = branch.mode else { return false };
+        let deepest = self.indentations.top(branch.indentation).wide.max(self.right_indentation);
+        self.is_indentation(branch) && column.wide <= deepest
+    }
+
+    /// The branches after some bytes that leave the whole viable.
+    pub(crate) fn advance_all(&mut self, branches: &[Branch], bytes: &[u8], out: &mut Vec<Branch>) {
+        let mut before = branches.to_vec();
+        for &byte in bytes {
+            self.advance(&before, byte, out);
+            std::mem::swap(&mut before, out);
+        }
+        std::mem::swap(&mut before, out);
     }
 
     /// Finds out whether R has a say in what may follow the branches that a session opens with. Branches that come of them
@@ -1325,6 +1350,15 @@ impl Engine {
         }
         found
     }
+}
+
+/// Columns that the first line of a text after its first line break is indented by that is not blank.
+fn first_indentation(text: &[u8]) -> u32 {
+    let mut lines = text.split(|&byte| byte == b'\n').skip(1);
+    let is_blank = |line: &&[u8]| line.iter().all(u8::is_ascii_whitespace);
+    let line = lines.find(|line| !is_blank(line)).unwrap_or_default();
+    let blanks = line.iter().take_while(|&&byte| byte == b' ' || byte == b'\t');
+    blanks.fold(Column::ZERO, |column, &byte| column.after(byte)).wide
 }
 
 /// A comment may end with the middle, whatever the shape says of line breaks: its line ends in R.

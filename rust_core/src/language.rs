@@ -76,6 +76,8 @@ pub struct Language {
     pub shaped: Option<ShapedLexer>,
     /// How deep texts may nest.
     pub limits: LimitsSpec,
+    /// Texts that a line may begin with to open or to finish a block.
+    pub block_lines: Arc<[Box<[u8]>]>,
     mode_count: usize,
     roles: Vec<Role>,
     /// Per lexeme: whether it is, or is part of, a string literal.
@@ -135,6 +137,7 @@ impl Language {
             layout,
             fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
             limits: spec.limits,
+            block_lines: spec.block_lines.iter().map(|text| text.as_bytes().into()).collect(),
             mode_count: spec.modes.len() + 1,
             roles,
             strings,
@@ -165,6 +168,7 @@ impl Language {
             layout: self.layout,
             fingerprint: self.fingerprint,
             limits: self.limits,
+            block_lines: self.block_lines.clone(),
             mode_count: self.mode_count,
             roles: self.roles.clone(),
             strings: self.strings.clone(),

@@ -14,6 +14,7 @@ pub mod free;
 pub mod grammar;
 pub mod guards;
 pub mod ids;
+pub mod landing;
 pub mod language;
 pub mod layout;
 pub mod left;

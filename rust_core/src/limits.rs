@@ -18,6 +18,20 @@ pub const LEXER_BYTES: usize = 128 << 20;
 /// an answer. Contexts of real files take some hundred; 100,000 take some ten seconds and half a GB.
 pub const COMPLETION_EXPANSIONS: usize = 100_000;
 
+/// The same where a token asks whether the middle can still end within its budget: what is not found among so many is not known.
+/// Unit: states taken off the queue, some ten microseconds each.
+pub const LANDING_EXPANSIONS: usize = 10_000;
+
+/// The same for one of all the tokens, after which so many more are allowed: what few tokens complete is found soon, and what
+/// is not found soon would take many.
+#[must_use]
+pub fn landing_expansions(left: usize) -> usize {
+    (50 + 50 * left).min(LANDING_EXPANSIONS / 10)
+}
+
+/// Plans of other tokens that are tried before a plan is searched for. Unit: plans.
+pub const LANDING_HINTS: usize = 8;
+
 /// Columns an indentation may have, left of the cursor and in the middle. Unit: columns. A line indented further has no
 /// layout and is refused.
 pub const COLUMN: u32 = 10_000;

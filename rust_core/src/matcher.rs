@@ -1,13 +1,16 @@
 //! Matchers: a state moved by the tokens of a vocabulary.
 
-use crate::engine::Inside;
+use crate::engine::{Branch, Inside};
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
+use crate::landing::{Outcome, Plan};
+use crate::limits;
 use crate::mask::mask_words;
 use crate::masks::{Masks, Tables};
 use crate::session::State;
 use crate::vocabulary::Vocabulary;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A middle in progress, in tokens.
@@ -20,13 +23,28 @@ pub struct Matcher {
     /// Bytes of each committed token; an end token has none.
     lengths: Vec<usize>,
     ended: bool,
+    /// How the middle can end from here, where that is known.
+    plan: Option<Plan>,
+    /// The last token that was asked about, and how the middle can end after it.
+    asked: Option<(TokenId, Plan)>,
+    /// What tokens that were asked about lead to, and whether the middle can end there within some tokens.
+    answers: FxHashMap<(Box<[Branch]>, usize), Option<bool>>,
 }
 
 impl Matcher {
     /// A matcher that goes on from a state.
     #[must_use]
     pub fn new(state: State, tables: Arc<Tables>) -> Self {
-        Self { state, tables, masks: OnceLock::new(), lengths: Vec::new(), ended: false }
+        Self {
+            state,
+            tables,
+            masks: OnceLock::new(),
+            lengths: Vec::new(),
+            ended: false,
+            plan: None,
+            asked: None,
+            answers: FxHashMap::default(),
+        }
     }
 
     /// Fills a packed mask; after an end token nothing is allowed.
@@ -73,6 +91,7 @@ impl Matcher {
             }
             self.ended = true;
             self.lengths.push(0);
+            (self.plan, self.asked) = (None, None);
             return Ok(());
         }
         let tables = self.tables.clone();
@@ -83,7 +102,80 @@ impl Matcher {
             return Err(refused());
         }
         self.lengths.push(bytes.len());
+        self.answers.clear();
+        let asked = self.asked.take().filter(|asked| asked.0 == token).map(|asked| asked.1);
+        let plan = self.plan.take();
+        self.plan = asked.or_else(|| plan?.after(self.vocabulary(), token));
         Ok(())
+    }
+
+    /// How the middle can end (see [`crate::landing`]); `enough` tokens will do, though fewer may.
+    pub fn landing(&mut self, enough: usize) -> Outcome {
+        if self.ended {
+            return Outcome::Plan(Plan::default());
+        }
+        if let Some(plan) = self.plan.as_ref().filter(|plan| plan.len() <= enough) {
+            return Outcome::Plan(plan.clone());
+        }
+        let found = self.state.landing(self.vocabulary(), &[], enough, limits::LANDING_EXPANSIONS);
+        if let Outcome::Plan(plan) = &found {
+            self.plan = Some(plan.clone());
+        }
+        found
+    }
+
+    /// Whether after a token that may follow the middle can end within `left` tokens; `None` if that is not known. The end token
+    /// ends it.
+    ///
+    /// # Errors
+    /// A token outside the vocabulary, or one that may not follow.
+    pub fn lands(&mut self, token: TokenId, left: usize) -> Result<Option<bool>, Error> {
+        self.known(token)?;
+        let refused = || Error::new(ErrorKind::State, format!("token {} is not allowed here", token.0));
+        if self.ended {
+            return Err(refused());
+        }
+        if self.vocabulary().is_end(token) {
+            return if self.state.is_complete() { Ok(Some(true)) } else { Err(refused()) };
+        }
+        let tables = self.tables.clone();
+        let vocabulary = &tables.vocabulary;
+        let rest = self.plan.as_ref().and_then(|plan| plan.after(vocabulary, token)).filter(|rest| rest.len() <= left);
+        if let Some(rest) = rest {
+            self.asked = Some((token, rest));
+            return Ok(Some(true));
+        }
+        let bytes = vocabulary.bytes_of(token);
+        let accepted = self.state.advance(bytes);
+        if bytes.is_empty() || accepted < bytes.len() {
+            self.state.rollback(accepted)?;
+            return Err(refused());
+        }
+        let place = (self.state.branches().into(), left);
+        if let Some(&answer @ (Some(false) | None)) = self.answers.get(&place) {
+            self.state.rollback(bytes.len())?;
+            return Ok(answer);
+        }
+        let hints: Vec<&Plan> = self.plan.iter().chain(self.asked.iter().map(|asked| &asked.1)).collect();
+        let found = self.state.landing(vocabulary, &hints, left, limits::landing_expansions(left));
+        self.state.rollback(bytes.len())?;
+        let within = found.within(left);
+        self.answers.insert(place, within);
+        if let Outcome::Plan(plan) = found {
+            self.asked = Some((token, plan));
+        }
+        Ok(within)
+    }
+
+    /// Fills a packed mask with the tokens that may follow and after which the middle is known to end within `left` tokens; the
+    /// end tokens iff the whole is a program. Returns how many tokens `left` rules out.
+    pub fn fill_landing_mask(&mut self, left: usize, words: &mut [u32]) -> usize {
+        self.fill_mask(words);
+        if self.ended {
+            return 0;
+        }
+        self.landing(left + 1);
+        self.state.restrict_to_landing(self.vocabulary(), self.plan.as_ref(), left, words)
     }
 
     /// Takes back tokens.
@@ -100,6 +192,10 @@ impl Matcher {
         let kept = self.lengths.len() - tokens;
         self.state.rollback(self.lengths[kept..].iter().sum())?;
         self.ended &= tokens == 0;
+        if tokens > 0 {
+            (self.plan, self.asked) = (None, None);
+            self.answers.clear();
+        }
         self.lengths.truncate(kept);
         Ok(())
     }

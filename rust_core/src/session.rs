@@ -1,10 +1,11 @@
 //! Sessions and states: what one pair of contexts allows.
 
-use crate::completion;
+use crate::completion::{self, Price};
 use crate::constructs::{self, Places};
 use crate::engine::{Branch, Engine, Inside};
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
+use crate::landing::{Outcome, Plan};
 use crate::language::Language;
 use crate::limits;
 use crate::mask::{self, Recognizer};
@@ -12,6 +13,7 @@ use crate::masks::{Masks, Tables};
 use crate::quotient;
 use crate::shape::ShapeId;
 use crate::vocabulary::Vocabulary;
+use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How much a session's answers promise.
@@ -419,9 +421,66 @@ impl State {
     pub fn shortest_completion(&self) -> Result<Option<Vec<u8>>, Error> {
         let mut engine = self.engine();
         let mark = engine.mark();
-        let found = completion::shortest_completion(&mut engine, self.branches());
+        let found =
+            completion::shortest_completion(&mut engine, self.branches(), Price::Byte, limits::COMPLETION_EXPANSIONS);
         engine.truncate(mark);
         found
+    }
+
+    /// How the middle can end in a few tokens. `hints` are tried first: a text that completes it in at most `enough` tokens
+    /// will do, though a shorter one may be. `most`: states that are looked at for one.
+    #[must_use]
+    pub fn landing(&self, vocabulary: &Vocabulary, hints: &[&Plan], enough: usize, most: usize) -> Outcome {
+        let mut engine = self.engine();
+        land(&mut engine, vocabulary, self.branches(), hints, enough, most)
+    }
+
+    /// Takes out of a packed mask the tokens after which the middle is not known to end within `left` tokens more; returns how
+    /// many. The mask is one of this state, and `plan` one of this state's.
+    ///
+    /// # Panics
+    /// If `words` is not [`mask::mask_words`] long.
+    pub fn restrict_to_landing(
+        &self,
+        vocabulary: &Vocabulary,
+        plan: Option<&Plan>,
+        left: usize,
+        words: &mut [u32],
+    ) -> usize {
+        assert_eq!(words.len(), mask::mask_words(vocabulary.len()), "one word for 32 tokens");
+        let mut engine = self.engine();
+        let mark = engine.mark();
+        let mut walk = TrieWalk::new(&mut engine, self.branches(), self.at(), vocabulary.longest());
+        let mut known: FxHashMap<Box<[Branch]>, bool> = FxHashMap::default();
+        let mut hints: Vec<Plan> = plan.into_iter().cloned().collect();
+        let mut refused = 0;
+        let nodes = vocabulary.nodes();
+        let mut index = 0;
+        while index < nodes.len() {
+            let node = &nodes[index];
+            walk.pop_to(node.depth as usize - 1);
+            if !walk.try_push(node.byte) {
+                index = node.skip as usize;
+                continue;
+            }
+            index += 1;
+            for &token in vocabulary.ending(node) {
+                let (word, bit) = (token.index() / 32, 1 << (token.0 % 32));
+                if words[word] & bit == 0 {
+                    continue;
+                }
+                let follows = || plan?.after(vocabulary, token);
+                let lands = follows().is_some_and(|rest| rest.len() <= left)
+                    || *known.entry(walk.last().into()).or_insert_with(|| walk.lands(vocabulary, &mut hints, left));
+                if !lands {
+                    words[word] &= !bit;
+                    refused += 1;
+                }
+            }
+        }
+        drop(walk);
+        engine.truncate(mark);
+        refused
     }
 
     /// The masks of this session's language over a vocabulary; its table is loaded, or built, when it is first asked for.
@@ -521,7 +580,7 @@ impl State {
         Explanation { accepted, viable: accepted == text.len() && self.is_viable(), expected, open_left, open_right }
     }
 
-    fn branches(&self) -> &[Branch] {
+    pub(crate) fn branches(&self) -> &[Branch] {
         &self.history.last().expect("never empty").0
     }
 
@@ -535,6 +594,31 @@ impl State {
     fn at(&self) -> ShapeId {
         self.history.last().expect("never empty").1
     }
+}
+
+/// How a middle can end: by the first hint that does it in at most `enough` tokens, or else by a plan that is searched for.
+fn land(
+    engine: &mut Engine,
+    vocabulary: &Vocabulary,
+    branches: &[Branch],
+    hints: &[&Plan],
+    enough: usize,
+    most: usize,
+) -> Outcome {
+    if engine.language.free.shape().is_some() {
+        return Outcome::Unknown; // shaped states have no distances
+    }
+    let mark = engine.mark();
+    let hint = hints.iter().find(|hint| hint.len() <= enough && hint.completes(engine, branches));
+    let found = match hint {
+        Some(&hint) => Outcome::Plan(hint.clone()),
+        None => {
+            let found = completion::shortest_completion(engine, branches, Price::Token, most);
+            Outcome::of(vocabulary, found)
+        }
+    };
+    engine.truncate(mark);
+    found
 }
 
 /// What all branches that can go on are inside of.
@@ -575,6 +659,22 @@ impl<'a> TrieWalk<'a> {
 
     fn last(&self) -> &[Branch] {
         &self.branches[*self.begins.last().expect("never empty")..]
+    }
+
+    /// Whether the text so far is known to end within `left` tokens. Plans that show it come first among the hints for the next.
+    fn lands(&mut self, vocabulary: &Vocabulary, hints: &mut Vec<Plan>, left: usize) -> bool {
+        let branches = self.last().to_vec();
+        self.engine.set_shape(self.shapes[self.shapes.len() - 1]);
+        let tried: Vec<&Plan> = hints.iter().collect();
+        match land(self.engine, vocabulary, &branches, &tried, left, limits::landing_expansions(left)) {
+            Outcome::Plan(plan) if plan.len() <= left => {
+                hints.retain(|hint| *hint != plan);
+                hints.insert(0, plan);
+                hints.truncate(limits::LANDING_HINTS);
+                true
+            }
+            _ => false,
+        }
     }
 }
 

@@ -33,6 +33,9 @@ pub struct LanguageSpec {
     /// Names of the lexemes that are string literals: what is written inside of them is not code.
     #[serde(default)]
     pub strings: Vec<String>,
+    /// Texts that a line may begin with to open or to finish a block, such as `if x:`.
+    #[serde(default)]
+    pub block_lines: Vec<String>,
     /// What people are told is open, the most telling first.
     #[serde(default)]
     pub constructs: Vec<ConstructSpec>,

@@ -168,6 +168,26 @@ impl Vocabulary {
         &self.ending[node.begin as usize..node.end as usize]
     }
 
+    /// Adds the tokens that a text begins with, shorter ones first, one of each length: (bytes, the first token of them).
+    pub fn tokens_along(&self, text: &[u8], found: &mut Vec<(usize, TokenId)>) {
+        let mut at = 0;
+        let mut end = self.nodes.len();
+        for (index, &byte) in text.iter().enumerate() {
+            while at < end && self.nodes[at].byte != byte {
+                at = self.nodes[at].skip as usize;
+            }
+            if at >= end {
+                return;
+            }
+            let node = &self.nodes[at];
+            if let Some(&token) = self.ending(node).first() {
+                found.push((index + 1, token));
+            }
+            end = node.skip as usize;
+            at += 1;
+        }
+    }
+
     /// Bytes of the longest token.
     #[must_use]
     pub fn longest(&self) -> usize {

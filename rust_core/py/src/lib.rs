@@ -3,6 +3,7 @@
 use fim_server_core::engine::Inside;
 use fim_server_core::error::{Error, ErrorKind};
 use fim_server_core::ids::{ModeId, TokenId};
+use fim_server_core::landing::Outcome;
 use fim_server_core::language::Language as CoreLanguage;
 use fim_server_core::mask::mask_words;
 use fim_server_core::masks::Tables;
@@ -382,6 +383,31 @@ impl Matcher {
     #[getter]
     fn inside(&self, py: Python<'_>) -> Option<&'static str> {
         py.detach(|| lock(&self.core).inside()).map(name_of)
+    }
+
+    /// How the middle can end: the tokens of a plan, an empty list where it is complete; None if it cannot, or if the search
+    /// passed its limit (`unknown`).
+    fn landing(&self, py: Python<'_>, enough: usize) -> (Option<Vec<u32>>, bool) {
+        match py.detach(|| lock(&self.core).landing(enough)) {
+            Outcome::Plan(plan) => (Some(plan.tokens().map(|token| token.0).collect()), false),
+            Outcome::Never => (None, false),
+            Outcome::Unknown => (None, true),
+        }
+    }
+
+    /// Whether after a token the middle can end within some tokens more; None if that is not known.
+    fn lands(&self, py: Python<'_>, token: u32, left: usize) -> PyResult<Option<bool>> {
+        py.detach(|| lock(&self.core).lands(TokenId(token), left)).map_err(|error| raise(&error))
+    }
+
+    /// Fills a packed mask with the tokens that land; returns how many more the grammar alone would allow.
+    fn fill_landing_mask(&self, py: Python<'_>, left: usize, words: PyBuffer<u32>) -> PyResult<usize> {
+        let words = Words::new(&words)?;
+        py.detach(|| {
+            let mut core = lock(&self.core);
+            check(&core, words.0.len())?;
+            Ok(core.fill_landing_mask(left, words.0))
+        })
     }
 
     /// The bytes that every continuation begins with.

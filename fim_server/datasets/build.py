@@ -1,0 +1,391 @@
+"""Building a set: a stream of files in, a file of samples out, and a journal that lets a killed build go on.
+
+Three files stand beside each other while a build runs: ``FILE.part`` (the samples so far), ``FILE.journal`` (one record
+for every file of the source that was dealt with, written after its samples) and, at the end, ``FILE.manifest.json``. A
+build that goes on reads the journal, cuts ``FILE.part`` back to the last record, and reads over the files that the
+journal has, comparing their digests: so the result is that of a build that was never interrupted, to the byte, or a
+refusal because the source has changed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import struct
+import tokenize
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from fim_server.datasets import constructions
+from fim_server.datasets.python_text import PythonText, Refused
+from fim_server.datasets.samples import DatasetError, Origin, Sample, encode_sample
+from fim_server.datasets.sources import Source, SourceText, open_source
+
+LANGUAGE = "python"
+
+KEPT, DUPLICATE = "kept", "duplicate"
+NOT_READ = ("not decodable", "unreadable", "another language")
+OUTCOMES = (
+    KEPT,
+    DUPLICATE,
+    "not drawn",
+    "no hole",
+    "refused by ast.parse",
+    "refused by tokenize",
+    "too long",
+    *NOT_READ,
+)
+"""What becomes of a file. A record of the journal has the index."""
+
+_ID_DIGITS = 16
+"""Hexadecimal digits of a file's SHA-256 in the ids of its samples: 64 bits, so that ids of a million files differ."""
+
+_SEEN_BYTES = 16
+"""Bytes of a file's SHA-256 that are kept to know duplicates by: all that a build keeps of a file."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a set is built from: everything that its bytes depend on, besides the source's contents.
+
+    ``share``: of the files, drawn by their contents and the seed, so that it is the same files for every set.
+    ``limit``: of samples; a build with one is the beginning of the build without.
+    """
+
+    set: str
+    source: str
+    seed: int = 0
+    per_file: int = constructions.PER_FILE
+    share: float = 1.0
+    limit: int | None = None
+
+
+@dataclass
+class Counts:
+    """How far a build has come."""
+
+    files: int = 0
+    samples: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: str, samples: int) -> None:
+        """Count a file of the source."""
+        self.files += 1
+        self.samples += samples
+        self.outcomes[outcome] += 1
+
+    def to_json(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {
+            "files": self.files,
+            "kept": self.outcomes[KEPT],
+            "duplicates": self.outcomes[DUPLICATE],
+            "left_out": {name: self.outcomes[name] for name in OUTCOMES[2:] if self.outcomes[name]},
+            "samples": self.samples,
+        }
+
+
+def build(request: Request, out: Path, progress: Callable[[Counts], None] = lambda counts: None) -> dict[str, Any]:
+    """Build a set, or go on building it; returns its manifest.
+
+    ``progress`` is called after every file. If ``out`` is there already and its manifest says that it is this request's
+    set, nothing is done.
+
+    Raises:
+        DatasetError: the source cannot be read or has changed since the build began, ``out`` is another set or another
+            build's, is being built by another process, or cannot be written.
+    """
+    arguments = asdict(request)
+    construction = {"name": request.set, "version": constructions.VERSION}
+    done = finished(out, arguments, construction)
+    try:
+        if done is None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            with Journal(_beside(out, ".journal")) as journal:
+                done = finished(out, arguments, construction)  # by a process that held the journal until now
+                if done is None:
+                    done = _build(
+                        request, {"arguments": arguments, "construction": construction}, out, journal, progress
+                    )
+        _beside(out, ".journal").unlink(missing_ok=True)
+    except OSError as error:
+        raise DatasetError(f"{error.filename or out}: {error.strerror or error}") from None
+    return done
+
+
+def manifest_path(out: Path) -> Path:
+    """Where the manifest of a file of samples is."""
+    return _beside(out, ".manifest.json")
+
+
+def write_manifest(out: Path, part: Path, fields: dict[str, Any]) -> dict[str, Any]:
+    """Finish a set: write the manifest with the SHA-256 of ``part`` and move ``part`` to ``out``. Raises OSError."""
+    with part.open("rb") as written:
+        os.fsync(written.fileno())
+        digest = hashlib.file_digest(written, "sha256").hexdigest()
+    manifest = {**fields, "sha256": digest}
+    temporary = _beside(out, ".manifest.json.part")
+    with temporary.open("w", encoding="utf-8") as output:
+        json.dump(manifest, output, indent=1)
+        output.write("\n")
+        output.flush()
+        os.fsync(output.fileno())
+    temporary.replace(manifest_path(out))
+    part.replace(out)
+    return manifest
+
+
+def interpreter() -> str:
+    """The Python that builds, whose `ast.parse` decides what is a file."""
+    return f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def _beside(out: Path, suffix: str) -> Path:
+    return out.with_name(out.name + suffix)
+
+
+def finished(out: Path, arguments: dict[str, Any], construction: dict[str, Any]) -> dict[str, Any] | None:
+    """The manifest of a set that is there already, from these arguments.
+
+    None if there is no ``out``. Raises DatasetError if it is another set, or not as its manifest says.
+    """
+    if not out.exists():
+        return None
+    try:
+        manifest: dict[str, Any] = json.loads(manifest_path(out).read_text(encoding="utf-8"))
+        with out.open("rb") as written:
+            same = manifest["sha256"] == hashlib.file_digest(written, "sha256").hexdigest()
+        same = same and manifest["arguments"] == arguments and manifest["construction"] == construction
+    except (OSError, ValueError, KeyError, TypeError):
+        same = False
+    if not same:
+        raise DatasetError(f"{out} is there already, and not from these arguments: remove it or name another --out")
+    return manifest
+
+
+def _build(
+    request: Request, asked: dict[str, Any], out: Path, journal: Journal, progress: Callable[[Counts], None]
+) -> dict[str, Any]:
+    part = _beside(out, ".part")
+    header = {**asked, "interpreter": interpreter()}
+    begun = journal.header()
+    if begun is not None and {name: begun.get(name) for name in header} != header:
+        raise DatasetError(
+            f"{part} was begun with other arguments or another interpreter: {_BEGIN_AGAIN} {out}.journal"
+        )
+    source = open_source(request.source, None if begun is None else begun["pinned"])
+    if begun is None:
+        begun = {**header, "pinned": source.pinned()}
+        journal.begin(begun)
+    changed = DatasetError(f"{request.source} has changed since {part} was begun: {_BEGIN_AGAIN} {out}.journal")
+    if begun["pinned"] != source.pinned():
+        raise changed
+
+    counts = Counts()
+    seen: set[bytes] = set()
+    with part.open("r+b" if part.exists() else "w+b") as output:
+        size = os.fstat(output.fileno()).st_size
+        files = iter(source)
+        end = 0
+        for record in journal.records():
+            if record.end > size:
+                break  # the machine went down, and not all that was written came to the disk
+            file = next(files, None)
+            if file is None or _digest(file, decode(file.content)) != record.digest:
+                raise changed
+            _count(counts, seen, record)
+            end = record.end
+            journal.keep()
+            progress(counts)
+        journal.cut()
+        output.truncate(end)
+        output.seek(end)
+        for file in files:
+            if request.limit is not None and counts.samples >= request.limit:
+                break
+            text = decode(file.content)
+            digest = _digest(file, text)
+            outcome, samples = _cut(request, source, file, text, digest, seen)
+            if request.limit is not None:
+                samples = samples[: request.limit - counts.samples]
+            encoded = b"".join(map(encode_sample, samples))
+            output.write(encoded)
+            output.flush()  # before its record, so that the samples of every record are there
+            end += len(encoded)
+            record = Record(digest, OUTCOMES.index(outcome), len(samples), end)
+            journal.add(record)
+            _count(counts, seen, record)
+            progress(counts)
+    return write_manifest(out, part, {**begun, "counts": counts.to_json()})
+
+
+_BEGIN_AGAIN = "to begin again, remove"
+
+
+def _count(counts: Counts, seen: set[bytes], record: Record) -> None:
+    outcome = OUTCOMES[record.outcome]
+    counts.add(outcome, record.samples)
+    if outcome not in NOT_READ:
+        seen.add(record.digest[:_SEEN_BYTES])
+
+
+def _digest(file: SourceText, text: str | None) -> bytes:
+    """SHA-256 of a file's text in UTF-8; where it is no text, of what it is."""
+    if text is not None:
+        return hashlib.sha256(text.encode()).digest()
+    content = file.content if isinstance(file.content, bytes) else str(file.content).encode(errors="surrogatepass")
+    return hashlib.sha256(b"\0not a text\0" + content).digest()
+
+
+def decode(content: bytes | str | None) -> str | None:
+    """The text without byte order mark, its line ends being "\\n"; None where it is not in its declared encoding."""
+    if isinstance(content, bytes):
+        try:
+            encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
+            content = content.decode(encoding)
+        except (SyntaxError, LookupError, ValueError):
+            return None
+    if content is None:
+        return None
+    try:
+        content.encode()
+    except UnicodeEncodeError:
+        return None  # lone surrogates
+    # CPython reads a lone "\r" as a line end, too.
+    return content.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _cut(
+    request: Request, source: Source, file: SourceText, text: str | None, digest: bytes, seen: set[bytes]
+) -> tuple[str, list[Sample]]:
+    """What becomes of a file, and its samples."""
+    if file.content is None:
+        return "unreadable", []
+    if text is None:
+        return "not decodable", []
+    if not file.is_python:
+        return "another language", []
+    if digest[:_SEEN_BYTES] in seen:
+        return DUPLICATE, []
+    sha256 = digest.hex()
+    if not _is_drawn(request, sha256):
+        return "not drawn", []
+    try:
+        holes = list(constructions.cuts(request.set, PythonText(text), request.seed, sha256, request.per_file))
+    except Refused as refusal:
+        return str(refusal), []
+    prefix = f"{request.set}.{constructions.VERSION}/{request.seed}/{sha256[:_ID_DIGITS]}"
+    origin = Origin(source.name, file.package, file.version, file.path, file.licence, sha256)
+    samples = [
+        Sample(
+            id=f"{prefix}/{number}",
+            set=request.set,
+            kind=hole.kind,
+            left=text[: hole.start],
+            middle=text[hole.start : hole.end],
+            right=text[hole.end :],
+            language=LANGUAGE,
+            origin=origin,
+        )
+        for number, hole in enumerate(holes)
+    ]
+    return KEPT if samples else "no hole", samples
+
+
+def _is_drawn(request: Request, sha256: str) -> bool:
+    key = f"share/{request.seed}/{sha256}".encode()
+    return int.from_bytes(hashlib.sha256(key).digest()[:8], "big") < request.share * 2**64
+
+
+# --- the journal ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Record:
+    """A file of the source that was dealt with: digest, index of the outcome, samples, and where their bytes end."""
+
+    digest: bytes
+    outcome: int
+    samples: int
+    end: int
+
+
+_RECORD = struct.Struct("<32sBIQ")
+
+
+class Journal:
+    """The records of a build under way, after one line of JSON that says of which. It is locked while it is open."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create it.
+
+        Raises:
+            OSError: that is not possible.
+            DatasetError: another process has it open.
+        """
+        self._path = path
+        self._file: BinaryIO = path.open("a+b")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise DatasetError(f"{path}: another process is building this set") from None
+        self._kept = 0
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._kept == 0:  # nothing was begun
+            self._path.unlink(missing_ok=True)
+        self._file.close()
+
+    def header(self) -> dict[str, Any] | None:
+        """What `begin` wrote, or None where it did not come to that. Raises DatasetError if the file is no journal."""
+        self._file.seek(0)
+        line = self._file.readline()
+        if not line.endswith(b"\n"):
+            self._file.truncate(0)
+            return None
+        self._kept = len(line)
+        try:
+            header: dict[str, Any] = json.loads(line)
+        except ValueError:
+            raise DatasetError(f"{self._path}: not the journal of a build: remove it") from None
+        return header
+
+    def begin(self, header: dict[str, Any]) -> None:
+        """Write the first line."""
+        self._kept = self._file.write(json.dumps(header).encode() + b"\n")
+        self._file.flush()
+
+    def records(self) -> Iterator[Record]:
+        """The whole records, in their order; a torn one at the end is passed over."""
+        at = self._kept
+        while True:
+            self._file.seek(at)
+            read = self._file.read(_RECORD.size)
+            if len(read) < _RECORD.size:
+                return
+            at += _RECORD.size
+            yield Record(*_RECORD.unpack(read))
+
+    def keep(self) -> None:
+        """Take the record that was read last as good."""
+        self._kept += _RECORD.size
+
+    def cut(self) -> None:
+        """Drop what is after the records that were kept."""
+        self._file.truncate(self._kept)
+
+    def add(self, record: Record) -> None:
+        """Append a record."""
+        self._file.write(_RECORD.pack(record.digest, record.outcome, record.samples, record.end))
+        self._file.flush()

@@ -1,0 +1,70 @@
+"""The licence of a source as an SPDX expression, where it is known without guessing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import metadata
+
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
+# Names, mostly of classifiers, that stand for one licence. "BSD License" may be several and is not among them. "Apache
+# Software License" has no number either, but packages have meant 2.0 by it for as long as there have been wheels.
+_NAMES = {
+    "apache 2.0": "Apache-2.0",
+    "apache license 2.0": "Apache-2.0",
+    "apache license, version 2.0": "Apache-2.0",
+    "apache software license": "Apache-2.0",
+    "bsd 2-clause license": "BSD-2-Clause",
+    "bsd 3-clause": "BSD-3-Clause",
+    "bsd 3-clause license": "BSD-3-Clause",
+    "gnu affero general public license v3": "AGPL-3.0-only",
+    "gnu general public license v2 (gplv2)": "GPL-2.0-only",
+    "gnu general public license v2 or later (gplv2+)": "GPL-2.0-or-later",
+    "gnu general public license v3 (gplv3)": "GPL-3.0-only",
+    "gnu general public license v3 or later (gplv3+)": "GPL-3.0-or-later",
+    "gnu lesser general public license v3 (lgplv3)": "LGPL-3.0-only",
+    "gnu lesser general public license v3 or later (lgplv3+)": "LGPL-3.0-or-later",
+    "isc license (iscl)": "ISC",
+    "isc license": "ISC",
+    "mit license": "MIT",
+    "mit no attribution license (mit-0)": "MIT-0",
+    "mozilla public license 2.0 (mpl 2.0)": "MPL-2.0",
+    "python software foundation license": "PSF-2.0",
+    "the mit license": "MIT",
+    "the unlicense (unlicense)": "Unlicense",
+    "zlib/libpng license": "Zlib",
+}
+
+
+def spdx(stated: str) -> str | None:
+    """The SPDX expression that a text is or names, in its canonical spelling, or None."""
+    stated = " ".join(stated.split())
+    try:
+        return str(canonicalize_license_expression(_NAMES.get(stated.lower(), stated)))
+    except InvalidLicenseExpression:
+        return None
+
+
+def spdx_of_all(stated: Sequence[str]) -> str | None:
+    """The expression that asks for all of several licences, or None if one of them is not known or there is none.
+
+    Lists of licences mostly do not say whether one may choose; this reading promises nothing that may not be so.
+    """
+    known = [spdx(name) for name in stated]
+    if not known or None in known:
+        return None
+    unique = sorted({f"({name})" if " OR " in name and len(known) > 1 else name for name in known if name is not None})
+    return " AND ".join(unique)
+
+
+def licence_of(described: metadata.PackageMetadata) -> str | None:
+    """The licence in a distribution's metadata: `License-Expression`, else the classifiers, else `License`."""
+    if "License-Expression" in described:
+        return spdx(described["License-Expression"])
+    classified = [
+        value.rsplit("::", 1)[-1].strip()
+        for value in described.get_all("Classifier") or []
+        if value.startswith("License ::") and value.strip() != "License :: OSI Approved"
+    ]
+    licence = spdx_of_all(classified)
+    return licence if licence is not None else spdx((described.get_all("License") or [""])[0])

@@ -1,0 +1,183 @@
+"""Samples: one hole in one file, and the JSON Lines they are kept in (docs/evaluation.md has the fields)."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+SET_NAMES = (
+    "stack-boundary",
+    "stack-randspan",
+    "line",
+    "expression",
+    "block",
+    "mid-indentation",
+    "f-string",
+    "call-arguments",
+    "human-eval-infilling",
+)
+"""Every set there is."""
+
+
+class DatasetError(Exception):
+    """A source or a file of samples that cannot be used; the message is one line for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a file comes from.
+
+    ``source`` is as given to ``--source``, less what is only true of one machine; ``package`` and ``version`` are null
+    where the source has none; ``path`` is relative to the package or the source; ``licence`` is an SPDX expression, or
+    null where it is not known; ``sha256`` is of the whole file's UTF-8, after its line ends became "\\n".
+    """
+
+    source: str
+    package: str | None
+    version: str | None
+    path: str
+    licence: str | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTest:
+    """A test in HumanEval's form: the file is run, then ``test``, which defines ``check``, then ``check(entry_point)``.
+
+    ``prompt`` is what the task was described with, and stands in ``left`` already.
+    """
+
+    task_id: str
+    prompt: str
+    test: str
+    entry_point: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One hole: ``left + middle + right`` is the file. Line ends are "\\n"."""
+
+    id: str
+    set: str
+    kind: str
+    left: str
+    middle: str
+    right: str
+    language: str
+    origin: Origin
+    test: UnitTest | None = None
+
+    @property
+    def text(self) -> str:
+        """The whole file."""
+        return self.left + self.middle + self.right
+
+    def filled(self, middle: str) -> str:
+        """The file with another middle."""
+        return self.left + middle + self.right
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of docs/evaluation.md, in their order; ``test`` only where there is one."""
+        fields = asdict(self)
+        if self.test is None:
+            del fields["test"]
+        return fields
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Sample:
+        """The inverse of `to_json`. Fields that are not known are ignored. Raises DatasetError if one is missing."""
+        try:
+            origin = fields["origin"]
+            test = fields.get("test")
+            sample = cls(
+                id=fields["id"],
+                set=fields["set"],
+                kind=fields["kind"],
+                left=fields["left"],
+                middle=fields["middle"],
+                right=fields["right"],
+                language=fields["language"],
+                origin=Origin(**{name: origin[name] for name in Origin.__dataclass_fields__}),
+                test=None if test is None else UnitTest(**{name: test[name] for name in UnitTest.__dataclass_fields__}),
+            )
+        except (KeyError, TypeError) as error:
+            missing = error.args[0] if isinstance(error, KeyError) else "an object"
+            raise DatasetError(f"not a sample: {missing!r} is missing") from None
+        named = (sample.id, sample.set, sample.kind, sample.left, sample.middle, sample.right, sample.language)
+        if not all(isinstance(part, str) for part in named):
+            raise DatasetError("not a sample: id, set, kind, left, middle, right and language have to be strings")
+        return sample
+
+
+def encode_sample(sample: Sample) -> bytes:
+    """One line of UTF-8, its "\\n" included. Equal samples give equal bytes.
+
+    ASCII alone, so that lone surrogates and the line separators that some readers split at survive.
+    """
+    return (json.dumps(sample.to_json(), ensure_ascii=True, separators=(",", ":")) + "\n").encode("ascii")
+
+
+def read_samples(path: str | Path) -> Iterator[Sample]:
+    """Read a file of samples, gzipped or not, one at a time.
+
+    Raises DatasetError, naming the line, if the file cannot be read or a line is no sample.
+    """
+    path = Path(path)
+    for number, record in read_json_lines(path):
+        try:
+            yield Sample.from_json(record)
+        except DatasetError as error:
+            raise DatasetError(f"{path}:{number}: {error}") from None
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number (from 1) and object of each line that is not blank, one at a time; gzipped where the suffix says so.
+
+    Raises DatasetError, naming the line, if the file cannot be read or a line is no JSON object.
+    """
+    for number, line in _lines(path):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DatasetError(f"{path}:{number}: not JSON: {error}") from None
+        if not isinstance(record, dict):
+            raise DatasetError(f"{path}:{number}: not a JSON object")
+        yield number, record
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
+            yield from enumerate(lines, start=1)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise DatasetError(f"{path}: {reason}") from None
+
+
+def write_samples(path: str | Path, samples: Iterable[Sample]) -> str:
+    """Write samples, one a line, and return the file's SHA-256 (hexadecimal).
+
+    The file appears under its name when it is complete. `fim_server.datasets.build` is what goes on after a kill.
+    Raises DatasetError if it cannot be written.
+    """
+    path = Path(path)
+    part = path.with_name(path.name + ".part")
+    digest = hashlib.sha256()
+    try:
+        with part.open("wb") as output:
+            for sample in samples:
+                line = encode_sample(sample)
+                digest.update(line)
+                output.write(line)
+        part.replace(path)
+    except OSError as error:
+        raise DatasetError(f"{path}: {error.strerror or error}") from None
+    return digest.hexdigest()

@@ -1,0 +1,292 @@
+"""``fim-server eval``: its options, and what they start."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fim_server.evaluation.records import MODES
+from fim_server.evaluation.shards import Shard
+from fim_server.language import Language
+from fim_server.versions import NEWEST
+
+DONE, NEGATIVE = 0, 1
+
+BATCH, BUDGET, PROMPT_TOKENS = 32, 200, 768
+
+EPILOG = """\
+A run is a folder: RUN/run.json holds what was asked for, RUN/samples*.jsonl one line for each sample and mode
+(docs/evaluation.md). The same command goes on with a run that was interrupted, killed or shut down at any point;
+nothing is lost but the batch under way, and nothing is there twice. Other settings are refused, but for a greater
+--limit.
+
+One process uses one core well. Two cores: start the command twice, with OMP_NUM_THREADS=1 and --shard 1/2 and
+--shard 2/2; both write to the same RUN. Shards may run on other machines, where RUN is on a shared disk, or be copied
+into one folder afterwards.
+
+Exit status: 0 done, 1 done, but samples could not be measured (their results say why), 2 bad input, 130 interrupted."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``fim-server eval``: those of ``eval run`` and a report at once, and its subcommands."""
+    from fim_server.evaluation import compare, report
+
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
+    add_run_arguments(parser, required=False)
+    parser.add_argument("--report", metavar="DIR", help="write the report on the run there, as `eval report` does")
+    parser.set_defaults(run=lambda arguments: run_and_report(parser, arguments))
+    subjects = parser.add_subparsers(title="steps", metavar="STEP")
+    run = subjects.add_parser(
+        "run",
+        help="decode and measure samples",
+        description="Decode samples in several modes, on the same prompts and seeds, and measure the texts.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EPILOG,
+    )
+    add_run_arguments(run, required=True)
+    run.set_defaults(run=run_command)
+    reporting = subjects.add_parser(
+        "report", help="tables, plots and a page of a run", description="Write the report on one or more runs."
+    )
+    report.add_report_arguments(reporting)
+    reporting.set_defaults(run=report.run_report)
+    comparing = subjects.add_parser("compare", help="two runs beside each other", description="Compare two runs.")
+    compare.add_compare_arguments(comparing)
+    comparing.set_defaults(run=compare.run_compare)
+
+
+def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
+    """The options of ``fim-server eval run``."""
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        required=required,
+        metavar="FILE",
+        help="samples, as `fim-server dataset build` writes them",
+    )
+    parser.add_argument("--out", required=required, metavar="RUN", help="the run's folder; made, or gone on with")
+    parser.add_argument("--model", metavar="NAME", help="a model folder or hub name (default: the embedded model)")
+    parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
+    parser.add_argument(
+        "--modes",
+        type=modes,
+        default=MODES,
+        metavar="LIST",
+        help=f"of {', '.join(MODES)}, separated by commas (default: all); checked is made from the unconstrained "
+        "tokens, with the parser, and costs no forward pass",
+    )
+    parser.add_argument(
+        "--budget", type=at_least(1), default=BUDGET, metavar="N", help=f"tokens of a text, at most (default: {BUDGET})"
+    )
+    parser.add_argument(
+        "--max-prompt-tokens",
+        type=at_least(16),
+        default=PROMPT_TOKENS,
+        metavar="N",
+        help=f"longest prompt; longer contexts lose what is farthest from the hole (default: {PROMPT_TOKENS}; the "
+        "model's window may be shorter). The engine always sees the whole file",
+    )
+    parser.add_argument(
+        "--batch",
+        type=at_least(1),
+        default=BATCH,
+        metavar="N",
+        help=f"samples decoded together (default: {BATCH}); a batch for which the memory does not suffice is "
+        "decoded one by one",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws (default: 0)")
+    parser.add_argument(
+        "--temperature",
+        type=temperature,
+        default=0.0,
+        metavar="T",
+        help="0 takes the likeliest token (default), more draws; all modes of a sample draw with the same seed",
+    )
+    parser.add_argument(
+        "--python-version",
+        type=python_version,
+        default=None,
+        metavar="X.Y",
+        help=f"the version whose grammar counts, or {NEWEST} (default); `parses` is always ast.parse of the Python "
+        "that runs this",
+    )
+    parser.add_argument(
+        "--no-landing",
+        action="store_true",
+        help="let constrained texts run into the budget's end, and cut them back, instead of ending them in time",
+    )
+    parser.add_argument("--limit", type=at_least(1), metavar="N", help="only the first N samples; may be raised later")
+    parser.add_argument(
+        "--shard",
+        type=shard,
+        default=Shard(),
+        metavar="I/N",
+        help="only the I-th of N parts of the samples, into a file of its own; I from 1 to N",
+    )
+    parser.add_argument(
+        "--ray",
+        type=at_least(1),
+        metavar="N",
+        help="N workers with a model each, on the Ray cluster of RAY_ADDRESS or a local one (extra: cluster); model "
+        "and fim-server have to be there on all its machines",
+    )
+    parser.add_argument("--retry-failed", action="store_true", help="measure the samples again that could not be")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="write nothing; say how many samples there are, how many lose context to the prompt's limit, and about "
+        "how long they would take",
+    )
+
+
+def modes(text: str) -> tuple[str, ...]:
+    """Modes separated by commas, in the order of tables."""
+    named = text.split(",")
+    unknown = [name for name in named if name not in MODES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not a mode: {', '.join(MODES)}")
+    return tuple(mode for mode in MODES if mode in named)
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """An argument type for whole numbers from ``least`` on."""
+
+    def convert(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} on")
+        return int(text)
+
+    return convert
+
+
+def temperature(text: str) -> float:
+    """A finite number from 0 on."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return value
+
+
+def shard(text: str) -> Shard:
+    """``I/N``."""
+    try:
+        return Shard.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def python_version(text: str) -> str | None:
+    """A version of Python's grammar; None for the newest."""
+    known = Language.versions("python")
+    if text not in (*known, NEWEST):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a known version: {', '.join(known)} or {NEWEST} expected")
+    return None if text in (NEWEST, known[-1]) else text
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """``fim-server eval run``: the exit status. Raises RecordError, DatasetError and ModelError."""
+    from fim_server.evaluation.runner import Asked, RunError, Worker, read_data, run
+
+    if arguments.ray is not None and arguments.shard.count > 1:
+        raise RunError("--ray and --shard are two ways to share the work: name one of them")
+    settings = worker_settings(arguments)
+    data = tuple(arguments.data)
+    asked = Asked(data, Path(arguments.out), arguments.batch, arguments.limit, arguments.shard, arguments.retry_failed)
+    known, ids = read_data(data)  # before the model is loaded: a refusal should not wait for it
+    if arguments.dry_run:
+        return dry_run(arguments, ids, Worker(settings))
+    try:
+        if arguments.ray is None:
+            failures = run(asked, settings, Worker(settings), known, ids)
+        else:
+            from fim_server.evaluation.cluster import Cluster
+
+            with Cluster(settings, arguments.ray) as cluster:
+                failures = run(asked, settings, cluster, known, ids)
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command goes on with it", file=sys.stderr)
+        raise
+    return NEGATIVE if failures else DONE
+
+
+def worker_settings(arguments: argparse.Namespace) -> Any:
+    """What the workers are told."""
+    from fim_server.evaluation.runner import WorkerSettings
+
+    return WorkerSettings(
+        model=arguments.model,
+        device=arguments.device,
+        modes=arguments.modes,
+        budget=arguments.budget,
+        max_prompt_tokens=arguments.max_prompt_tokens,
+        seed=arguments.seed,
+        temperature=arguments.temperature,
+        language_version=arguments.python_version,
+        landing=not arguments.no_landing,
+    )
+
+
+def run_and_report(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    """``fim-server eval --data ... --out RUN --report DIR``."""
+    from fim_server.evaluation import report
+
+    for name in ("data", "out"):
+        if getattr(arguments, name) is None:
+            parser.error(f"--{name} is missing, or a step: run, report, compare")
+    status = run_command(arguments)
+    if arguments.report is None or arguments.dry_run:
+        return status
+    own = argparse.ArgumentParser()
+    report.add_report_arguments(own)
+    return report.run_report(own.parse_args([arguments.out, "--out", arguments.report])) or status
+
+
+def dry_run(arguments: argparse.Namespace, ids: Sequence[str], worker: Any) -> int:
+    """Say what a run would be, having decoded a few of its samples."""
+    from fim_server.evaluation.runner import all_samples, duration
+
+    own = len(list(arguments.shard.of(ids[: arguments.limit])))
+    timed: list[Any] = []
+    chosen = set(random.Random(0).sample(range(own), min(own, arguments.batch)))
+    lengths: list[int] = []
+    cut = unusable = 0
+    limit = worker.decoder.longest_prompt
+    for number, sample in enumerate(arguments.shard.of(all_samples(arguments.data, arguments.limit))):
+        try:
+            whole = len(worker.decoder.prompt(sample, limit=sys.maxsize >> 8))
+        except ValueError:
+            unusable += 1
+            continue
+        lengths.append(min(whole, limit))
+        cut += whole > limit
+        if number in chosen:
+            timed.append(sample)
+    print(f"{own} samples, {own * len(arguments.modes)} results: modes {', '.join(arguments.modes)}")
+    if lengths:
+        lengths.sort()
+        median = lengths[len(lengths) // 2]
+        print(f"prompts of {lengths[0]} to {lengths[-1]} tokens, median {median}")
+        print(f"{cut} samples lose context to the limit of {limit} tokens")
+    if unusable:
+        print(f"{unusable} samples have no prompt")
+    started = time.perf_counter()
+    for begin in range(0, len(timed), arguments.batch):
+        worker.measure(timed[begin : begin + arguments.batch])
+    if timed:
+        each = (time.perf_counter() - started) / len(timed)
+        workers = arguments.ray or 1
+        print(
+            f"about {duration(own * each / workers)} with {workers} worker{'s' * (workers > 1)}, by {len(timed)} "
+            f"samples decoded just now on {worker.model.device} ({each:.2f} s each, {os.cpu_count()} cores here)"
+        )
+    return DONE

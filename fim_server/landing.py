@@ -1,0 +1,160 @@
+"""Landing: a middle that ends within its budget.
+
+With b tokens of budget left, only tokens are chosen whose result can still be completed within b - 1 (design, section
+10), and to know that takes a search. So while the budget is far, tokens are chosen freely, and only every so often it
+is asked how far the middle is from an end: the more slack there is, the later it is asked again. Should that show that
+a token was chosen that should not have been, the run goes back to before it and chooses anew. So the tokens are those
+that asking every time would have allowed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import torch
+
+    from fim_server.constraint import Constraint
+
+SLACK_PER_TOKEN = 4
+"""Tokens of slack that one token is expected to use up at most: itself, and three that it makes necessary."""
+
+NEAR_TOKENS = 64
+"""A budget up to which it is asked before the model runs whether there is a completion within it at all. Above, there
+nearly always is one, and asking is left to the worker while the model reads the prompt."""
+
+UNKNOWN_TOKENS = 32
+"""Tokens left up to which a distance that is not known counts as too far."""
+
+UNKNOWN_STEPS = 16
+"""Tokens after which a distance that was not known is asked for again."""
+
+
+class LandingRun(Protocol):
+    """What landing asks of a run: its tokens, and to be taken back to fewer of them."""
+
+    tokens: list[int]
+
+    def rewind(self, tokens: int) -> None: ...
+
+
+class NoRoom(Exception):
+    """Raised where no middle ends within the budget."""
+
+    def __init__(self, budget: int, distance: int | None) -> None:
+        super().__init__(budget, distance)
+        self.budget = budget
+        self.distance = distance
+
+
+class Landing:
+    """Keeps one run within its budget."""
+
+    def __init__(self, constraint: Constraint, budget: int) -> None:
+        self._constraint = constraint
+        self._budget = budget
+        self._checked: int | None = None
+        """Tokens of the run when it was last known to end within its budget; logits are kept from there on."""
+        self._next = 0
+        """Tokens of the run when its distance is to be asked for again."""
+        self._logits: dict[int, torch.Tensor] = {}
+        self._is_rewound = False
+        self.first_step: int | None = None
+        """Tokens of the run when the budget first ruled one out."""
+        self.steps = 0
+        """Steps at which it did."""
+
+    @property
+    def is_near(self) -> bool:
+        """Whether every token has to be asked about."""
+        return self._checked is not None and self._next == self._checked
+
+    def begin(self) -> None:
+        """Ask whether there is room for a middle at all. Raises :class:`NoRoom` if there is not."""
+        if self._budget > NEAR_TOKENS or not self._constraint.can_land():
+            return
+        try:
+            distance = self._constraint.distance(self._budget)
+        except OverflowError:
+            return
+        if distance is None or distance > self._budget:
+            raise NoRoom(self._budget, distance)
+
+    def secure(self, run: LandingRun, logits: torch.Tensor) -> torch.Tensor:
+        """Make sure that the run can end within its budget, going back if need be.
+
+        ``logits``: [V], of the next token. Returns those of the token to choose now: the same, or after going back
+        those of an earlier step. Raises :class:`NoRoom` if the run could never end within its budget.
+        """
+        count = len(run.tokens)
+        self._logits[count] = logits
+        if count < self._next:
+            return logits
+        if not self._constraint.can_land():
+            self._next = self._budget + 1
+            return logits
+        slack = self._slack(count)
+        if slack is not None and slack >= 0:
+            self._note(count, logits, slack)
+            return logits
+        if slack is None and self._budget - count > UNKNOWN_TOKENS:
+            self._next = count + UNKNOWN_STEPS
+            return logits
+        if self._checked is None:
+            if slack is None:  # it was never known: nothing can be promised
+                self._next = self._budget + 1
+                return logits
+            raise NoRoom(self._budget, self._budget - count - slack)
+        count = self._last_safe(run.tokens, self._checked)
+        logits = self._logits[count]
+        run.rewind(count)
+        self._is_rewound = True
+        self._note(count, logits, 0)
+        return logits
+
+    def _last_safe(self, tokens: list[int], safe: int) -> int:
+        """The most tokens after which the model was asked and the run can end within its budget; ``safe`` are such.
+
+        Takes the constraint back there. By halves: what is safe after some tokens is safe after fewer.
+        """
+        at = unsafe = len(tokens)
+        places = sorted(self._logits)  # tokens that were forced have none
+        while True:
+            between = [place for place in places if safe < place < unsafe]
+            middle = between[len(between) // 2] if between else safe
+            if middle < at:
+                self._constraint.rollback(at - middle)
+            for token in tokens[at:middle]:
+                self._constraint.commit(token)
+            at = middle
+            if not between:
+                return safe
+            slack = self._slack(middle)
+            if slack is not None and slack >= 0:
+                safe = middle
+            else:
+                unsafe = middle
+
+    def admits(self, token: int, count: int) -> bool:
+        """Whether an allowed token may be chosen after ``count``."""
+        left = self._budget - count - 1
+        return left < 0 or not self.is_near or self._constraint.lands(token, left)  # at the end nothing is chosen
+
+    def note_refusal(self, count: int) -> None:
+        """The budget ruled out the token that would have been chosen after ``count``."""
+        self.steps += 1
+        self.first_step = count if self.first_step is None else self.first_step
+
+    def _slack(self, count: int) -> int | None:
+        """Tokens to spare after ``count``; negative if there is no way to end within the budget, None if unknown."""
+        left = self._budget - count
+        try:
+            distance = self._constraint.distance(left)
+        except OverflowError:
+            return None
+        return -1 if distance is None else left - distance
+
+    def _note(self, count: int, logits: torch.Tensor, slack: int) -> None:
+        self._checked = count
+        self._next = count + (0 if self._is_rewound else slack // SLACK_PER_TOKEN)
+        self._logits = {count: logits}
