@@ -25,7 +25,6 @@ import torch
 from transformers.cache_utils import Cache, DynamicLayer
 
 from fim_server.decode import CompletePoint, Interrupted, StopReason, before_repetition
-from fim_server.landing import NoRoom
 from fim_server.model import PREFILL_CHUNK, Reading
 
 if TYPE_CHECKING:
@@ -74,15 +73,6 @@ class _Batch:
         self.endings: dict[int, Ending] = {}
         self.choosing_seconds = [0.0] * len(runs)
 
-    def begin(self, members: Sequence[int]) -> list[int]:
-        """Those of the runs for which there is something to decode."""
-        for number in members:
-            with self._ending(number):
-                landing = self.runs[number].landing
-                if landing is not None:
-                    landing.begin()
-        return [number for number in members if number not in self.endings]
-
     def advance(self, members: Sequence[int], logits: torch.Tensor) -> list[_Row]:
         """Let the runs that share a row choose from its logits [V]; returns the rows that go on."""
         rows: dict[tuple[int, int], _Row] = {}
@@ -105,14 +95,10 @@ class _Batch:
     def _ending(self, number: int) -> Iterator[None]:
         """Time what a run does, and note how it ends if it does by an exception: the others go on."""
         started = time.perf_counter()
-        run = self.runs[number]
         try:
             yield
         except Interrupted as interruption:
             self.endings[number] = interruption.stop_reason
-        except NoRoom as problem:
-            run.no_room = problem
-            self.endings[number] = StopReason.NO_ROOM
         except Exception as error:  # noqa: BLE001  # whatever a matcher raises
             self.endings[number] = error
         self.choosing_seconds[number] += time.perf_counter() - started
@@ -206,10 +192,8 @@ def _prefill(model: FimModel, tasks: Sequence[Task], batch: _Batch) -> tuple[Sto
     longest = max((len(task.prompt) + run.budget for task in tasks for run in task.runs), default=0)
     first = 0
     for task in tasks:
-        members = batch.begin(range(first, first + len(task.runs)))
+        members = range(first, first + len(task.runs))
         first += len(task.runs)
-        if not members:
-            continue
         started = time.perf_counter()
         cache = model.new_cache()
         logits = _read(model, cache, task.prompt)

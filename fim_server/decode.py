@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import torch
 
 from fim_server.constraint import Constraint, Matcher, apply_mask
-from fim_server.landing import Landing, NoRoom
+from fim_server.landing import Landing
 from fim_server.model import PREFILL_CHUNK, Reading, Readings
 from fim_server.shapes import SINGLE_LINE
 
@@ -56,9 +56,9 @@ REPEATED_TOKENS, REPEATED_TIMES = 24, 4
 HEALED_CHARACTERS = 48
 """How much of the cursor's line is looked at for its last token."""
 
-LANDING_DRAWS = 32
-"""Tokens that the budget may rule out at a step before the shortest way to an end is taken: to ask about all tokens takes
-a tenth of a second."""
+LANDING_DRAWS = 8
+"""Tokens that the budget may rule out at a step before the shortest way to an end is taken instead: asking about all
+tokens takes a tenth of a second."""
 
 ATTEMPTS = 2
 """Runs for each alternative that is asked for: some come to a text that is there already."""
@@ -149,8 +149,6 @@ class StopReason(StrEnum):
     """The model had begun to say the same over and over."""
     DEAD_END = "dead_end"
     """No token at all may come next."""
-    NO_ROOM = "no_room"
-    """No middle ends within the budget, whatever the model would write (``landing``)."""
 
 
 class Won(StrEnum):
@@ -385,8 +383,6 @@ class Run:
         """What the rest of the middle has to begin with."""
         self.healed_tokens = 0
         """Tokens that hold nothing but what was healed."""
-        self.no_room: NoRoom | None = None
-        """Why there is no middle within the budget."""
         self.runners_up: list[RunnerUp] | None = None
         """Collected where it is a list."""
         self.reused = 0
@@ -573,12 +569,6 @@ def decode_one_token(run: Run, token: int, budget: int) -> Choice:
 
 def decode(run: Run, prompt: Sequence[int], chunk: int, budget: int, on_token: Callable[[int], None]) -> StopReason:
     """Decode a middle of at most ``budget`` tokens into ``run.tokens``, noting its complete points."""
-    try:
-        if run.landing is not None:
-            run.landing.begin()
-    except NoRoom as problem:
-        run.no_room = problem
-        return StopReason.NO_ROOM
     return decode_from(run, lambda: prefill(run, prompt, chunk, budget), budget, on_token)
 
 
@@ -602,9 +592,6 @@ def decode_from(run: Run, first: Callable[[], Choice], budget: int, on_token: Ca
             run.refused += choice.refused
             on_token(len(run.tokens) + 1)
             choice = decode_one_token(run, choice.token, budget)
-    except NoRoom as problem:
-        run.no_room = problem
-        return StopReason.NO_ROOM
     except Interrupted as interruption:
         return interruption.stop_reason
 
@@ -638,8 +625,9 @@ def complete(
         options = replace(options, deadline_ms=options.deadline_ms - 1000 * opened)
     completion = complete_session(model, session, healing.split, options, cancelled, on_token, healing=healing.text)
     completion = healing.undo(completion)
-    if healing.text and completion.text is None and completion.stop_reason in (StopReason.NO_ROOM, StopReason.DEAD_END):
-        # What was healed takes a token of the budget.
+    out_of_room = (StopReason.DEAD_END, StopReason.BUDGET)
+    if healing.text and completion.text is None and completion.stop_reason in out_of_room:
+        # What was healed takes some of the budget.
         session = language.open(split.left, split.right)
         completion = complete_session(model, session, split, options, cancelled, on_token)
     completion.statistics.open_ms = 1000 * opened
@@ -887,11 +875,9 @@ def explain_nothing(run: Run, stop_reason: StopReason) -> str:
     """Why a run came to nothing, in words."""
     tokens = len(run.tokens)
     match stop_reason:
-        case StopReason.NO_ROOM if run.no_room is not None and run.no_room.distance is not None:
-            needed = run.no_room.distance
-            return f"a completion takes {needed} tokens at least, and the budget is {run.no_room.budget}"
-        case StopReason.NO_ROOM:
-            return "nothing can connect the text before the cursor with the text after it"
+        case StopReason.BUDGET if run.landing is not None and run.landing.needed is not None:
+            known = f"the shortest completion known takes {run.landing.needed}"
+            return f"at no point within {tokens} tokens was the text complete; {known}"
         case StopReason.CANCELLED:
             return "cancelled"
         case StopReason.DEAD_END if tokens == 0:

@@ -4,7 +4,8 @@ With b tokens of budget left, only tokens are chosen whose result can still be c
 10), and to know that takes a search. So while the budget is far, tokens are chosen freely, and only every so often it
 is asked how far the middle is from an end: the more slack there is, the later it is asked again. Should that show that
 a token was chosen that should not have been, the run goes back to before it and chooses anew. So the tokens are those
-that asking every time would have allowed.
+that asking every time would have allowed, but for some of which asking would not have known: the search for an end
+(``Matcher.plan``) is bounded, and what it does not find counts as not there.
 """
 
 from __future__ import annotations
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
 
 SLACK_PER_TOKEN = 4
 """Tokens of slack that one token is expected to use up at most: itself, and three that it makes necessary."""
-
-NEAR_TOKENS = 64
-"""A budget up to which it is asked before the model runs whether there is a completion within it at all. Above, there
-nearly always is one, and asking is left to the worker while the model reads the prompt."""
 
 UNKNOWN_TOKENS = 32
 """Tokens left up to which a distance that is not known counts as too far."""
@@ -38,15 +35,6 @@ class LandingRun(Protocol):
     def rewind(self, tokens: int) -> None: ...
 
 
-class NoRoom(Exception):
-    """Raised where no middle ends within the budget."""
-
-    def __init__(self, budget: int, distance: int | None) -> None:
-        super().__init__(budget, distance)
-        self.budget = budget
-        self.distance = distance
-
-
 class Landing:
     """Keeps one run within its budget."""
 
@@ -59,6 +47,8 @@ class Landing:
         """Tokens of the run when its distance is to be asked for again."""
         self._logits: dict[int, torch.Tensor] = {}
         self._is_rewound = False
+        self.needed: int | None = None
+        """Tokens of the shortest known middle, where the budget has no room for it."""
         self.first_step: int | None = None
         """Tokens of the run when the budget first ruled one out."""
         self.steps = 0
@@ -69,22 +59,11 @@ class Landing:
         """Whether every token has to be asked about."""
         return self._checked is not None and self._next == self._checked
 
-    def begin(self) -> None:
-        """Ask whether there is room for a middle at all. Raises :class:`NoRoom` if there is not."""
-        if self._budget > NEAR_TOKENS or not self._constraint.can_land():
-            return
-        try:
-            distance = self._constraint.distance(self._budget)
-        except OverflowError:
-            return
-        if distance is None or distance > self._budget:
-            raise NoRoom(self._budget, distance)
-
     def secure(self, run: LandingRun, logits: torch.Tensor) -> torch.Tensor:
         """Make sure that the run can end within its budget, going back if need be.
 
         ``logits``: [V], of the next token. Returns those of the token to choose now: the same, or after going back
-        those of an earlier step. Raises :class:`NoRoom` if the run could never end within its budget.
+        those of an earlier step.
         """
         count = len(run.tokens)
         self._logits[count] = logits
@@ -100,11 +79,10 @@ class Landing:
         if slack is None and self._budget - count > UNKNOWN_TOKENS:
             self._next = count + UNKNOWN_STEPS
             return logits
-        if self._checked is None:
-            if slack is None:  # it was never known: nothing can be promised
-                self._next = self._budget + 1
-                return logits
-            raise NoRoom(self._budget, self._budget - count - slack)
+        if self._checked is None:  # nothing is promised; a shorter way than is known may come up all the same
+            self._next = self._budget + 1
+            self.needed = None if slack is None else self._budget - count - slack
+            return logits
         count = self._last_safe(run.tokens, self._checked)
         logits = self._logits[count]
         run.rewind(count)

@@ -175,7 +175,10 @@ class TestComplete:
         path.write_text("a = " + "(" * 30, encoding="utf-8")
         status, output, errors = run("complete", str(path), "1:35", "--max-new-tokens", "2")
         assert (status, output) == (1, "")
-        assert errors == "fim-server: no completion: at no point within 2 tokens was the text complete\n"
+        assert errors == (
+            "fim-server: no completion: at no point within 2 tokens was the text complete; "
+            "the shortest completion known takes 8\n"
+        )
 
     def test_a_file_that_is_broken_elsewhere_is_completed_without_its_broken_lines(
         self, run: Run, broken: Path

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import platform
 import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from fim_server import Language, cli
 from fim_server.datasets import Origin, Sample, UnitTest, read_samples, write_samples
+from fim_server.evaluation import judge as judge_module
 from fim_server.evaluation import measures, runner, shards
+from fim_server.evaluation.judge import Judge
 from fim_server.evaluation.modes import Decoder, Offer, follow
 from fim_server.evaluation.records import (
     MODES,
@@ -98,9 +101,39 @@ def sample_of(number: int, **fields: Any) -> Sample:
         ("-" * 200_000 + "1", False),
     ],
 )
-def test_parses_says_what_the_interpreter_says(text: str, verdict: bool, recwarn: pytest.WarningsRecorder) -> None:
-    assert measures.parses(text) is verdict
-    assert not recwarn.list
+def test_the_judge_says_what_the_interpreter_says(judge: Judge, text: str, verdict: bool) -> None:
+    assert judge.parses(text) is verdict
+    assert judge.version == platform.python_version()
+    assert judge.deaths == 0
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    made = Judge()
+    yield made
+    made.close()
+
+
+def test_a_judge_that_dies_of_a_text_goes_on_with_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = tmp_path / "child.py"
+    deadly = "import os\nif 'deadly' in text: os._exit(9)\nif 'endless' in text: import time; time.sleep(99)\n"
+    body = "".join(f"    {line}\n" for line in deadly.splitlines())
+    source = judge_module.CHILD.read_text(encoding="utf-8").replace("    try:\n", body + "    try:\n")
+    child.write_text(source, encoding="utf-8")
+    monkeypatch.setattr(judge_module, "CHILD", child)
+    monkeypatch.setattr(judge_module, "PATIENCE_S", 2.0)
+    judge = Judge()
+    texts = ["x = 1", "deadly = 1", "x = 2", "endless = 1", "deadly = 2", "x =", "x = 3"]
+    assert [judge.parses(text) for text in texts] == [True, False, True, False, False, False, True]
+    assert judge.deaths == 3
+    judge.close()
+
+
+def test_what_cannot_judge_is_said_in_one_line(evaluate: Eval, tmp_path: Path) -> None:
+    for executable in ("no-such-python", "true", str(tmp_path)):
+        status, output, errors = evaluate(tmp_path / "run", "--judge", executable)
+        assert (status, output, errors.count("\n")) == (2, "", 1)
+        assert executable in errors
 
 
 def levenshtein(one: str, two: str) -> int:
@@ -287,6 +320,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 Eval = Callable[..., tuple[int, str, str]]
 
+SETTINGS = ["--budget", "12", "--batch", "4", "--temperature", "0.5"]
+
 
 @pytest.fixture
 def evaluate(
@@ -295,7 +330,7 @@ def evaluate(
     """``fim-server eval run`` with the tiny model, loaded once; gives exit status, standard output and error."""
     monkeypatch.setattr("fim_server.model.load_model", lambda name, device=None: tiny)
 
-    def runner(out: Path, *arguments: str, data: Path = data) -> tuple[int, str, str]:
+    def runner(out: Path, *arguments: str, data: Path = data, landing: bool = False) -> tuple[int, str, str]:
         command = [
             "eval",
             "run",
@@ -309,7 +344,7 @@ def evaluate(
             "cpu",
         ]
         try:
-            status = cli.main([*command, "--budget", "12", "--batch", "4", "--temperature", "0.5", *arguments])
+            status = cli.main([*command, *SETTINGS, *([] if landing else ["--no-landing"]), *arguments])
         except SystemExit as exit_:
             status = int(exit_.code or 0)
         output, errors = capsys.readouterr()
@@ -327,14 +362,14 @@ def results(run: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
-def test_a_run_measures_every_sample_in_every_mode(evaluate: Eval, data: Path, tmp_path: Path) -> None:
-    status, output, errors = evaluate(tmp_path / "run")
+def test_a_run_measures_every_sample_in_every_mode(evaluate: Eval, data: Path, judge: Judge, tmp_path: Path) -> None:
+    status, output, errors = evaluate(tmp_path / "run", landing=True)
     assert (status, output) == (0, "")
     assert "14 of 14 samples" in errors
     found = {record.key: record for record in read_run(tmp_path / "run")}
     samples = {sample.id: sample for sample in read_samples(data)}
     assert set(found) == {(name, mode) for name in samples for mode in MODES}
-    language = Language.load("python")
+    language = Language.load("python", RunInfo.read(tmp_path / "run").language_version)
     texts = 0
     for (name, mode), record in found.items():
         sample = samples[name]
@@ -350,9 +385,9 @@ def test_a_run_measures_every_sample_in_every_mode(evaluate: Eval, data: Path, t
             assert (record.won, record.parses, record.complete, record.text_tokens) == (None, False, False, 0)
             continue
         texts += 1
-        assert record.parses is measures.parses(sample.filled(record.text))
+        assert record.parses is judge.parses(sample.filled(record.text))
         assert record.complete is language.open(sample.left, sample.right).check(record.text).complete
-        assert record.edit_similarity == pytest.approx(measures.edit_similarity(record.text, sample.middle))
+        assert record.edit_similarity == pytest.approx(measures.edit_similarity(record.text, sample.middle), abs=1e-6)
         assert record.text_tokens is not None
         inside = any(first <= record.text_tokens <= last for first, last in record.complete_at)
         if mode != "unconstrained":
@@ -369,11 +404,11 @@ def test_a_run_measures_every_sample_in_every_mode(evaluate: Eval, data: Path, t
 
 
 def test_the_file_is_what_was_asked_for(evaluate: Eval, data: Path, tiny_folder: Path, tmp_path: Path) -> None:
-    evaluate(tmp_path / "run", "--modes", "constrained", "--limit", "3", "--python-version", "3.11")
+    evaluate(tmp_path / "run", "--modes", "constrained", "--limit", "3", "--python-version", "3.10")
     info = RunInfo.read(tmp_path / "run")
     assert info.data[0].samples == 14
     assert (info.samples, info.modes, info.budget, info.batch) == (3, ("constrained",), 12, 4)
-    assert (info.model, info.language_version, info.device) == (str(tiny_folder), "3.11", "cpu")
+    assert (info.model, info.language_version, info.device) == (str(tiny_folder), "3.10", "cpu")
     assert info.model_sha256 == runner.model_hash(str(tiny_folder)) != runner.model_hash(None)
     assert len(results(tmp_path / "run")) == 3
 
@@ -434,7 +469,7 @@ def command(data: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> l
     """What `evaluate` runs, as a process."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     command = [sys.executable, "-m", "fim_server", "eval", "run", "--data", str(data), "--model", str(tiny_folder)]
-    return [*command, "--device", "cpu", "--budget", "12", "--batch", "4", "--temperature", "0.5"]
+    return [*command, "--device", "cpu", *SETTINGS, "--no-landing"]
 
 
 def size_of(path: Path) -> int:
@@ -472,12 +507,12 @@ def test_more_samples_may_follow(evaluate: Eval, tmp_path: Path) -> None:
         ("--temperature", "0"),
         ("--modes", "constrained,unconstrained"),
         ("--max-prompt-tokens", "99"),
-        ("--python-version", "3.12"),
+        ("--python-version", "3.9"),
         ("--no-landing",),
     ],
 )
 def test_other_settings_are_refused(evaluate: Eval, tmp_path: Path, changed: Sequence[str]) -> None:
-    evaluate(tmp_path / "run", "--limit", "1")
+    evaluate(tmp_path / "run", "--limit", "1", landing=changed == ("--no-landing",))
     before = (tmp_path / "run" / "samples.jsonl").read_bytes()
     status, output, errors = evaluate(tmp_path / "run", "--limit", "2", *changed)
     assert (status, output, errors.count("\n")) == (2, "", 1)
@@ -667,16 +702,16 @@ def test_the_samples_own_tests_are_run(tiny: FimModel, monkeypatch: pytest.Monke
     }
     offers["unconstrained"] = replace(offers["unconstrained"], text="x * 3")
     monkeypatch.setattr(Decoder, "decode", lambda self, samples: [offers] * len(samples))
-    worker = Worker(WorkerSettings(None, None, MODES, 8, 99, 0, 0.0, None), tiny)
     sample = sample_of(0, left="def double(x):\n    return ", middle="x + x", right="\n", test=TESTED)
-    found = {record.mode: record for record in worker.measure([sample, sample_of(1)])[:3]}
+    with Worker(WorkerSettings(None, None, MODES, 8, 99, 0, 0.0, None, None), tiny) as worker:
+        records = worker.measure([sample, sample_of(1)])
+    found = {record.mode: record for record in records[:3]}
     assert {mode: (record.passed, record.failure) for mode, record in found.items()} == {
         "unconstrained": (False, "wrong"),
         "checked": (True, None),
         "constrained": (True, None),
     }
-    [other] = {(record.passed, record.failure) for record in worker.measure([sample_of(1)])}
-    assert other == (None, None)
+    assert {(record.passed, record.failure) for record in records[3:]} == {(None, None)}
 
 
 def test_a_test_that_cannot_be_run_is_recorded(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -684,9 +719,9 @@ def test_a_test_that_cannot_be_run_is_recorded(tiny: FimModel, monkeypatch: pyte
         raise OSError("no process")
 
     monkeypatch.setattr(runner, "run_test", refused)
-    worker = Worker(WorkerSettings(None, None, ("constrained",), 8, 99, 0, 0.0, None), tiny)
     sample = sample_of(0, left="def double(x):\n    return ", middle="x + x", right="\n", test=TESTED)
-    [record] = worker.measure([sample])
+    with Worker(WorkerSettings(None, None, ("constrained",), 8, 99, 0, 0.0, None, None), tiny) as worker:
+        [record] = worker.measure([sample])
     assert record.error == "OSError: no process"
     assert record.text is None
 
@@ -774,13 +809,12 @@ def test_batches_of_workers_that_die_are_given_out_again(
     evaluate: Eval, stub_ray: Callable[..., StubRay], tmp_path: Path
 ) -> None:
     stub = stub_ray({"sample-6"}, 2)
-    monkeypatched = evaluate(tmp_path / "run", "--ray", "3", "--no-landing")
-    assert monkeypatched[0] == 1
+    assert evaluate(tmp_path / "run", "--ray", "3")[0] == 1
     assert stub.started > 3
     found = results(tmp_path / "run")
     failed = {name: record["error"] for (name, _), record in found.items() if record["error"] is not None}
     assert failed == {"sample-6": "Died: by a sample"}
-    evaluate(tmp_path / "alone", "--batch", "1", "--no-landing")
+    evaluate(tmp_path / "alone", "--batch", "1")
     alone = results(tmp_path / "alone")
     assert set(found) == set(alone)
     same = sum(found[key] == alone[key] for key in alone)

@@ -30,7 +30,8 @@ One process uses one core well. Two cores: start the command twice, with OMP_NUM
 --shard 2/2; both write to the same RUN. Shards may run on other machines, where RUN is on a shared disk, or be copied
 into one folder afterwards.
 
-Exit status: 0 done, 1 done, but samples could not be measured (their results say why), 2 bad input, 130 interrupted."""
+Exit status: 0 done, 1 done, but some samples could not be measured now (their results say why), 2 bad input,
+130 interrupted."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,12 +111,16 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
         help="0 takes the likeliest token (default), more draws; all modes of a sample draw with the same seed",
     )
     parser.add_argument(
+        "--judge",
+        metavar="PYTHON",
+        help="the Python (3.9 or newer) whose ast.parse says what parses (default: the one that runs this)",
+    )
+    parser.add_argument(
         "--python-version",
         type=python_version,
-        default=None,
         metavar="X.Y",
-        help=f"the version whose grammar counts, or {NEWEST} (default); `parses` is always ast.parse of the Python "
-        "that runs this",
+        help=f"the version whose grammar counts, or {NEWEST} (default: the judge's). Under 3.11 and older, the "
+        "fields of f-strings are not checked",
     )
     parser.add_argument(
         "--no-landing",
@@ -185,12 +190,12 @@ def shard(text: str) -> Shard:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def python_version(text: str) -> str | None:
-    """A version of Python's grammar; None for the newest."""
+def python_version(text: str) -> str:
+    """A version of Python's grammar."""
     known = Language.versions("python")
     if text not in (*known, NEWEST):
         raise argparse.ArgumentTypeError(f"{text!r} is not a known version: {', '.join(known)} or {NEWEST} expected")
-    return None if text in (NEWEST, known[-1]) else text
+    return text
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -204,10 +209,12 @@ def run_command(arguments: argparse.Namespace) -> int:
     asked = Asked(data, Path(arguments.out), arguments.batch, arguments.limit, arguments.shard, arguments.retry_failed)
     known, ids = read_data(data)  # before the model is loaded: a refusal should not wait for it
     if arguments.dry_run:
-        return dry_run(arguments, ids, Worker(settings))
+        with Worker(settings) as worker:
+            return dry_run(arguments, ids, worker)
     try:
         if arguments.ray is None:
-            failures = run(asked, settings, Worker(settings), known, ids)
+            with Worker(settings) as worker:
+                failures = run(asked, settings, worker, known, ids)
         else:
             from fim_server.evaluation.cluster import Cluster
 
@@ -231,6 +238,7 @@ def worker_settings(arguments: argparse.Namespace) -> Any:
         max_prompt_tokens=arguments.max_prompt_tokens,
         seed=arguments.seed,
         temperature=arguments.temperature,
+        judge=arguments.judge,
         language_version=arguments.python_version,
         landing=not arguments.no_landing,
     )

@@ -1,12 +1,10 @@
-"""What is told of a text in a hole, by itself: whether it parses, how near it is to what stood there.
+"""What is told of a text in a hole, by itself: how near it is to what stood there.
 
 The measures are those of docs/evaluation.md. Nothing here knows models or the engine.
 """
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
@@ -19,21 +17,6 @@ TAIL_CHARACTERS = 2_000
 
 class MissingLibrary(RecordError):
     """A library of the extra ``eval`` is not installed; the message is one line for the user."""
-
-
-def parses(text: str) -> bool:
-    """Whether ``ast.parse`` of the running interpreter takes a file.
-
-    False as well where it gives up: on nesting too deep for it (RecursionError, MemoryError) and on texts that are none
-    (ValueError: NUL, lone surrogates).
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # invalid escapes and the like, which it takes
-        try:
-            ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return False
-    return True
 
 
 @cache

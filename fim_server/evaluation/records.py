@@ -57,7 +57,7 @@ class Record:
     text: str | None = None
     """The middle offered, or null if there is none."""
     parses: bool | None = None
-    """``ast.parse`` takes left + text + right; false where there is no text."""
+    """``ast.parse`` of the run's judge takes left + text + right; false where there is no text."""
     complete: bool | None = None
     """The engine's verdict on the same."""
     guarantee: str | None = None
@@ -201,7 +201,9 @@ class RunInfo:
     """Samples decoded together."""
     device: str
     language_version: str | None
-    """The version of the language that grammar and verdicts are of; null is the newest."""
+    """The version of the language that grammar and engine's verdicts are of; null is the newest."""
+    judge: str = ""
+    """The version of the Python whose ``ast.parse`` says what parses."""
     landing: bool = True
     """Whether the constrained mode had to end within the budget (:mod:`fim_server.landing`)."""
     versions: Mapping[str, str] = field(default_factory=dict)

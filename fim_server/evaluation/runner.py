@@ -25,12 +25,12 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from fim_server.datasets.samples import DatasetError, Sample, read_samples
+from fim_server.evaluation.judge import Judge
 from fim_server.evaluation.measures import (
     TAIL_CHARACTERS,
     edit_similarity,
     exact_match,
     one_line,
-    parses,
     similarity_function,
     suffix_overlap,
 )
@@ -80,7 +80,10 @@ class WorkerSettings:
     max_prompt_tokens: int
     seed: int
     temperature: float
+    judge: str | None
+    """The Python whose ``ast.parse`` says what parses; None is the one that runs the worker."""
     language_version: str | None
+    """None is the judge's own version, or the newest where the judge is newer."""
     landing: bool = True
 
 
@@ -88,7 +91,10 @@ class Measuring(Protocol):
     """What measures batches: a :class:`Worker`, or many."""
 
     def about(self) -> Mapping[str, Any]:
-        """Of the model: ``format``, ``device``, ``model_sha256``, ``versions``, ``machine``."""
+        """What run.json holds and the settings do not say.
+
+        ``format``, ``device``, ``model_sha256``, ``judge``, ``language_version``, ``versions``, ``machine``.
+        """
 
     def measure_all(self, batches: Iterable[Sequence[Sample]], /) -> Iterator[list[Record]]:
         """The results of each batch, in whatever order the batches are done."""
@@ -100,7 +106,7 @@ class Worker:
     def __init__(self, settings: WorkerSettings, model: FimModel | None = None) -> None:
         """Loads the settings' model, or takes one that is loaded.
 
-        Raises ModelError and LanguageError as their modules say, MissingLibrary without rapidfuzz.
+        Raises ModelError and LanguageError as their modules say, JudgeError, and MissingLibrary without rapidfuzz.
         """
         similarity_function()
         from fim_server.evaluation.modes import Decoder, Decoding
@@ -108,7 +114,8 @@ class Worker:
         from fim_server.model import load_model
 
         self._settings = settings
-        self._language = Language.load("python", settings.language_version)
+        self._judge = Judge(settings.judge)
+        self._language = Language.load("python", settings.language_version or version_of(self._judge))
         self._recovery = Recovery(self._language.open)
         self._loaded = model is None
         self.model = load_model(settings.model, settings.device) if model is None else model
@@ -124,6 +131,14 @@ class Worker:
         )
         self.decoder: Decoder = Decoder(self.model, self._open, decoding)
 
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._judge.close()
+
     def _open(self, sample: Sample) -> Session:
         return self._recovery.open(sample.left, sample.right)
 
@@ -135,6 +150,8 @@ class Worker:
             "format": self.model.format.family,
             "device": str(self.model.device),
             "model_sha256": model_hash(self._settings.model) if self._loaded else self.model.name,
+            "judge": self._judge.version,
+            "language_version": self._language.version,
             "versions": versions(),
             "machine": {"system": platform.platform(), "cores": os.cpu_count(), **describe_machine(self.model)},
         }
@@ -162,7 +179,7 @@ class Worker:
                 offers = found[number]
                 if not isinstance(offers, Exception):
                     try:
-                        records += self._judge(prepared[number], offers, tests[number])
+                        records += self._results(prepared[number], offers, tests[number])
                         continue
                     except Exception as error:  # noqa: BLE001  # as above
                         offers = error
@@ -181,7 +198,7 @@ class Worker:
         free_memory()
         return [offers for one in samples for offers in self._decode([one])]
 
-    def _judge(self, one: Prepared, offers: Mapping[str, Offer], tests: Mapping[str, Future[Test]]) -> list[Record]:
+    def _results(self, one: Prepared, offers: Mapping[str, Offer], tests: Mapping[str, Future[Test]]) -> list[Record]:
         """The results of a sample that was decoded. Equal texts are judged once."""
         sample = one.sample
         verdicts: dict[str, dict[str, Any]] = {}
@@ -201,7 +218,7 @@ class Worker:
                 }
                 if offer.text is not None:
                     session = session or self._language.open(sample.left, sample.right)
-                    verdict["parses"] = parses(sample.filled(offer.text))
+                    verdict["parses"] = self._judge.parses(sample.filled(offer.text))
                     verdict["complete"] = session.check(offer.text).complete
                     if offer.text in tests:
                         verdict["passed"], verdict["failure"] = tests[offer.text].result()
@@ -209,6 +226,12 @@ class Worker:
             measured = {"prompt_hash": one.prompt_hash, "prompt_tokens": len(one.prompt), **asdict(offer), **verdict}
             records.append(Record(**described(sample, mode), **measured))
         return records
+
+
+def version_of(judge: Judge) -> str | None:
+    """The version of Python's grammar that a judge has; None, the newest, where it is newer than all that are known."""
+    version = ".".join(judge.version.split(".")[:2])
+    return version if version in Language.versions("python") else None
 
 
 Test = tuple[bool, str | None]
@@ -326,6 +349,7 @@ OPTIONS = {
     "temperature": "--temperature",
     "batch": "--batch",
     "device": "--device",
+    "judge": "--judge",
     "language_version": "--python-version",
     "landing": "landing",
     "format": "the prompt format",
@@ -542,7 +566,8 @@ def run_info(asked: Asked, settings: WorkerSettings, about: Mapping[str, Any], d
         temperature=settings.temperature,
         batch=asked.batch,
         device=about["device"],
-        language_version=settings.language_version,
+        language_version=about["language_version"],
+        judge=about["judge"],
         landing=settings.landing,
         versions=about["versions"],
         machine=about["machine"],

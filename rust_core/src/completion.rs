@@ -4,7 +4,7 @@
 //! text, a block's indentation where R names its column, and no separators, so it never exceeds the truth and the first
 //! whole branch taken off the queue is a shortest one.
 
-use crate::engine::{Branch, Engine};
+use crate::engine::{Branch, Engine, Inside};
 use crate::error::Error;
 use crate::free::INFINITE;
 use rustc_hash::FxHashMap;
@@ -20,7 +20,8 @@ pub enum Price {
     /// One, but nothing for a blank of an indentation down to the deepest block, since tokenizers have many blanks in one token,
     /// and nothing for the language's `block_lines`. What is found is short, but need not be shortest. It is found where the
     /// shortest is not: the bound knows few of the indentations that R asks for, and of blocks that are wholly in the middle
-    /// nothing, and all that is shorter than those would be looked at.
+    /// nothing, and all that is shorter than those would be looked at. No comment is begun, which would swallow the rest of the
+    /// cursor's line: a program still, but not the user's.
     Token,
 }
 
@@ -60,6 +61,7 @@ pub fn shortest_completion(
         if expansions > most {
             return Err(Error::limit("states looked at for a shortest completion", expansions, most));
         }
+        let in_comment = engine.inside(&branch) == Some(Inside::Comment);
         let free_blank = price == Price::Token && engine.is_indentation_above_deepest(&branch);
         let begun = if engine.is_indentation(&branch) { lines.len() } else { 0 };
         for piece in (0..begun).map(Piece::Line).chain(alphabet.iter().copied().map(Piece::Byte)) {
@@ -69,6 +71,9 @@ pub fn shortest_completion(
             }
             let free = matches!(piece, Piece::Line(_)) || free_blank && piece == Piece::Byte(b' ');
             for &after in &stepped {
+                if price == Price::Token && !in_comment && engine.inside(&after) == Some(Inside::Comment) {
+                    continue;
+                }
                 let cost = cost + u32::from(!free);
                 if best.get(&after).is_some_and(|&known| known <= cost) {
                     continue;

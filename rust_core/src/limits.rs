@@ -26,7 +26,7 @@ pub const LANDING_EXPANSIONS: usize = 10_000;
 /// is not found soon would take many.
 #[must_use]
 pub fn landing_expansions(left: usize) -> usize {
-    (50 + 50 * left).min(LANDING_EXPANSIONS / 10)
+    (50 + 30 * left).min(LANDING_EXPANSIONS / 10)
 }
 
 /// Plans of other tokens that are tried before a plan is searched for. Unit: plans.

@@ -25,6 +25,8 @@ pub struct Matcher {
     ended: bool,
     /// How the middle can end from here, where that is known.
     plan: Option<Plan>,
+    /// How it could end some tokens ago.
+    hint: Option<Plan>,
     /// The last token that was asked about, and how the middle can end after it.
     asked: Option<(TokenId, Plan)>,
     /// What tokens that were asked about lead to, and whether the middle can end there within some tokens.
@@ -42,6 +44,7 @@ impl Matcher {
             lengths: Vec::new(),
             ended: false,
             plan: None,
+            hint: None,
             asked: None,
             answers: FxHashMap::default(),
         }
@@ -105,7 +108,8 @@ impl Matcher {
         self.answers.clear();
         let asked = self.asked.take().filter(|asked| asked.0 == token).map(|asked| asked.1);
         let plan = self.plan.take();
-        self.plan = asked.or_else(|| plan?.after(self.vocabulary(), token));
+        self.plan = asked.or_else(|| plan.as_ref()?.after(self.vocabulary(), token));
+        self.hint = plan.or_else(|| self.hint.take());
         Ok(())
     }
 
@@ -117,7 +121,8 @@ impl Matcher {
         if let Some(plan) = self.plan.as_ref().filter(|plan| plan.len() <= enough) {
             return Outcome::Plan(plan.clone());
         }
-        let found = self.state.landing(self.vocabulary(), &[], enough, limits::LANDING_EXPANSIONS);
+        let hints: Vec<&Plan> = self.hint.iter().collect();
+        let found = self.state.landing(self.vocabulary(), &hints, enough, limits::LANDING_EXPANSIONS);
         if let Outcome::Plan(plan) = &found {
             self.plan = Some(plan.clone());
         }

@@ -614,7 +614,14 @@ fn land(
         Some(&hint) => Outcome::Plan(hint.clone()),
         None => {
             let found = completion::shortest_completion(engine, branches, Price::Token, most);
-            Outcome::of(vocabulary, found)
+            match Outcome::of(vocabulary, found) {
+                Outcome::Plan(plan) => Outcome::Plan(plan),
+                // Perhaps with a comment, or in other words.
+                _ => {
+                    let found = completion::shortest_completion(engine, branches, Price::Byte, most);
+                    Outcome::of(vocabulary, found)
+                }
+            }
         }
     };
     engine.truncate(mark);

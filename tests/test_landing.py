@@ -1,0 +1,487 @@
+"""Landing: every middle ends within its budget, against exhaustive search and adversarial models."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+import random
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fim_server import Language, Vocabulary, landing
+from fim_server.decode import Completion, DecodeOptions, StopReason, Won, complete, complete_session
+from fim_server.document import Split
+from fim_server.formats import BoundFormat, Slot
+from fim_server.language import Matcher, Session
+from fim_server.model import FimModel, Reading, load_model, locate
+
+LONG = bool(os.environ.get("FIM_SERVER_LONG"))
+
+
+@pytest.fixture(scope="module")
+def python() -> Language:
+    return Language.load("python")
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Vocabulary:
+    return Vocabulary.from_file(Path(locate(None)) / "tokenizer.json")
+
+
+def fill_landing_mask(matcher: Matcher, vocabulary: Vocabulary, left: int) -> tuple[list[int], int]:
+    """The tokens of a landing mask, and how many the budget ruled out."""
+    words = np.zeros(-(-vocabulary.size // 32), dtype=np.uint32)
+    refused = matcher.fill_landing_mask(words, left)
+    bits = np.unpackbits(words.view(np.uint8), count=vocabulary.size, bitorder="little")
+    return [int(token) for token in np.flatnonzero(bits)], refused
+
+
+# --- against exhaustive search ------------------------------------------------------------------------------------
+
+JSON_TOKENS = [*'{}[],:"0 ', "[[", "]]", "],", '":', '""', "{}", "true", "nul"]
+PYTHON_TOKENS = [
+    "\n",
+    " ",
+    "    ",
+    "\n    ",
+    "x",
+    "(",
+    ")",
+    "))",
+    "):",
+    ":",
+    "=",
+    " = x",
+    "if",
+    " x",
+    "else",
+    '"',
+    '"""',
+    "\\",
+    "#",
+]
+
+
+def small_vocabulary(texts: Sequence[str]) -> Vocabulary:
+    return Vocabulary([text.encode() for text in texts] + [None], end_token_ids=[len(texts)])
+
+
+def least_tokens(matcher: Matcher, tokens: int, most: int) -> int | None:
+    """The least number of tokens that completes a middle, by trying all; None if there are none up to ``most``."""
+    for length in range(most + 1):
+        if completes_in(matcher, tokens, length):
+            return length
+    return None
+
+
+def completes_in(matcher: Matcher, tokens: int, length: int) -> bool:
+    if length == 0:
+        return matcher.is_complete()
+    for token in range(tokens):
+        if matcher.allows(token):
+            matcher.commit(token)
+            found = completes_in(matcher, tokens, length - 1)
+            matcher.rollback(1)
+            if found:
+                return True
+    return False
+
+
+CASES = [
+    ("json", JSON_TOKENS, left, right)
+    for left, right in [
+        ("[", "]"),
+        ('{"a', "1}"),
+        ("[[0, ", "]"),
+        ("", ""),
+        ('{"a": [', "}"),
+        ('["', "]"),
+    ]
+] + [
+    ("python", PYTHON_TOKENS, left, right)
+    for left, right in [
+        ("f(", ")\n"),
+        ("x = ", "\n"),
+        ("if x:\n    ", "\n    y\n"),
+        ("def f(", "\n    return 1\n"),
+        ('s = "a', "b\n"),
+        ("if x:\n    y\n", "else:\n    z\n"),
+        ("class A:\n    def f(self):\n        x\n", "y = 2\n        z = 3\n    def g(self): pass\n"),
+    ]
+]
+
+
+@pytest.mark.parametrize(("name", "texts", "left", "right"), CASES)
+def test_a_plan_is_never_shorter_than_possible_and_its_mask_allows_nothing_that_cannot_end(
+    name: str, texts: list[str], left: str, right: str
+) -> None:
+    """All texts of up to two tokens: the plan completes, and no number of tokens is promised that does not suffice."""
+    small = small_vocabulary(texts)
+    session = Language.load(name).open(left, right)
+    assert session.guarantee == "exact"
+    exact = 0
+    for path in itertools.chain.from_iterable(itertools.product(range(len(texts)), repeat=n) for n in range(2)):
+        matcher = session.matcher(small)
+        if not all(matcher.allows(token) and matcher.commit(token) is None for token in path):
+            continue
+        least = least_tokens(matcher, len(texts), 3)
+        try:
+            plan = matcher.plan()
+        except OverflowError:
+            continue
+        if plan is None:  # the letters of a shortest text may have no token here
+            continue
+        for token in plan:
+            matcher.commit(token)
+        assert matcher.is_complete()
+        matcher.rollback(len(plan))
+        assert least is None or len(plan) >= least
+        exact += len(plan) == least
+        for left_over in range(2):
+            kept, refused = fill_landing_mask(matcher, small, left_over)
+            allowed = [token for token in range(len(texts)) if matcher.allows(token)]
+            assert len(allowed) - refused == len([token for token in kept if token < len(texts)])
+            for token in kept:
+                if token == len(texts):
+                    assert matcher.is_complete()
+                    continue
+                matcher.commit(token)
+                assert least_tokens(matcher, len(texts), left_over) is not None, (path, token)
+                matcher.rollback(1)
+    assert exact, "at least somewhere the plan is the best there is"
+
+
+def test_a_plan_spells_its_text_in_the_fewest_tokens(python: Language) -> None:
+    small = small_vocabulary(["\n", " ", "  ", "\n ", "\n  ", "    ", "x", "(", ")"])
+    session = python.open("def f():\n    if x:\n        y(", "\n    z\n    w\n")
+    matcher = session.matcher(small)
+    assert [small.token_bytes(token) for token in matcher.plan() or ()] == [b")"]
+    session = python.open("if x:\n        y\n", "z\n        w\n")
+    plan = session.matcher(small).plan()
+    assert plan is not None
+    assert [small.token_bytes(token) for token in plan] == [b"    ", b"    "]
+
+
+def test_lands_is_what_a_plan_after_the_token_says(python: Language, vocabulary: Vocabulary) -> None:
+    """The mask, the single question and the plan that the answer rests on agree."""
+    session = python.open("def f(a):\n    return g(a, [", "]\n")
+    matcher = session.matcher(vocabulary)
+    generator = random.Random(1)
+    for left in (0, 2):
+        kept = set(fill_landing_mask(matcher, vocabulary, left)[0])
+        for token in generator.sample(range(vocabulary.size), 1500):
+            lands = matcher.allows(token) and matcher.lands(token, left) is True
+            assert lands == (token in kept)
+            if not lands or token in vocabulary.end_token_ids:
+                continue
+            matcher.commit(token)
+            plan = matcher.plan(left)
+            assert plan is not None
+            assert len(plan) <= left
+            for planned in plan:
+                matcher.commit(planned)
+            assert matcher.is_complete()
+            matcher.rollback(1 + len(plan))
+
+
+def test_questions_change_nothing(python: Language, vocabulary: Vocabulary) -> None:
+    matcher = python.open("x = f(", ")\n").matcher(vocabulary)
+    before = matcher.mask()
+    fill_landing_mask(matcher, vocabulary, 1)
+    token = vocabulary.encode("a")[0]
+    assert matcher.lands(token, 0)
+    assert (matcher.mask() == before).all()
+    matcher.commit(token)
+    matcher.rollback(1)
+    assert (matcher.mask() == before).all()
+
+
+def test_what_lands_asks_for_is_checked(python: Language, vocabulary: Vocabulary) -> None:
+    matcher = python.open("x = (a +", ")\n").matcher(vocabulary)
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        matcher.lands(vocabulary.size, 1)
+    with pytest.raises(ValueError, match="not allowed"):
+        matcher.lands(vocabulary.encode("]")[0], 1)
+    with pytest.raises(ValueError, match="not allowed"):
+        matcher.lands(vocabulary.end_token_ids[0], 1)
+
+
+def test_middles_of_a_shape_have_no_plan(python: Language, vocabulary: Vocabulary) -> None:
+    matcher = python.open("x = (", ")\n").matcher(vocabulary, shape="[a-z]+")
+    with pytest.raises(OverflowError):
+        matcher.plan()
+
+
+# --- models that do not want to end -------------------------------------------------------------------------------
+
+Script = Callable[[list[int]], torch.Tensor]
+
+
+class Cache(list[int]):
+    """What a scripted network has read."""
+
+    def crop(self, count: int) -> None:
+        assert count < 0
+        del self[count:]
+
+
+@dataclass(frozen=True)
+class Network(FimModel):
+    """Logits as a function of the tokens of the middle so far."""
+
+    script: Script = field(kw_only=True)
+    seen: list[list[int]] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return self.vocabulary.size
+
+    def new_cache(self) -> Cache:
+        return Cache()
+
+    def forward(self, token_ids: Sequence[int], cache: Cache) -> torch.Tensor:
+        cache.extend(token_ids)
+        middle = list(cache[cache.index(-1) + 1 :])
+        self.seen.append(middle)
+        return self.script(middle)
+
+
+class NoTokenizer:
+    """The networks here read no prompt."""
+
+    def encode(self, text: str, **options: bool) -> list[int]:
+        return []
+
+
+def network(vocabulary: Vocabulary, script: Script) -> Network:
+    tokenizer: Any = NoTokenizer()
+    bound = BoundFormat(
+        "test", tokenizer, (Slot.SUFFIX, -1), tuple(vocabulary.end_token_ids), frozenset(), plain=lambda text: []
+    )
+    return Network(
+        "test",
+        network=None,
+        tokenizer=tokenizer,
+        format=bound,
+        vocabulary=vocabulary,
+        device=torch.device("cpu"),
+        window=4096,
+        script=script,
+    )
+
+
+def always(vocabulary: Vocabulary, text: str) -> Script:
+    """One token for ever."""
+    logits = torch.zeros(vocabulary.size)
+    logits[vocabulary.encode(text)[0]] = 1.0
+    return lambda middle: logits
+
+
+def uniform(vocabulary: Vocabulary, seed: int) -> Script:
+    """Any token as likely as any other; the end token hardly."""
+
+    def script(middle: list[int]) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(hash((seed, *middle)) & 0xFFFFFFFF)
+        logits = torch.randn(vocabulary.size, generator=generator)
+        logits[list(vocabulary.end_token_ids)] = -50.0
+        return logits
+
+    return script
+
+
+OPENING = [
+    *(
+        "(",
+        "((",
+        "[",
+        "{",
+        "([",
+        '"""',
+        "'''",
+        '"',
+        "f'{",
+        "lambda",
+        " lambda",
+        "if",
+        " if",
+        "\n",
+        "try",
+        "match",
+        "def",
+    ),
+    *("class", " else", ":", " ", "    ", "\n    ", "\n        ", "\\", "#", "x", " =", "with", "@", "not", "await"),
+]
+
+
+def worst(vocabulary: Vocabulary, session: Session, seed: int) -> Script:
+    """Of some tokens, prefers those after which three tokens, or at least one, are not enough."""
+    opening = sorted({tokens[0] for text in OPENING if len(tokens := vocabulary.encode(text)) == 1})
+
+    def script(middle: list[int]) -> torch.Tensor:
+        generator = random.Random(hash((seed, *middle)))
+        matcher = session.matcher(vocabulary)
+        for token in middle:
+            matcher.commit(token)
+        logits = torch.zeros(vocabulary.size)
+        for token in generator.sample(opening, 6) + generator.sample(range(5, vocabulary.size), 2):
+            if matcher.allows(token):
+                logits[token] = 10.0 + sum(matcher.lands(token, left) is not True for left in (1, 3))
+        return logits
+
+    return script
+
+
+def contexts(count: int, seed: int) -> Iterator[tuple[str, str]]:
+    """Cuts of the standard library, mostly in short files."""
+    generator = random.Random(seed)
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    paths = [path for path in sorted(folder.glob("*.py")) if 500 < path.stat().st_size < 15_000]
+    for path in generator.sample(paths, count):
+        text = path.read_text(encoding="utf-8")
+        start = generator.randrange(len(text))
+        yield text[:start], text[min(len(text), start + generator.randrange(80)) :]
+
+
+def check_landed(completion: Completion, session: Session, left: str, right: str, budget: int) -> None:
+    """The generation ended complete and within its budget."""
+    assert completion.text is not None, completion.reason
+    assert completion.stop_reason in (StopReason.END_TOKEN, StopReason.BUDGET)
+    assert completion.won in (Won.END_TOKEN, Won.LANDED, Won.POINT)
+    assert completion.statistics.tokens <= budget
+    assert session.check(completion.text).complete
+    ast.parse(left + completion.text + right)
+
+
+@pytest.mark.parametrize("seed", range(60 if LONG else 6))
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+def test_every_generation_ends_within_its_budget(seed: int, python: Language, vocabulary: Vocabulary) -> None:
+    """Random contexts, budgets from the minimum upwards, models that prefer not to end."""
+    known = 0
+    for left, right in contexts(2, seed):
+        session = python.open(left, right)
+        assert session.guarantee == "exact"
+        try:
+            plan = session.matcher(vocabulary).plan()
+        except OverflowError:
+            continue  # nothing is promised where the search gives up
+        known += 1
+        assert plan is not None
+        for budget in (len(plan), len(plan) + 1, len(plan) + 5, 40):
+            for script in (uniform(vocabulary, seed), worst(vocabulary, session, seed)):
+                options = DecodeOptions(max_new_tokens=max(1, budget))
+                completion = complete_session(network(vocabulary, script), session, Split(left, right), options)
+                check_landed(completion, session, left, right, max(1, budget))
+        if len(plan) > 1:
+            budget = len(plan) - 1
+            model = network(vocabulary, worst(vocabulary, session, seed))
+            short = complete_session(model, session, Split(left, right), DecodeOptions(max_new_tokens=budget))
+            if short.text is None:
+                assert short.reason is not None
+                assert short.reason.endswith(f"; the shortest completion known takes {len(plan)}")
+            else:  # by a way that no plan has
+                check_landed(short, session, left, right, budget)
+    assert known
+
+
+def test_without_landing_such_models_come_to_nothing(python: Language, vocabulary: Vocabulary) -> None:
+    """What the property test above would miss without it."""
+    model = network(vocabulary, always(vocabulary, "("))
+    for lands in (False, True):
+        options = DecodeOptions(max_new_tokens=20, landing=lands)
+        completion = complete_session(model, python.open("x = ", "\ny = 2\n"), Split("x = ", "\ny = 2\n"), options)
+        assert (completion.text is not None) == lands
+    assert completion.text is not None
+    assert completion.text.startswith("((((((")
+    assert completion.won is Won.LANDED
+    assert completion.statistics.landing_steps > 0
+    assert completion.truncated
+
+
+# --- asking seldom is asking always -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(30 if LONG else 3))
+def test_texts_are_those_that_asking_at_every_token_gives(
+    seed: int, python: Language, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Going back included: where a token may use up all slack but one, most runs have to."""
+    rewound = []
+    rewind = Reading.rewind
+    monkeypatch.setattr(Reading, "rewind", lambda self, tokens: (rewound.append(tokens), rewind(self, tokens))[1])
+    for left, right in [("x = f(", ")\n"), ("def f():\n    return [", "]\n"), ("a", "\n"), *contexts(1, 100 + seed)]:
+        session = python.open(left, right)
+        inside = right in (")\n", "]\n")  # elsewhere the search for a plan gives up too often
+        for script in (uniform(vocabulary, seed), worst(vocabulary, session, seed)):
+            texts = []
+            for slack in (10**6, 4, 1):  # always; as it is; too seldom
+                monkeypatch.setattr(landing, "SLACK_PER_TOKEN", slack)
+                options = DecodeOptions(max_new_tokens=24)
+                completion = complete_session(network(vocabulary, script), session, Split(left, right), options)
+                check_landed(completion, session, left, right, 24)
+                texts.append(completion.text)
+            assert not inside or texts[1:] == texts[:1] * 2, (left, right)
+    del rewound[:]
+    brackets = network(vocabulary, always(vocabulary, "("))
+    session = python.open("x = ", "\n")
+    found = []
+    for slack in (10**6, 1):
+        monkeypatch.setattr(landing, "SLACK_PER_TOKEN", slack)
+        found.append(complete_session(brackets, session, Split("x = ", "\n"), DecodeOptions(max_new_tokens=30)).text)
+    assert found[0] == found[1]
+    assert rewound, "the second run had to go back"
+
+
+def test_going_back_leaves_the_model_where_it_was(python: Language) -> None:
+    """A real network's logits after going back are those of reading afresh."""
+    model = load_model()
+    tokens = model.vocabulary.encode("def largest(items):\n    best = items[0]\n    for item in items:\n")
+    reading = Reading(model)
+    reading.forward(tokens)
+    reading.rewind(5)
+    again = reading.forward(tokens[-5:])
+    fresh = Reading(model).forward(tokens)
+    assert torch.allclose(again, fresh, atol=1e-3)
+
+
+# --- what wins ----------------------------------------------------------------------------------------------------
+
+
+def test_the_best_complete_point_competes_with_the_landed_text(python: Language, vocabulary: Vocabulary) -> None:
+    """The model would have ended after `f(x)`; what the budget forces at the end is unlikely."""
+    end = vocabulary.end_token_ids[0]
+    said = [*vocabulary.encode("f(x)"), *vocabulary.encode(" + ((((((((((((((((((((")]
+
+    def script(likely_end: float) -> Script:
+        def logits(middle: list[int]) -> torch.Tensor:
+            scores = torch.full((vocabulary.size,), -20.0)
+            scores[said[min(len(middle), len(said) - 1)]] = 5.0
+            scores[end] = likely_end if len(middle) == len(vocabulary.encode("f(x)")) else -20.0
+            return scores
+
+        return logits
+
+    session = python.open("y = ", "\n")
+    texts = {}
+    for name, likely_end in (("point", 4.9), ("landed", -20.0)):
+        model = network(vocabulary, script(likely_end))
+        completion = complete_session(model, session, Split("y = ", "\n"), DecodeOptions(max_new_tokens=14))
+        assert completion.won == name
+        texts[name] = completion.text
+    assert texts["point"] == "f(x)"
+    assert texts["landed"] != "f(x)"
+
+
+def test_what_is_healed_does_not_take_the_room(python: Language) -> None:
+    """A budget of one token is enough for a bracket, though the word before it would be written again."""
+    model = load_model()
+    completion = complete(model, python, Split("print(value", "\n"), DecodeOptions(max_new_tokens=1, heal=True))
+    assert completion.text is not None
+    ast.parse("print(value" + completion.text + "\n")
