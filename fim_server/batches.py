@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from transformers.cache_utils import Cache, DynamicLayer
 
-from fim_server.decode import CompletePoint, Interrupted, StopReason, before_repetition
+from fim_server.decode import CompletePoint, Interrupted, StopReason
 from fim_server.model import PREFILL_CHUNK, Reading
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def take(run: Run, choice: Choice) -> int | StopReason:
         return StopReason.END_TOKEN
     if len(run.tokens) >= run.budget:
         return StopReason.BUDGET
-    if run.stop_repetition and (kept := before_repetition(run.tokens)) is not None:
+    if (kept := run.repetition()) is not None:
         run.points = [point for point in run.points if point.tokens <= kept]
         return StopReason.REPETITION
     run.refused += choice.refused

@@ -107,6 +107,11 @@ def add_complete(commands: Any) -> None:
     add_model_options(parser)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws (default: 0)")
     parser.add_argument("--unconstrained", action="store_true", help="switch the grammar off, to compare")
+    parser.add_argument(
+        "--no-landing",
+        action="store_true",
+        help="let texts run into the budget's end, instead of choosing only tokens after which they can end within it",
+    )
     parser.add_argument("--diff", action="store_true", help="print the changed lines instead of the text alone")
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colour of --diff")
     add_json(parser)
@@ -317,6 +322,7 @@ def run_complete(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             deadline_ms=arguments.deadline_ms,
             constrained=not arguments.unconstrained,
+            landing=not arguments.no_landing,
             heal=True,
         )
         progress.say("completing")
@@ -528,6 +534,7 @@ def completion_as_json(
         "guarantee": completion.guarantee,
         "diagnostics": list(completion.diagnostics),
         "stop_reason": completion.stop_reason,
+        "won": completion.won,
         "truncated": completion.truncated,
         "reason": completion.reason,
         "statistics": {

@@ -56,9 +56,9 @@ REPEATED_TOKENS, REPEATED_TIMES = 24, 4
 HEALED_CHARACTERS = 48
 """How much of the cursor's line is looked at for its last token."""
 
-LANDING_DRAWS = 8
-"""Tokens that the budget may rule out at a step before the shortest way to an end is taken instead: asking about all
-tokens takes a tenth of a second."""
+LANDING_DRAWS, MOST_LANDING_DRAWS = 8, 64
+"""Tokens that the budget may rule out at a step before the shortest way to an end is taken instead, and before the step
+is given up where that is none: asking about all tokens takes a tenth of a second, and far more where few are left."""
 
 ATTEMPTS = 2
 """Runs for each alternative that is asked for: some come to a text that is there already."""
@@ -127,7 +127,9 @@ class DecodeOptions:
     user's."""
     landing: bool = True
     """Choose only tokens after which the middle can still end within the budget, so that every one ends in time
-    (:mod:`fim_server.landing`). Not for ``single_line``: the engine knows no distances there."""
+    (:mod:`fim_server.landing`), wherever a way to do that is known at the cursor. Not for ``single_line``: the engine
+    knows no distances there. What stops earlier may stop before a complete point all the same (``deadline_ms``,
+    ``stop_repetition``, cancelling), and with ``no_comments`` a way that needs a comment is none."""
     fast_forward: bool = False
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that
@@ -159,7 +161,7 @@ class Won(StrEnum):
     LANDED = "landed"
     """Whole, and its end such as the budget's end allowed it."""
     POINT = "point"
-    """Cut back to a complete point, which may have won against the landed text."""
+    """What there was at a complete point, most often cut back to it; it may have won against the landed text."""
     BUDGET = "budget"
     """Unconstrained: what there was when decoding stopped."""
 
@@ -172,7 +174,7 @@ class Statistics:
     tokens: int = 0
     """Tokens generated, those cut off again at the end included."""
     refused_tokens: int = 0
-    """Steps at which the model's own choice was refused."""
+    """Steps at which the grammar refused the model's own choice; ``landing_steps`` are those of the budget."""
     reused_tokens: int = 0
     """Tokens of the prompt that the model had read before."""
     forced_share: float = 0.0
@@ -223,7 +225,7 @@ class Choice:
     token: int | None
     """None if no token may come next."""
     refused: bool
-    """Whether the model's own choice was another one."""
+    """Whether the model's own choice was another one that the grammar refused."""
     end_probability: float | None
     """Probability of the end tokens, if the middle may end here."""
 
@@ -394,6 +396,8 @@ class Run:
         self.points: list[CompletePoint] = []
         self.refused = 0
         self.fast_forwarded = 0
+        self._counts: dict[int, tuple[int, int, float, int]] = {}
+        """What was counted when the token after so many was chosen, for going back there."""
         self.model_seconds = 0.0
         self.forward_seconds = 0.0
         """Time of the last forward pass of one token: what a mask can hide behind."""
@@ -418,10 +422,27 @@ class Run:
             self.healing = self.healing[len(text) :]
 
     def rewind(self, tokens: int) -> None:
-        """Go back to fewer tokens; the constraint is there already."""
+        """Go back to fewer tokens, after which a token was chosen; the constraint is there already.
+
+        What was counted since is not counted any more, but for the time it took.
+        """
+        started = time.perf_counter()
         self.reading.rewind(len(self.tokens) - tokens)
+        self.model_seconds += time.perf_counter() - started
         del self.tokens[tokens:]
         self.points = [point for point in self.points if point.tokens < tokens]
+        self.refused, self.fast_forwarded, self.probability, runners_up = self._counts[tokens]
+        if self.runners_up is not None:
+            del self.runners_up[runners_up:]
+
+    def repetition(self) -> int | None:
+        """Where to cut a text that repeats itself, if that is to end it; see :func:`before_repetition`.
+
+        What ends a text because its budget does is often the same bracket over and over.
+        """
+        if not self.stop_repetition or (self.landing is not None and self.landing.steps):
+            return None
+        return before_repetition(self.tokens)
 
     def append_forced(self, budget: int) -> list[int]:
         """Append the tokens that every continuation begins with, as far as the budget reaches; returns them.
@@ -437,6 +458,9 @@ class Run:
         del forced[budget - len(self.tokens) :]
         for token in forced:
             self.constraint.commit(token)
+        if forced and self.landing is not None and not self.landing.has_room(len(self.tokens) + len(forced)):
+            self.constraint.rollback(len(forced))
+            return []
         self.tokens += forced
         self.fast_forwarded += len(forced)
         return forced
@@ -450,6 +474,8 @@ class Run:
         if self.healing:
             return self._heal(logits)
         if self.landing is not None:
+            runners_up = 0 if self.runners_up is None else len(self.runners_up)
+            self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
             logits = self.landing.secure(self, logits)
         end_probability = self._end_probability(logits) if self.constraint.is_complete() else None
         token = self.sampler.draw(logits)
@@ -461,27 +487,46 @@ class Run:
             if words is None:
                 return Choice(None, True, end_probability)
             logits = apply_mask(logits, words)
-            refused = 0
-            while True:
-                if bool(torch.isinf(logits.max())):  # every allowed token lies outside the model's own vocabulary
-                    return Choice(None, True, end_probability)
-                token = self.sampler.draw(logits)
-                if self._begins_comment(token):
-                    logits[token] = float("-inf")
-                elif self._lands(token):
-                    break
-                else:
-                    refused += 1
-                    logits[token] = float("-inf")
-                    if refused == LANDING_DRAWS:
-                        landing = self.constraint.landing_token(self.budget - len(self.tokens) - 1)
-                        if landing is not None and not self._begins_comment(landing):
-                            token = landing
-                            break
-            if refused and self.landing is not None:
-                self.landing.note_refusal(len(self.tokens))
+            drawn = self._draw_allowed(logits, end_probability is not None, ruled_out=allowed)
+            if drawn is None:
+                return Choice(None, True, end_probability)
+            token = drawn
         self._note_runners_up(logits, token)
         return Choice(token, not allowed, end_probability)
+
+    def _draw_allowed(self, logits: torch.Tensor, complete: bool, ruled_out: bool) -> int | None:
+        """A token from masked logits [V] that may be wanted and that the budget admits; None if none is found.
+
+        Takes out of the logits what it does not admit. ``ruled_out``: whether the budget has ruled out a token at this
+        step already.
+        """
+        draws = 0
+        found = None
+        while not bool(torch.isinf(logits.max())):  # else every allowed token lies outside the model's own vocabulary
+            token = self.sampler.draw(logits)
+            begins_comment = self._begins_comment(token)
+            if not begins_comment and self._lands(token):
+                found = token
+                break
+            logits[token] = float("-inf")
+            if begins_comment:
+                continue
+            ruled_out = True
+            draws += 1
+            if draws == LANDING_DRAWS:
+                found = self._way_to_end(complete, len(logits))
+            if found is not None or draws == MOST_LANDING_DRAWS:
+                break
+        if ruled_out and self.landing is not None:
+            self.landing.note_refusal()
+        return found
+
+    def _way_to_end(self, complete: bool, size: int) -> int | None:
+        """The first token of the shortest known way to an end, where the model has ``size`` tokens."""
+        if complete:
+            return min(self.stop_ids)
+        token = self.constraint.landing_token(self.budget - len(self.tokens) - 1)
+        return None if token is None or token >= size or self._begins_comment(token) else token
 
     def _lands(self, token: int) -> bool:
         """Whether the budget admits an allowed token."""
@@ -495,7 +540,7 @@ class Run:
         masked[ids] = logits[ids]
         while not bool(torch.isinf(masked.max())):
             token = self.sampler.draw(masked)
-            if self._fits(token) and self._lands(token):
+            if self._fits(token):  # what it lands at is asked once all is written again
                 self._note_runners_up(masked, token)
                 return Choice(token, token != wanted, None)
             masked[token] = float("-inf")
@@ -517,17 +562,17 @@ class Run:
         """Note the likeliest allowed token besides the chosen one, if it is not an end token right at the start."""
         if self.runners_up is None:
             return
-        probabilities, ids = torch.softmax(logits, dim=-1).topk(min(RUNNERS_LOOKED_AT, len(logits)))
-        found = dict(zip(ids.tolist(), probabilities.tolist(), strict=True))
-        for token, probability in found.items():
-            if probability == 0:
+        shares = torch.softmax(logits, dim=-1)
+        probabilities, ids = shares.topk(min(RUNNERS_LOOKED_AT, len(logits)))
+        for token, probability in zip(ids.tolist(), probabilities.tolist(), strict=True):
+            if probability == 0 or len(self.tokens) >= self.budget:
                 break
             empty = token in self.stop_ids and len(self.tokens) <= self.healed_tokens
             breaks = self.single_line and token not in self.stop_ids and self._breaks(token)
             if token != chosen and not empty and not breaks and self._fits(token) and self._lands(token):
                 self.runners_up.append(RunnerUp(tuple(self.tokens), token, self.probability * probability))
                 break
-        self.probability *= found.get(chosen, 0.0)
+        self.probability *= float(shares[chosen]) if chosen < len(shares) else 0.0
 
     def _end_probability(self, logits: torch.Tensor) -> float:
         """Probability of the end tokens under the unconstrained model."""
@@ -586,7 +631,7 @@ def decode_from(run: Run, first: Callable[[], Choice], budget: int, on_token: Ca
                 return StopReason.END_TOKEN
             if len(run.tokens) >= budget:
                 return StopReason.BUDGET
-            if run.stop_repetition and (kept := before_repetition(run.tokens)) is not None:
+            if (kept := run.repetition()) is not None:
                 run.points = [point for point in run.points if point.tokens <= kept]
                 return StopReason.REPETITION
             run.refused += choice.refused
@@ -859,14 +904,17 @@ def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | 
     points = [point for point in run.points if point.tokens > run.healed_tokens]  # nothing at all is no completion
     waited_for = stop_reason is StopReason.DEADLINE
     best = max(points, key=lambda point: (0 if waited_for else point.score, point.tokens), default=None)
-    return None if best is None else best.tokens
+    if best is None:
+        return len(run.tokens) if stop_reason is StopReason.END_TOKEN else None
+    return best.tokens
 
 
 def winner(run: Run, length: int, constrained: bool, stop_reason: StopReason) -> Won:
     """What the first ``length`` tokens of a finished run are."""
-    if run.landing is not None and run.landing.first_step is not None and length > run.landing.first_step:
+    whole = length == len(run.tokens)
+    if whole and stop_reason in (StopReason.END_TOKEN, StopReason.BUDGET) and run.landing and run.landing.steps:
         return Won.LANDED
-    if stop_reason is StopReason.END_TOKEN and length == len(run.tokens):
+    if whole and stop_reason is StopReason.END_TOKEN:
         return Won.END_TOKEN
     return Won.POINT if constrained or stop_reason is StopReason.REPETITION else Won.BUDGET
 

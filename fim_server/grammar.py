@@ -172,8 +172,8 @@ def lower(definition: Definition) -> dict[str, Any]:
         raise LanguageError(f"language {definition.name}: strings is a list of lexeme names")
 
     block_lines = spec.get("block_lines", [])
-    if not (isinstance(block_lines, list) and all(isinstance(text, str) for text in block_lines)):
-        raise LanguageError(f"language {definition.name}: block_lines is a list of texts")
+    if not (isinstance(block_lines, list) and all(isinstance(line, dict) and "text" in line for line in block_lines)):
+        raise LanguageError(f"language {definition.name}: block_lines is a list of tables with a text each")
 
     constructs = spec.get("constructs", {})
     if not (isinstance(constructs, dict) and all(isinstance(name, str) for name in constructs.values())):

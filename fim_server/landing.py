@@ -26,6 +26,12 @@ UNKNOWN_TOKENS = 32
 UNKNOWN_STEPS = 16
 """Tokens after which a distance that was not known is asked for again."""
 
+MOST_PLACES = 64
+"""Places to go back to that are kept, each with the logits of its next token; of more, every other one is forgotten."""
+
+NO_WAY = -(1 << 30)
+"""The slack where no tokens end the middle at all."""
+
 
 class LandingRun(Protocol):
     """What landing asks of a run: its tokens, and to be taken back to fewer of them."""
@@ -49,15 +55,24 @@ class Landing:
         self._is_rewound = False
         self.needed: int | None = None
         """Tokens of the shortest known middle, where the budget has no room for it."""
-        self.first_step: int | None = None
-        """Tokens of the run when the budget first ruled one out."""
         self.steps = 0
-        """Steps at which it did."""
+        """Steps at which the budget ruled out a token."""
 
     @property
     def is_near(self) -> bool:
         """Whether every token has to be asked about."""
         return self._checked is not None and self._next == self._checked
+
+    def has_room(self, count: int) -> bool:
+        """Whether a run that has come to ``count`` tokens unasked can go on from there.
+
+        From where it was once known to end within its budget it can go back. Before, it has to be known, unless it was
+        not known earlier either.
+        """
+        if self._checked is not None or self._next > self._budget or not self._constraint.can_land():
+            return True
+        slack = self._slack(count)
+        return self._next > 0 if slack is None else slack >= 0
 
     def secure(self, run: LandingRun, logits: torch.Tensor) -> torch.Tensor:
         """Make sure that the run can end within its budget, going back if need be.
@@ -66,7 +81,8 @@ class Landing:
         those of an earlier step.
         """
         count = len(run.tokens)
-        self._logits[count] = logits
+        if self._checked is not None:
+            self._keep(count, logits)
         if count < self._next:
             return logits
         if not self._constraint.can_land():
@@ -81,7 +97,7 @@ class Landing:
             return logits
         if self._checked is None:  # nothing is promised; a shorter way than is known may come up all the same
             self._next = self._budget + 1
-            self.needed = None if slack is None else self._budget - count - slack
+            self.needed = None if slack is None or slack == NO_WAY else self._budget - slack
             return logits
         count = self._last_safe(run.tokens, self._checked)
         logits = self._logits[count]
@@ -114,25 +130,29 @@ class Landing:
                 unsafe = middle
 
     def admits(self, token: int, count: int) -> bool:
-        """Whether an allowed token may be chosen after ``count``."""
+        """Whether an allowed token may be chosen after ``count``; always true while the budget is far."""
         left = self._budget - count - 1
         return left < 0 or not self.is_near or self._constraint.lands(token, left)  # at the end nothing is chosen
 
-    def note_refusal(self, count: int) -> None:
-        """The budget ruled out the token that would have been chosen after ``count``."""
+    def note_refusal(self) -> None:
+        """The budget ruled out a token that would have been chosen at this step."""
         self.steps += 1
-        self.first_step = count if self.first_step is None else self.first_step
 
     def _slack(self, count: int) -> int | None:
-        """Tokens to spare after ``count``; negative if there is no way to end within the budget, None if unknown."""
+        """Tokens to spare after ``count``; negative if all ways known are too long, None if none is known."""
         left = self._budget - count
         try:
             distance = self._constraint.distance(left)
         except OverflowError:
             return None
-        return -1 if distance is None else left - distance
+        return NO_WAY if distance is None else left - distance
 
     def _note(self, count: int, logits: torch.Tensor, slack: int) -> None:
         self._checked = count
         self._next = count + (0 if self._is_rewound else slack // SLACK_PER_TOKEN)
         self._logits = {count: logits}
+
+    def _keep(self, count: int, logits: torch.Tensor) -> None:
+        if len(self._logits) >= MOST_PLACES:
+            self._logits = {place: self._logits[place] for place in sorted(self._logits)[::2]}  # the safe one stays
+        self._logits[count] = logits

@@ -123,7 +123,9 @@ class Reading:
         return logits
 
     def rewind(self, n_tokens: int) -> None:
-        """Take back the last tokens that were read."""
+        """Take back the last tokens that were read; they are read again where the cache cannot be cropped."""
+        if n_tokens == 0:
+            return
         kept = self._tokens[: len(self._tokens) - n_tokens]
         try:
             self._cache.crop(-n_tokens)

@@ -8,6 +8,7 @@ import os
 import random
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,21 @@ import pytest
 import torch
 
 from fim_server import Language, Vocabulary, landing
-from fim_server.decode import Completion, DecodeOptions, StopReason, Won, complete, complete_session
+from fim_server.batches import Task, decode_together
+from fim_server.decode import (
+    Completion,
+    DecodeOptions,
+    Sampler,
+    Statistics,
+    StopReason,
+    Watch,
+    Won,
+    alternatives,
+    complete,
+    complete_session,
+    conclude,
+    start,
+)
 from fim_server.document import Split
 from fim_server.formats import BoundFormat, Slot
 from fim_server.language import Matcher, Session
@@ -123,15 +138,18 @@ CASES = [
 def test_a_plan_is_never_shorter_than_possible_and_its_mask_allows_nothing_that_cannot_end(
     name: str, texts: list[str], left: str, right: str
 ) -> None:
-    """All texts of up to two tokens: the plan completes, and no number of tokens is promised that does not suffice."""
+    """After no token and after every one: the plan completes, and no number of tokens is promised that is too small."""
     small = small_vocabulary(texts)
     session = Language.load(name).open(left, right)
     assert session.guarantee == "exact"
     exact = 0
-    for path in itertools.chain.from_iterable(itertools.product(range(len(texts)), repeat=n) for n in range(2)):
+    for first in [None, *range(len(texts))]:
         matcher = session.matcher(small)
-        if not all(matcher.allows(token) and matcher.commit(token) is None for token in path):
+        path = [] if first is None else [first]
+        if not all(matcher.allows(token) for token in path):
             continue
+        for token in path:
+            matcher.commit(token)
         least = least_tokens(matcher, len(texts), 3)
         try:
             plan = matcher.plan()
@@ -190,6 +208,29 @@ def test_lands_is_what_a_plan_after_the_token_says(python: Language, vocabulary:
                 matcher.commit(planned)
             assert matcher.is_complete()
             matcher.rollback(1 + len(plan))
+
+
+def test_what_was_known_is_known_again_after_tokens_are_taken_back(python: Language, vocabulary: Vocabulary) -> None:
+    """A plan is followed to its end, whatever is asked and taken back meanwhile."""
+    matcher = python.open("def f(a):\n    return g(a, [(", ")\n").matcher(vocabulary)
+    plan = matcher.plan()
+    assert plan
+    for token in (roundabout := [*vocabulary.encode("x if x else x"), *plan]):
+        matcher.commit(token)
+    assert matcher.is_complete()
+    matcher.rollback(len(roundabout))
+    assert matcher.plan(len(plan)) == plan
+    for place, planned in enumerate(plan):
+        left = len(plan) - place - 1
+        assert matcher.lands(planned, left)
+        for other in vocabulary.encode("([{x"):
+            if matcher.allows(other):
+                matcher.lands(other, left)
+                matcher.commit(other)
+                matcher.rollback(1)
+        matcher.commit(planned)
+        assert matcher.plan(left) == plan[place + 1 :]
+    assert matcher.is_complete()
 
 
 def test_questions_change_nothing(python: Language, vocabulary: Vocabulary) -> None:
@@ -350,6 +391,15 @@ def contexts(count: int, seed: int) -> Iterator[tuple[str, str]]:
         yield text[:start], text[min(len(text), start + generator.randrange(80)) :]
 
 
+def is_known_to_end(session: Session, vocabulary: Vocabulary, budget: int) -> bool:
+    """Whether the engine has a plan within the budget: nothing is promised where it has none."""
+    try:
+        plan = session.matcher(vocabulary).plan(budget)
+    except OverflowError:
+        return False
+    return plan is not None and len(plan) <= budget
+
+
 def check_landed(completion: Completion, session: Session, left: str, right: str, budget: int) -> None:
     """The generation ended complete and within its budget."""
     assert completion.text is not None, completion.reason
@@ -391,6 +441,78 @@ def test_every_generation_ends_within_its_budget(seed: int, python: Language, vo
     assert known
 
 
+PLACES = [("x = f(", ")\n"), ("def f():\n    return [", "]\n"), ("il.copyfileobj(src, ", "dst)\n"), ("", "")]
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "sampled": {"temperature": 1.0},
+    "without comments": {"no_comments": True},
+    "sampled without comments": {"temperature": 1.0, "no_comments": True},
+    "fast forward": {"fast_forward": True},
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_so_it_does_however_tokens_are_chosen(setting: str, python: Language, vocabulary: Vocabulary) -> None:
+    """And the alternatives are within it, too."""
+    for seed, (left, right) in enumerate([*PLACES, *itertools.chain(*(contexts(1, n) for n in range(8 * LONG)))]):
+        session = python.open(left, right)
+        try:
+            plan = session.matcher(vocabulary).plan()
+        except OverflowError:
+            continue
+        assert plan is not None
+        for budget, script in itertools.product(
+            {max(1, len(plan)), 12}, (uniform(vocabulary, seed), worst(vocabulary, session, seed))
+        ):
+            options = DecodeOptions(max_new_tokens=budget, seed=seed, **SETTINGS[setting])
+            model = network(vocabulary, script)
+            for completion in alternatives(model, session, Split(left, right), 1 + (budget == 12), options):
+                check_landed(completion, session, left, right, budget)
+
+
+def test_so_it_does_in_a_batch(python: Language, vocabulary: Vocabulary) -> None:
+    budget = 12
+    model = network(vocabulary, always(vocabulary, "("))
+    options = DecodeOptions(max_new_tokens=budget)
+    sessions = [python.open(left, right) for left, right in PLACES]
+    with ThreadPoolExecutor(1) as worker:
+        runs = [
+            start(model, Reading(model), session, options, Watch(None, None), worker, budget) for session in sessions
+        ]
+        outcomes = decode_together(model, [Task([-1], [run]) for run in runs])
+    for (left, right), session, run, [outcome] in zip(PLACES, sessions, runs, outcomes, strict=True):
+        assert isinstance(outcome.ending, StopReason), outcome.ending
+        completion = conclude(run, session, True, outcome.ending, Statistics(tokens=len(run.tokens)))
+        check_landed(completion, session, left, right, budget)
+        alone = complete_session(model, session, Split(left, right), options)
+        assert (completion.text, completion.won) == (alone.text, alone.won)
+
+
+def test_what_repeats_because_the_budget_ends_is_not_cut(vocabulary: Vocabulary) -> None:
+    """The brackets that end the text are no repetition; those that a model opens for ever are."""
+    texts = [*"[]0123456789,"]
+    small = small_vocabulary(texts)
+    session = Language.load("json").open("", "")
+    generator = random.Random(3)
+    nested = [0, *(token for _ in range(100) for token in (generator.randrange(3, 12), 12, 0))]  # [3,[7,[...
+
+    def says(tokens: Sequence[int]) -> Script:
+        def logits(middle: list[int]) -> torch.Tensor:
+            scores = torch.full((small.size,), -20.0)
+            scores[tokens[len(middle)]] = 5.0
+            return scores
+
+        return logits
+
+    options = DecodeOptions(max_new_tokens=120, stop_repetition=True)
+    landed = complete_session(network(small, says(nested)), session, Split("", ""), options)
+    assert landed.text is not None, landed.reason
+    assert landed.text.endswith("]" * 24)
+    assert landed.won is Won.LANDED
+    endless = complete_session(network(small, says([0] * 200)), session, Split("", ""), options)
+    assert (endless.text, endless.stop_reason) == (None, StopReason.REPETITION)
+
+
 def test_without_landing_such_models_come_to_nothing(python: Language, vocabulary: Vocabulary) -> None:
     """What the property test above would miss without it."""
     model = network(vocabulary, always(vocabulary, "("))
@@ -415,9 +537,16 @@ def test_texts_are_those_that_asking_at_every_token_gives(
     """Going back included: where a token may use up all slack but one, most runs have to."""
     rewound = []
     rewind = Reading.rewind
-    monkeypatch.setattr(Reading, "rewind", lambda self, tokens: (rewound.append(tokens), rewind(self, tokens))[1])
+
+    def counted(self: Reading, tokens: int) -> None:
+        rewound.append(tokens)
+        rewind(self, tokens)
+
+    monkeypatch.setattr(Reading, "rewind", counted)
     for left, right in [("x = f(", ")\n"), ("def f():\n    return [", "]\n"), ("a", "\n"), *contexts(1, 100 + seed)]:
         session = python.open(left, right)
+        if not is_known_to_end(session, vocabulary, 24):
+            continue
         inside = right in (")\n", "]\n")  # elsewhere the search for a plan gives up too often
         for script in (uniform(vocabulary, seed), worst(vocabulary, session, seed)):
             texts = []
@@ -434,8 +563,10 @@ def test_texts_are_those_that_asking_at_every_token_gives(
     found = []
     for slack in (10**6, 1):
         monkeypatch.setattr(landing, "SLACK_PER_TOKEN", slack)
-        found.append(complete_session(brackets, session, Split("x = ", "\n"), DecodeOptions(max_new_tokens=30)).text)
-    assert found[0] == found[1]
+        completion = complete_session(brackets, session, Split("x = ", "\n"), DecodeOptions(max_new_tokens=30))
+        statistics = completion.statistics
+        found.append((completion.text, statistics.refused_tokens, statistics.landing_steps, statistics.tokens))
+    assert found[0] == found[1], "what was taken back is not counted either"
     assert rewound, "the second run had to go back"
 
 
@@ -477,6 +608,37 @@ def test_the_best_complete_point_competes_with_the_landed_text(python: Language,
         texts[name] = completion.text
     assert texts["point"] == "f(x)"
     assert texts["landed"] != "f(x)"
+
+
+def test_where_only_nothing_fits_the_budget_nothing_is_the_text(python: Language, vocabulary: Vocabulary) -> None:
+    """The middle is complete as it is, and a budget of one token has no room for what the model wants."""
+    session = python.open("x = f(", ")\n")
+    model = network(vocabulary, always(vocabulary, "("))
+    completion = complete_session(model, session, Split("x = f(", ")\n"), DecodeOptions(max_new_tokens=1))
+    assert completion.statistics.landing_steps == 1
+    assert len(model.seen) <= 2
+    assert completion.text is not None
+    assert session.check(completion.text).complete
+    assert completion.won is Won.LANDED
+    assert completion.truncated
+
+
+def test_a_step_counts_if_the_budget_ruled_out_what_was_drawn_first(python: Language, vocabulary: Vocabulary) -> None:
+    """Though the next draw be a token that fits: of two equally likely ones, a bracket has no room."""
+    bracket, name = (vocabulary.encode(text)[0] for text in "(x")
+    logits = torch.full((vocabulary.size,), -100.0)
+    logits[[bracket, name]] = 1.0
+    session = python.open("y = ", "\n")
+    first = []
+    for seed in range(8):
+        options = DecodeOptions(max_new_tokens=1, temperature=1.0, seed=seed)
+        model = network(vocabulary, lambda middle: logits)
+        completion = complete_session(model, session, Split("y = ", "\n"), options)
+        assert completion.text == "x"
+        first.append(Sampler(options, model.device).draw(logits))
+        assert completion.statistics.landing_steps == (first[-1] == bracket)
+        assert completion.won is (Won.LANDED if first[-1] == bracket else Won.POINT)
+    assert set(first) == {bracket, name}
 
 
 def test_what_is_healed_does_not_take_the_room(python: Language) -> None:

@@ -10,18 +10,16 @@ use crate::free::INFINITE;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 
 /// What a byte of a completion costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Price {
     /// One.
     Byte,
-    /// One, but nothing for a blank of an indentation down to the deepest block, since tokenizers have many blanks in one token,
-    /// and nothing for the language's `block_lines`. What is found is short, but need not be shortest. It is found where the
-    /// shortest is not: the bound knows few of the indentations that R asks for, and of blocks that are wholly in the middle
-    /// nothing, and all that is shorter than those would be looked at. No comment is begun, which would swallow the rest of the
-    /// cursor's line: a program still, but not the user's.
+    /// One, but nothing for a blank of an indentation down to the deepest block, since tokenizers have many blanks in one token.
+    /// What is found is short, but need not be shortest. It is found where the shortest is not: the bound knows few of the
+    /// indentations that R asks for, and all that is shorter than those would be looked at. No comment is begun, which would
+    /// swallow the rest of the cursor's line: a program still, but not the user's.
     Token,
 }
 
@@ -35,9 +33,26 @@ pub fn shortest_completion(
     price: Price,
     most: usize,
 ) -> Result<Option<Vec<u8>>, Error> {
+    shortest(engine, branches, price, most, Engine::complete)
+}
+
+/// A short text to a new line's indentation, of which it may have a part; `None` if there is none at all.
+///
+/// # Errors
+/// More than `most` states were looked at.
+pub fn shortest_to_line(engine: &mut Engine, branches: &[Branch], most: usize) -> Result<Option<Vec<u8>>, Error> {
+    shortest(engine, branches, Price::Token, most, |engine, branch| engine.is_indentation(branch))
+}
+
+fn shortest(
+    engine: &mut Engine,
+    branches: &[Branch],
+    price: Price,
+    most: usize,
+    is_goal: impl Fn(&mut Engine, &Branch) -> bool,
+) -> Result<Option<Vec<u8>>, Error> {
     let alphabet = alphabet(engine);
-    let lines = if price == Price::Token { engine.language.block_lines.clone() } else { Arc::default() };
-    let mut found: Vec<(Branch, Option<(usize, Piece)>)> = Vec::new();
+    let mut found: Vec<(Branch, Option<(usize, u8)>)> = Vec::new();
     let mut best: FxHashMap<Branch, u32> = FxHashMap::default();
     let mut queue = BinaryHeap::new();
     for &branch in branches {
@@ -54,28 +69,24 @@ pub fn shortest_completion(
         if best[&branch] < cost {
             continue;
         }
-        if engine.complete(&branch) {
-            return Ok(Some(spell(&found, &lines, index)));
+        if is_goal(engine, &branch) {
+            return Ok(Some(spell(&found, index)));
         }
         expansions += 1;
         if expansions > most {
             return Err(Error::limit("states looked at for a shortest completion", expansions, most));
         }
-        let in_comment = engine.inside(&branch) == Some(Inside::Comment);
+        let in_comment = price == Price::Token && engine.inside(&branch) == Some(Inside::Comment);
         let free_blank = price == Price::Token && engine.is_indentation_above_deepest(&branch);
-        let begun = if engine.is_indentation(&branch) { lines.len() } else { 0 };
-        for piece in (0..begun).map(Piece::Line).chain(alphabet.iter().copied().map(Piece::Byte)) {
-            match piece {
-                Piece::Byte(byte) => engine.advance(&[branch], byte, &mut stepped),
-                Piece::Line(which) => engine.advance_all(&[branch], &lines[which], &mut stepped),
-            }
-            let free = matches!(piece, Piece::Line(_)) || free_blank && piece == Piece::Byte(b' ');
+        for &byte in &alphabet {
+            engine.advance(&[branch], byte, &mut stepped);
+            let free = free_blank && byte == b' ';
             for &after in &stepped {
-                if price == Price::Token && !in_comment && engine.inside(&after) == Some(Inside::Comment) {
-                    continue;
-                }
                 let cost = cost + u32::from(!free);
                 if best.get(&after).is_some_and(|&known| known <= cost) {
+                    continue;
+                }
+                if price == Price::Token && !in_comment && engine.inside(&after) == Some(Inside::Comment) {
                     continue;
                 }
                 let bound = engine.bound(&after);
@@ -83,7 +94,7 @@ pub fn shortest_completion(
                     continue;
                 }
                 best.insert(after, cost);
-                found.push((after, Some((index, piece))));
+                found.push((after, Some((index, byte))));
                 queue.push((Reverse(cost.saturating_add(bound)), cost, Reverse(found.len() - 1)));
             }
         }
@@ -91,21 +102,10 @@ pub fn shortest_completion(
     Ok(None)
 }
 
-/// What a completion is put together from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece {
-    Byte(u8),
-    /// A text of the language's `block_lines`, by its place there.
-    Line(usize),
-}
-
-fn spell(found: &[(Branch, Option<(usize, Piece)>)], lines: &[Box<[u8]>], mut index: usize) -> Vec<u8> {
+fn spell(found: &[(Branch, Option<(usize, u8)>)], mut index: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while let Some((parent, piece)) = found[index].1 {
-        match piece {
-            Piece::Byte(byte) => bytes.push(byte),
-            Piece::Line(which) => bytes.extend(lines[which].iter().rev()),
-        }
+    while let Some((parent, byte)) = found[index].1 {
+        bytes.push(byte);
         index = parent;
     }
     bytes.reverse();

@@ -11,7 +11,7 @@ use crate::ids::{AcceptId, FreeId, GuardId, ModeId, NodeId, SetId, StateId, Symb
 use crate::language::{Language, Role};
 use crate::layout::{Column, Columns, IndentationId, Indentations, is_blank};
 use crate::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
-use crate::lexer::{DEAD, NEVER, bits};
+use crate::lexer::{DEAD, Lexer, NEVER, bits};
 use crate::limits;
 use crate::masks::{Key, Mask, ShapeMemo};
 use crate::next::{AHEAD_WORDS, Ahead, NextId, Nexts};
@@ -161,6 +161,8 @@ pub struct Engine {
     guarded_live: FxHashMap<(StateId, GuardId), Box<[u64]>>,
     line_bytes: Vec<LineByte>,
     newline_accepts: Vec<AcceptId>,
+    /// What a symbol in progress may be that goes on by at least one byte.
+    live_later: FxHashMap<StateId, Box<[u64]>>,
     /// Columns that the first whole line of R is indented by.
     right_indentation: u32,
 }
@@ -203,6 +205,7 @@ impl Engine {
             key: Vec::new(),
             asked_right: false,
             guarded_live: FxHashMap::default(),
+            live_later: FxHashMap::default(),
             right_indentation: first_indentation(right_text),
             line_bytes: line_bytes(language),
             newline_accepts: language
@@ -597,14 +600,9 @@ impl Engine {
                 _ => self.end_symbol(branch, accept).and_then(|ended| self.inside_between(&ended)),
             });
         }
-        let mut live = vec![0u64; lexer.live_mask(branch.state).len()];
-        for byte in lexer.representatives() {
-            let target = lexer.step(branch.state, byte);
-            if target != DEAD {
-                live.iter_mut().zip(lexer.live_mask(target)).for_each(|(word, more)| *word |= more);
-            }
-        }
-        for accept in bits(&live).map(AcceptId::from_index) {
+        let live = self.live_later.entry(branch.state).or_insert_with(|| live_later(lexer, branch.state));
+        let live: Vec<AcceptId> = bits(live).map(AcceptId::from_index).collect();
+        for accept in live {
             if self.can_read(branch, accept) {
                 found.push(match language.accept_role(accept) {
                     Role::Comment => Some(Inside::Comment),
@@ -1350,6 +1348,18 @@ impl Engine {
         }
         found
     }
+}
+
+/// What a symbol in progress may be that goes on by at least one byte.
+fn live_later(lexer: &Lexer, state: StateId) -> Box<[u64]> {
+    let mut live = vec![0u64; lexer.live_mask(state).len()];
+    for byte in lexer.representatives() {
+        let target = lexer.step(state, byte);
+        if target != DEAD {
+            live.iter_mut().zip(lexer.live_mask(target)).for_each(|(word, more)| *word |= more);
+        }
+    }
+    live.into()
 }
 
 /// Columns that the first line of a text after its first line break is indented by that is not blank.

@@ -9,7 +9,7 @@ use crate::lexer::{self, Lexer, LexerTable};
 use crate::next::Aheads;
 use crate::shape::Shape;
 use crate::shaped::ShapedLexer;
-use crate::spec::{LanguageSpec, LimitsSpec};
+use crate::spec::{BlockLineSpec, LanguageSpec, LimitsSpec};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -76,8 +76,8 @@ pub struct Language {
     pub shaped: Option<ShapedLexer>,
     /// How deep texts may nest.
     pub limits: LimitsSpec,
-    /// Texts that a line may begin with to open or to finish a block.
-    pub block_lines: Arc<[Box<[u8]>]>,
+    /// Lines that open a block, or finish one.
+    pub block_lines: Arc<[BlockLineSpec]>,
     mode_count: usize,
     roles: Vec<Role>,
     /// Per lexeme: whether it is, or is part of, a string literal.
@@ -137,7 +137,7 @@ impl Language {
             layout,
             fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
             limits: spec.limits,
-            block_lines: spec.block_lines.iter().map(|text| text.as_bytes().into()).collect(),
+            block_lines: spec.block_lines.clone().into(),
             mode_count: spec.modes.len() + 1,
             roles,
             strings,

@@ -28,6 +28,7 @@ pub mod next;
 pub mod predict;
 pub mod quotient;
 pub mod right;
+pub mod scaffold;
 pub mod session;
 pub mod shape;
 pub mod shaped;

@@ -20,14 +20,26 @@ pub const COMPLETION_EXPANSIONS: usize = 100_000;
 
 /// The same where a token asks whether the middle can still end within its budget: what is not found among so many is not known.
 /// Unit: states taken off the queue, some ten microseconds each.
-pub const LANDING_EXPANSIONS: usize = 10_000;
+pub const LANDING_EXPANSIONS: usize = 400;
 
 /// The same for one of all the tokens, after which so many more are allowed: what few tokens complete is found soon, and what
 /// is not found soon would take many.
 #[must_use]
 pub fn landing_expansions(left: usize) -> usize {
-    (50 + 30 * left).min(LANDING_EXPANSIONS / 10)
+    (50 + 10 * left).min(LANDING_EXPANSIONS / 2)
 }
+
+/// States looked at for a way to the end of the cursor's line, before whole lines are tried. Unit: states.
+pub const SCAFFOLD_EXPANSIONS: usize = 300;
+
+/// Lines tried to complete a middle by whole lines. Unit: lines, of some ten microseconds each.
+pub const SCAFFOLD_LINES: usize = 400;
+
+/// Tokens that there must be room for: lines take some. Unit: tokens.
+pub const SCAFFOLD_TOKENS: usize = 6;
+
+/// Lines that such a completion may have. Unit: lines.
+pub const SCAFFOLD_DEPTH: usize = 10;
 
 /// Plans of other tokens that are tried before a plan is searched for. Unit: plans.
 pub const LANDING_HINTS: usize = 8;

@@ -23,14 +23,29 @@ pub struct Matcher {
     /// Bytes of each committed token; an end token has none.
     lengths: Vec<usize>,
     ended: bool,
-    /// How the middle can end from here, where that is known.
+    /// How the middle can end from here.
+    endings: Endings,
+    /// The same before each committed token, so that it is known again when tokens are taken back.
+    earlier: Vec<Endings>,
+}
+
+/// What is known of how a middle can end.
+#[derive(Debug, Clone, Default)]
+struct Endings {
     plan: Option<Plan>,
-    /// How it could end some tokens ago.
-    hint: Option<Plan>,
-    /// The last token that was asked about, and how the middle can end after it.
-    asked: Option<(TokenId, Plan)>,
-    /// What tokens that were asked about lead to, and whether the middle can end there within some tokens.
+    /// Plans after tokens that were asked about, the last one at the end.
+    asked: Vec<(TokenId, Plan)>,
+    /// What tokens that were asked about lead to, where no way was found to end there within some tokens.
     answers: FxHashMap<(Box<[Branch]>, usize), Option<bool>>,
+}
+
+impl Endings {
+    /// How the middle can end after a token.
+    fn after(&self, vocabulary: &Vocabulary, token: TokenId) -> Option<Plan> {
+        let asked = self.asked.iter().filter(|asked| asked.0 == token).map(|asked| asked.1.clone());
+        let rest = self.plan.as_ref().and_then(|plan| plan.after(vocabulary, token));
+        asked.chain(rest).min_by_key(Plan::len)
+    }
 }
 
 impl Matcher {
@@ -43,10 +58,8 @@ impl Matcher {
             masks: OnceLock::new(),
             lengths: Vec::new(),
             ended: false,
-            plan: None,
-            hint: None,
-            asked: None,
-            answers: FxHashMap::default(),
+            endings: Endings::default(),
+            earlier: Vec::new(),
         }
     }
 
@@ -93,8 +106,7 @@ impl Matcher {
                 return Err(refused());
             }
             self.ended = true;
-            self.lengths.push(0);
-            (self.plan, self.asked) = (None, None);
+            self.push(0, None);
             return Ok(());
         }
         let tables = self.tables.clone();
@@ -104,13 +116,19 @@ impl Matcher {
             self.state.rollback(accepted)?;
             return Err(refused());
         }
-        self.lengths.push(bytes.len());
-        self.answers.clear();
-        let asked = self.asked.take().filter(|asked| asked.0 == token).map(|asked| asked.1);
-        let plan = self.plan.take();
-        self.plan = asked.or_else(|| plan.as_ref()?.after(self.vocabulary(), token));
-        self.hint = plan.or_else(|| self.hint.take());
+        let plan = self.endings.after(&tables.vocabulary, token);
+        self.push(bytes.len(), plan);
         Ok(())
+    }
+
+    fn push(&mut self, bytes: usize, plan: Option<Plan>) {
+        self.lengths.push(bytes);
+        self.earlier.push(std::mem::replace(&mut self.endings, Endings { plan, ..Endings::default() }));
+    }
+
+    /// How the middle could end when that was last known, some tokens ago.
+    fn hint(&self) -> Option<&Plan> {
+        self.earlier.iter().rev().find_map(|endings| endings.plan.as_ref())
     }
 
     /// How the middle can end (see [`crate::landing`]); `enough` tokens will do, though fewer may.
@@ -118,15 +136,22 @@ impl Matcher {
         if self.ended {
             return Outcome::Plan(Plan::default());
         }
-        if let Some(plan) = self.plan.as_ref().filter(|plan| plan.len() <= enough) {
+        let known = self.endings.plan.take();
+        if let Some(plan) = known.as_ref().filter(|plan| plan.len() <= enough) {
+            self.endings.plan.clone_from(&known);
             return Outcome::Plan(plan.clone());
         }
-        let hints: Vec<&Plan> = self.hint.iter().collect();
+        let hints: Vec<&Plan> = self.hint().into_iter().collect();
         let found = self.state.landing(self.vocabulary(), &hints, enough, limits::LANDING_EXPANSIONS);
-        if let Outcome::Plan(plan) = &found {
-            self.plan = Some(plan.clone());
+        let better = match (found, known) {
+            (Outcome::Plan(found), Some(known)) if known.len() <= found.len() => Outcome::Plan(known),
+            (Outcome::Never | Outcome::Unknown, Some(known)) => Outcome::Plan(known),
+            (found, _) => found,
+        };
+        if let Outcome::Plan(plan) = &better {
+            self.endings.plan = Some(plan.clone());
         }
-        found
+        better
     }
 
     /// Whether after a token that may follow the middle can end within `left` tokens; `None` if that is not known. The end token
@@ -145,9 +170,7 @@ impl Matcher {
         }
         let tables = self.tables.clone();
         let vocabulary = &tables.vocabulary;
-        let rest = self.plan.as_ref().and_then(|plan| plan.after(vocabulary, token)).filter(|rest| rest.len() <= left);
-        if let Some(rest) = rest {
-            self.asked = Some((token, rest));
+        if self.endings.after(vocabulary, token).is_some_and(|rest| rest.len() <= left) {
             return Ok(Some(true));
         }
         let bytes = vocabulary.bytes_of(token);
@@ -157,17 +180,20 @@ impl Matcher {
             return Err(refused());
         }
         let place = (self.state.branches().into(), left);
-        if let Some(&answer @ (Some(false) | None)) = self.answers.get(&place) {
+        if let Some(&answer) = self.endings.answers.get(&place) {
             self.state.rollback(bytes.len())?;
             return Ok(answer);
         }
-        let hints: Vec<&Plan> = self.plan.iter().chain(self.asked.iter().map(|asked| &asked.1)).collect();
+        let last = self.endings.asked.last().map(|asked| &asked.1);
+        let hints: Vec<&Plan> = self.endings.plan.as_ref().or_else(|| self.hint()).into_iter().chain(last).collect();
         let found = self.state.landing(vocabulary, &hints, left, limits::landing_expansions(left));
         self.state.rollback(bytes.len())?;
         let within = found.within(left);
-        self.answers.insert(place, within);
+        if within != Some(true) {
+            self.endings.answers.insert(place, within);
+        }
         if let Outcome::Plan(plan) = found {
-            self.asked = Some((token, plan));
+            self.endings.asked.push((token, plan));
         }
         Ok(within)
     }
@@ -180,7 +206,7 @@ impl Matcher {
             return 0;
         }
         self.landing(left + 1);
-        self.state.restrict_to_landing(self.vocabulary(), self.plan.as_ref(), left, words)
+        self.state.restrict_to_landing(self.vocabulary(), self.endings.plan.as_ref(), left, words)
     }
 
     /// Takes back tokens.
@@ -197,9 +223,8 @@ impl Matcher {
         let kept = self.lengths.len() - tokens;
         self.state.rollback(self.lengths[kept..].iter().sum())?;
         self.ended &= tokens == 0;
-        if tokens > 0 {
-            (self.plan, self.asked) = (None, None);
-            self.answers.clear();
+        if let Some(endings) = self.earlier.drain(kept..).next() {
+            self.endings = endings;
         }
         self.lengths.truncate(kept);
         Ok(())

@@ -11,6 +11,7 @@ use crate::limits;
 use crate::mask::{self, Recognizer};
 use crate::masks::{Masks, Tables};
 use crate::quotient;
+use crate::scaffold;
 use crate::shape::ShapeId;
 use crate::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
@@ -616,10 +617,10 @@ fn land(
             let found = completion::shortest_completion(engine, branches, Price::Token, most);
             match Outcome::of(vocabulary, found) {
                 Outcome::Plan(plan) => Outcome::Plan(plan),
-                // Perhaps with a comment, or in other words.
-                _ => {
-                    let found = completion::shortest_completion(engine, branches, Price::Byte, most);
-                    Outcome::of(vocabulary, found)
+                other if most < limits::LANDING_EXPANSIONS && enough < limits::SCAFFOLD_TOKENS => other,
+                other => {
+                    let found = scaffold::complete_by_lines(engine, branches);
+                    found.and_then(|bytes| Plan::spell(vocabulary, bytes)).map_or(other, Outcome::Plan)
                 }
             }
         }

@@ -33,12 +33,26 @@ pub struct LanguageSpec {
     /// Names of the lexemes that are string literals: what is written inside of them is not code.
     #[serde(default)]
     pub strings: Vec<String>,
-    /// Texts that a line may begin with to open or to finish a block, such as `if x:`.
+    /// Lines that open a block, or finish one whose end is owed.
     #[serde(default)]
-    pub block_lines: Vec<String>,
+    pub block_lines: Vec<BlockLineSpec>,
     /// What people are told is open, the most telling first.
     #[serde(default)]
     pub constructs: Vec<ConstructSpec>,
+}
+
+/// A line that opens a block, such as `if x:`, or finishes one whose end is still owed, such as `except: x`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlockLineSpec {
+    /// The line; it opens a block if it ends with a colon.
+    pub text: String,
+    /// Words of which the line after its block begins with one; without any, every line may follow.
+    #[serde(default)]
+    pub before: Vec<String>,
+    /// Words of which the lines of its block begin with one; without any, every line may be in it.
+    #[serde(default)]
+    pub holds: Vec<String>,
 }
 
 /// One lexeme: exactly one of `literal`, `pattern` and neither (produced by the layout stage).
