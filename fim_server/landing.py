@@ -52,7 +52,8 @@ class Landing:
         self._next = 0
         """Tokens of the run when its distance is to be asked for again."""
         self._logits: dict[int, torch.Tensor] = {}
-        self._is_rewound = False
+        self._near_until = 0
+        """Tokens of the run up to which every one is asked about: it had come so far when it went back last."""
         self.needed: int | None = None
         """Tokens of the shortest known middle, where the budget has no room for it."""
         self.steps = 0
@@ -99,10 +100,10 @@ class Landing:
             self._next = self._budget + 1
             self.needed = None if slack is None or slack == NO_WAY else self._budget - slack
             return logits
+        self._near_until = count
         count = self._last_safe(run.tokens, self._checked)
         logits = self._logits[count]
         run.rewind(count)
-        self._is_rewound = True
         self._note(count, logits, 0)
         return logits
 
@@ -149,7 +150,7 @@ class Landing:
 
     def _note(self, count: int, logits: torch.Tensor, slack: int) -> None:
         self._checked = count
-        self._next = count + (0 if self._is_rewound else slack // SLACK_PER_TOKEN)
+        self._next = count + (0 if count < self._near_until else slack // SLACK_PER_TOKEN)
         self._logits = {count: logits}
 
     def _keep(self, count: int, logits: torch.Tensor) -> None:

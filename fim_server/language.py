@@ -494,7 +494,7 @@ class Matcher:
     def plan(self, enough: int = 0) -> list[int] | None:
         """Tokens that complete the middle; an empty list where it is complete, None if it cannot be completed.
 
-        They spell a byte-shortest completion (:meth:`State.shortest_completion`) in the fewest tokens that do; one that
+        They spell a short completion, not always the shortest, in the fewest tokens that do; one that
         is known already will do if it has at most ``enough`` tokens. Raises OverflowError if the search passed its
         limit, and for every middle of a shape, for which there is none.
         """

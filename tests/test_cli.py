@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from fim_server import Language, cli, formats
-from fim_server.decode import Completion, StopReason
+from fim_server.decode import Completion, DecodeOptions, StopReason, Won
 from fim_server.document import Split
 
 COMMAND = [sys.executable, "-m", "fim_server"]
@@ -113,6 +113,7 @@ class TestComplete:
         answer = json.loads(output)
         assert (answer["language"], answer["model"], answer["guarantee"]) == ("python", "embedded", "exact")
         assert answer["stop_reason"] in {"end_token", "budget"}
+        assert answer["won"] in {"end_token", "point", "landed"}
         assert answer["statistics"]["tokens"] > 0
         assert_parses(inserted(HOLE, 2, 16, answer["text"]), answer["text"])
 
@@ -179,6 +180,32 @@ class TestComplete:
             "fim-server: no completion: at no point within 2 tokens was the text complete; "
             "the shortest completion known takes 8\n"
         )
+
+    def test_a_text_ends_in_as_few_tokens_as_it_takes(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "deep.py"
+        path.write_text("a = " + "(" * 30, encoding="utf-8")
+        status, output, _ = run("complete", str(path), "1:35", "--max-new-tokens", "8", "--json")
+        answer = json.loads(output)
+        assert status == 0
+        assert_parses("a = " + "(" * 30 + answer["text"], answer["text"])
+        assert answer["statistics"]["tokens"] <= 8
+
+    @pytest.mark.parametrize("lands", [True, False])
+    def test_landing_can_be_switched_off(
+        self, run: Run, hole: Path, monkeypatch: pytest.MonkeyPatch, lands: bool
+    ) -> None:
+        asked: list[DecodeOptions] = []
+
+        def canned(
+            model: object, language: object, split: object, options: DecodeOptions, **settings: object
+        ) -> object:
+            asked.append(options)
+            return Completion("c", "exact", StopReason.BUDGET, None, won=Won.LANDED)
+
+        monkeypatch.setattr("fim_server.decode.complete", canned)
+        _, output, _ = run("complete", str(hole), CURSOR, "--json", *([] if lands else ["--no-landing"]))
+        assert [options.landing for options in asked] == [lands]
+        assert json.loads(output)["won"] == "landed"
 
     def test_a_file_that_is_broken_elsewhere_is_completed_without_its_broken_lines(
         self, run: Run, broken: Path

@@ -1,6 +1,6 @@
 //! Landing: ending a middle within a number of tokens.
 //!
-//! What a state still needs is priced by a *plan*: a byte-shortest completion in the canonical spelling that the search for it
+//! What a state still needs is priced by a *plan*: a short completion in the canonical spelling that the search for it
 //! gives (`x` for a name, `""` for a string), in the fewest tokens of the vocabulary that spell it. A state lands within n
 //! tokens if it has a plan of at most n. Following a plan keeps the rest of it as the next state's plan, so a middle of which
 //! every token was asked about ends within its budget.
