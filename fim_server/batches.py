@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from transformers.cache_utils import Cache, DynamicLayer
 
-from fim_server.decode import CompletePoint, Interrupted, StopReason
+from fim_server.decode import Interrupted, StopReason
 from fim_server.model import PREFILL_CHUNK, Reading
 
 if TYPE_CHECKING:
-    from fim_server.decode import Choice, Run
+    from fim_server.decode import Run
     from fim_server.model import FimModel
 
 MASKED_ATTENTIONS = ("sdpa", "eager")
@@ -82,7 +82,7 @@ class _Batch:
             with self._ending(number):
                 run.watch.check()
                 # Landing keeps logits for many steps, and would keep those of all rows with them.
-                token = take(run, run.choose(logits if run.landing is None else logits.clone()))
+                token = run.take(run.choose(logits if run.landing is None else logits.clone()))
                 if isinstance(token, StopReason):
                     self.endings[number] = token
                 else:
@@ -111,24 +111,6 @@ class Outcome:
     ending: Ending
     choosing_ms: float
     """Everything but forward passes: choosing tokens, and waiting for the engine."""
-
-
-def take(run: Run, choice: Choice) -> int | StopReason:
-    """What follows from a choice, as in :func:`fim_server.decode.decode_from`: the token to append, or the end."""
-    if choice.end_probability is not None:
-        run.points.append(CompletePoint(len(run.tokens), choice.end_probability))
-    if choice.token is None:
-        return StopReason.DEAD_END
-    if choice.token in run.stop_ids:
-        run.refused += choice.refused
-        return StopReason.END_TOKEN
-    if len(run.tokens) >= run.budget:
-        return StopReason.BUDGET
-    if (kept := run.repetition()) is not None:
-        run.points = [point for point in run.points if point.tokens <= kept]
-        return StopReason.REPETITION
-    run.refused += choice.refused
-    return choice.token
 
 
 def decode_together(

@@ -411,6 +411,23 @@ class Run:
         self.model_seconds += self.forward_seconds
         return logits
 
+    def take(self, choice: Choice) -> int | StopReason:
+        """What follows from a choice, its complete point noted: the token to append, or the end."""
+        if choice.end_probability is not None:
+            self.points.append(CompletePoint(len(self.tokens), choice.end_probability))
+        if choice.token is None:
+            return StopReason.DEAD_END
+        if choice.token in self.stop_ids:
+            self.refused += choice.refused
+            return StopReason.END_TOKEN
+        if len(self.tokens) >= self.budget:
+            return StopReason.BUDGET
+        if (kept := self.repetition()) is not None:
+            self.points = [point for point in self.points if point.tokens <= kept]
+            return StopReason.REPETITION
+        self.refused += choice.refused
+        return choice.token
+
     def append(self, token: int) -> None:
         """Append an allowed token to the middle."""
         self.constraint.commit(token)
@@ -622,21 +639,11 @@ def decode_from(run: Run, first: Callable[[], Choice], budget: int, on_token: Ca
     try:
         choice = first()
         while True:
-            if choice.end_probability is not None:
-                run.points.append(CompletePoint(len(run.tokens), choice.end_probability))
-            if choice.token is None:
-                return StopReason.DEAD_END
-            if choice.token in run.stop_ids:
-                run.refused += choice.refused
-                return StopReason.END_TOKEN
-            if len(run.tokens) >= budget:
-                return StopReason.BUDGET
-            if (kept := run.repetition()) is not None:
-                run.points = [point for point in run.points if point.tokens <= kept]
-                return StopReason.REPETITION
-            run.refused += choice.refused
+            token = run.take(choice)
+            if isinstance(token, StopReason):
+                return token
             on_token(len(run.tokens) + 1)
-            choice = decode_one_token(run, choice.token, budget)
+            choice = decode_one_token(run, token, budget)
     except Interrupted as interruption:
         return interruption.stop_reason
 

@@ -172,8 +172,10 @@ def lower(definition: Definition) -> dict[str, Any]:
         raise LanguageError(f"language {definition.name}: strings is a list of lexeme names")
 
     block_lines = spec.get("block_lines", [])
-    if not (isinstance(block_lines, list) and all(isinstance(line, dict) and "text" in line for line in block_lines)):
-        raise LanguageError(f"language {definition.name}: block_lines is a list of tables with a text each")
+    if not (isinstance(block_lines, list) and all(map(_is_block_line, block_lines))):
+        raise LanguageError(
+            f"language {definition.name}: block_lines is a list of tables with a text each, before and holds being words"
+        )
 
     constructs = spec.get("constructs", {})
     if not (isinstance(constructs, dict) and all(isinstance(name, str) for name in constructs.values())):
@@ -208,6 +210,18 @@ def lower(definition: Definition) -> dict[str, Any]:
         "modes": [_mode(mode, named) for mode in modes],
         "limits": spec.get("limits", {}),
     }
+
+
+def _is_block_line(line: Any) -> bool:
+    """Whether a line is `{ text = "…", before = [words], holds = [words] }`, the last two optional."""
+    if (
+        not isinstance(line, dict)
+        or not isinstance(line.get("text"), str)
+        or not line.keys() <= {"text", "before", "holds"}
+    ):
+        return False
+    lists = [line.get("before", []), line.get("holds", [])]
+    return all(isinstance(words, list) and all(isinstance(word, str) for word in words) for words in lists)
 
 
 def _mode(mode: dict[str, Any], named: Callable[[str], str]) -> dict[str, Any]:

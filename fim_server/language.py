@@ -492,15 +492,15 @@ class Matcher:
         return self.core.allows(token_id)
 
     def plan(self, enough: int = 0) -> list[int] | None:
-        """Tokens that complete the middle; an empty list where it is complete, None if it cannot be completed.
+        """Tokens that complete the middle; an empty list where it is complete, None if the session has no guarantee.
 
-        They spell a short completion, not always the shortest, in the fewest tokens that do; one that
-        is known already will do if it has at most ``enough`` tokens. Raises OverflowError if the search passed its
-        limit, and for every middle of a shape, for which there is none.
+        They spell a short completion, not always the shortest, in the fewest tokens that do; one that is known already
+        will do if it has at most ``enough`` tokens. Raises OverflowError if none is found: the search is bounded, a
+        completion may have no tokens in the vocabulary, and middles of a shape have no plans.
         """
         tokens, unknown = self.core.landing(enough)
         if unknown:
-            raise OverflowError("the search for a shortest completion passed its limit")
+            raise OverflowError("no plan was found within the search's limit")
         return tokens
 
     def lands(self, token_id: int, left: int) -> bool | None:

@@ -36,7 +36,7 @@ from fim_server.decode import (
 )
 from fim_server.document import Split
 from fim_server.formats import BoundFormat, Slot
-from fim_server.language import Matcher, Session
+from fim_server.language import LanguageError, Matcher, Session
 from fim_server.model import FimModel, Reading, load_model, locate
 
 LONG = bool(os.environ.get("FIM_SERVER_LONG"))
@@ -254,6 +254,45 @@ def test_what_lands_asks_for_is_checked(python: Language, vocabulary: Vocabulary
         matcher.lands(vocabulary.encode("]")[0], 1)
     with pytest.raises(ValueError, match="not allowed"):
         matcher.lands(vocabulary.end_token_ids[0], 1)
+
+
+def test_where_only_a_comment_completes_a_plan_begins_one(python: Language, vocabulary: Vocabulary) -> None:
+    matcher = python.open("x = 1 ", " $ ?\ny = 2\n").matcher(vocabulary)
+    plan = matcher.plan()
+    assert plan
+    assert vocabulary.token_bytes(plan[-1]).endswith(b"#")
+    for token in plan:
+        matcher.commit(token)
+    assert matcher.is_complete()
+
+
+def test_what_the_vocabulary_cannot_spell_is_not_known_rather_than_impossible(python: Language) -> None:
+    """A completion exists, `)`, and has no token; where no text at all can follow, that is said."""
+    small = small_vocabulary(["x", " "])
+    with pytest.raises(OverflowError):
+        python.open("f(", "\n").matcher(small).plan()
+    session = python.open("f(]", "\n")
+    assert session.guarantee == "none"
+    assert session.matcher(small).plan() is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        '"x"',
+        "[1]",
+        '[{ before = ["x"] }]',
+        "[{ text = 1 }]",
+        '[{ text = "x", odd = 1 }]',
+        '[{ text = "x", holds = "y" }]',
+    ],
+)
+def test_wrong_block_lines_are_refused_in_one_line(wrong: str, tmp_path: Path) -> None:
+    folder = Path(landing.__file__).parent / "languages" / "json"
+    spec = tmp_path / "odd.toml"
+    spec.write_text(f"block_lines = {wrong}\n" + (folder / "json.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(LanguageError, match=r"^language json: block_lines is a list of tables [^\n]*$"):
+        Language.from_files(folder / "json.lark", spec)
 
 
 def test_middles_of_a_shape_have_no_plan(python: Language, vocabulary: Vocabulary) -> None:

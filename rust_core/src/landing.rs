@@ -6,7 +6,6 @@
 //! every token was asked about ends within its budget.
 
 use crate::engine::{Branch, Engine};
-use crate::error::Error;
 use crate::ids::TokenId;
 use crate::vocabulary::Vocabulary;
 
@@ -97,23 +96,13 @@ impl Plan {
 pub enum Outcome {
     /// A plan.
     Plan(Plan),
-    /// No completion is spelled by the vocabulary.
+    /// Nothing completes the state: it is not viable.
     Never,
-    /// The search passed its limit.
+    /// None was found: the search passed its limit, or what it found has no tokens.
     Unknown,
 }
 
 impl Outcome {
-    /// What a search found.
-    #[must_use]
-    pub fn of(vocabulary: &Vocabulary, found: Result<Option<Vec<u8>>, Error>) -> Self {
-        match found {
-            Ok(Some(bytes)) => Plan::spell(vocabulary, bytes).map_or(Self::Never, Self::Plan),
-            Ok(None) => Self::Never,
-            Err(_) => Self::Unknown,
-        }
-    }
-
     /// Whether it is a plan of at most so many tokens; `None` where that is not known.
     #[must_use]
     pub fn within(&self, tokens: usize) -> Option<bool> {

@@ -609,24 +609,22 @@ fn land(
     if engine.language.free.shape().is_some() {
         return Outcome::Unknown; // shaped states have no distances
     }
+    if branches.is_empty() {
+        return Outcome::Never;
+    }
     let mark = engine.mark();
     let hint = hints.iter().find(|hint| hint.len() <= enough && hint.completes(engine, branches));
-    let found = match hint {
-        Some(&hint) => Outcome::Plan(hint.clone()),
-        None => {
-            let found = completion::shortest_completion(engine, branches, Price::Token, most);
-            match Outcome::of(vocabulary, found) {
-                Outcome::Plan(plan) => Outcome::Plan(plan),
-                other if most < limits::LANDING_EXPANSIONS && enough < limits::SCAFFOLD_TOKENS => other,
-                other => {
-                    let found = scaffold::complete_by_lines(engine, branches);
-                    found.and_then(|bytes| Plan::spell(vocabulary, bytes)).map_or(other, Outcome::Plan)
-                }
-            }
-        }
-    };
+    let mut found = hint.map(|&hint| hint.clone());
+    if found.is_none() {
+        let text = completion::shortest_completion(engine, branches, Price::Token, most);
+        found = text.ok().flatten().and_then(|text| Plan::spell(vocabulary, text));
+    }
+    if found.is_none() && (most >= limits::LANDING_EXPANSIONS || enough >= limits::SCAFFOLD_TOKENS) {
+        found = scaffold::complete_by_lines(engine, branches).and_then(|text| Plan::spell(vocabulary, text));
+    }
     engine.truncate(mark);
-    found
+    // Something completes every state that is viable: with a comment, perhaps, or in words that have other tokens.
+    found.map_or(Outcome::Unknown, Outcome::Plan)
 }
 
 /// What all branches that can go on are inside of.
