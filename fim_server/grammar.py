@@ -174,7 +174,7 @@ def lower(definition: Definition) -> dict[str, Any]:
     block_lines = spec.get("block_lines", [])
     if not (isinstance(block_lines, list) and all(map(_is_block_line, block_lines))):
         raise LanguageError(
-            f"language {definition.name}: block_lines is a list of tables with a text each, before and holds being words"
+            f"language {definition.name}: block_lines is a list of tables with a text each, and words before and holds"
         )
 
     constructs = spec.get("constructs", {})
