@@ -19,7 +19,7 @@ pub const LEXER_BYTES: usize = 128 << 20;
 pub const COMPLETION_EXPANSIONS: usize = 100_000;
 
 /// The same where a token asks whether the middle can still end within its budget: what is not found among so many is not known.
-/// Unit: states taken off the queue, some ten microseconds each.
+/// Unit: states taken off the queue, some ten microseconds each, tenths of a millisecond where much is open.
 pub const LANDING_EXPANSIONS: usize = 400;
 
 /// The same for one of all the tokens, after which so many more are allowed: what few tokens complete is found soon, and what
@@ -32,7 +32,7 @@ pub fn landing_expansions(left: usize) -> usize {
 /// States looked at for a way to the end of the cursor's line, before whole lines are tried. Unit: states.
 pub const SCAFFOLD_EXPANSIONS: usize = 300;
 
-/// Lines tried to complete a middle by whole lines. Unit: lines, of some ten microseconds each.
+/// Lines tried to complete a middle by whole lines. Unit: lines.
 pub const SCAFFOLD_LINES: usize = 400;
 
 /// Tokens that there must be room for: lines take some. Unit: tokens.
