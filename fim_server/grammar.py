@@ -177,6 +177,10 @@ def lower(definition: Definition) -> dict[str, Any]:
             f"language {definition.name}: block_lines is a list of tables with a text each, and words before and holds"
         )
 
+    openings = spec.get("openings", [])
+    if not (isinstance(openings, list) and all(isinstance(text, str) and text for text in openings)):
+        raise LanguageError(f"language {definition.name}: openings is a list of texts, none of them empty")
+
     constructs = spec.get("constructs", {})
     if not (isinstance(constructs, dict) and all(isinstance(name, str) for name in constructs.values())):
         raise LanguageError(f"language {definition.name}: [constructs] says what rules are called")
@@ -206,6 +210,7 @@ def lower(definition: Definition) -> dict[str, Any]:
         "soft_keywords": [named(text) for text in spec.get("soft_keywords", [])],
         "strings": strings,
         "block_lines": block_lines,
+        "openings": openings,
         "constructs": [_construct(key, name, named) for key, name in constructs.items()],
         "modes": [_mode(mode, named) for mode in modes],
         "limits": spec.get("limits", {}),

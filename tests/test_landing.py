@@ -189,6 +189,75 @@ def test_a_plan_spells_its_text_in_the_fewest_tokens(python: Language) -> None:
     assert [small.token_bytes(token) for token in plan] == [b"    ", b"    "]
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("def f():\n    yield ", "om x\n"),
+        ("def f():\n    ", "om x import y\n"),
+        ("", "ync def f():\n    pass\n"),
+        (
+            "class A:\n    def f(self):\n        x = 1\n",
+            "2 * (1 - p) - 1)) - y, index=g(x)\n    )\n\n    def g(self):\n        pass\n",
+        ),
+        ("print(" + "str(" * 40, "f) -> str:\n    return 1\n"),
+        ("x = {'i': '%d', 'u':", "'a', 'b'),\n     (2, 'c'),\n    ),\n    fields=(1, 2),\n)\n"),
+        ("from mesa.v", 'step=1),\n    "a": b("c", value=5),\n}\n'),
+        ("def f(x)", '0.04, 0.0),\n    "a": b("c"),\n}\n'),
+        ("if x:\n\tif y:\n\t\tz = (", "\n\telse:\n\t\tw\n"),
+        ('x = ("a", "', "b c"),
+        ("def f(a) -", " int:\n    pass\n"),
+        ("x = [\n    1,  # one\n    ", "A NAME IN A COMMENT\n    2,\n]\n"),
+    ],
+    ids=[
+        "in the midst of a keyword",
+        "begins with a keyword",
+        "no left",
+        "calls",
+        "deep",
+        "tuple",
+        "dict",
+        "header",
+        "tabs",
+        "string",
+        "arrow",
+        "comment",
+    ],
+)
+def test_a_plan_is_found(python: Language, vocabulary: Vocabulary, left: str, right: str) -> None:
+    """Where a search through all bytes looked at too many states, or there is but one kind of way."""
+    matcher = python.open(left, right).matcher(vocabulary)
+    plan = matcher.plan()
+    assert plan
+    for token in plan:
+        matcher.commit(token)
+    assert matcher.is_complete()
+
+
+def test_a_plan_after_a_token_closes_what_it_opens(python: Language, vocabulary: Vocabulary) -> None:
+    """The plan before the token, and a bracket; the search alone would do as well, but not in a few states."""
+    matcher = python.open("print(" + "str(" * 60, "\n").matcher(vocabulary)
+    plan = matcher.plan()
+    assert plan
+    (opening,) = vocabulary.encode("(")
+    assert matcher.lands(opening, len(plan) + 1) is True
+    assert matcher.lands(opening, 1) is not True
+    matcher.commit(opening)
+    longer = matcher.plan(len(plan) + 1)
+    assert longer
+    for token in longer:
+        matcher.commit(token)
+    assert matcher.is_complete()
+
+
+@pytest.mark.parametrize("wrong", ['"x("', "[1]", '[""]'])
+def test_wrong_openings_are_refused_in_one_line(wrong: str, tmp_path: Path) -> None:
+    folder = Path(landing.__file__).parent / "languages" / "json"
+    spec = tmp_path / "odd.toml"
+    spec.write_text(f"openings = {wrong}\n" + (folder / "json.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(LanguageError, match=r"^language json: openings is a list of texts[^\n]*$"):
+        Language.from_files(folder / "json.lark", spec)
+
+
 def test_lands_is_what_a_plan_after_the_token_says(python: Language, vocabulary: Vocabulary) -> None:
     """The mask, the single question and the plan that the answer rests on agree."""
     session = python.open("def f(a):\n    return g(a, [", "]\n")
@@ -617,7 +686,7 @@ def test_texts_are_those_that_asking_at_every_token_gives(
 
 def test_going_back_leaves_the_model_where_it_was(python: Language) -> None:
     """A real network's logits after going back are those of reading afresh."""
-    model = load_model()
+    model = load_model(device="cpu", runtime="torch")
     tokens = model.vocabulary.encode("def largest(items):\n    best = items[0]\n    for item in items:\n")
     reading = Reading(model)
     reading.forward(tokens)

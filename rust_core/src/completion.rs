@@ -4,117 +4,171 @@
 //! text, a block's indentation where R names its column, and no separators, so it never exceeds the truth and the first
 //! whole branch taken off the queue is a shortest one.
 
-use crate::engine::{Branch, Engine, Inside};
+use crate::engine::{Branch, Engine};
 use crate::error::Error;
-use crate::free::INFINITE;
+use crate::free::{Cost, INFINITE};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// What a byte of a completion costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Price {
-    /// One.
-    Byte,
-    /// One, but nothing for a blank of an indentation down to the deepest block, since tokenizers have many blanks in one token.
-    /// What is found is short, but need not be shortest. It is found where the shortest is not: the bound knows few of the
-    /// indentations that R asks for, and all that is shorter than those would be looked at. No comment is begun, which would
-    /// swallow the rest of the cursor's line: a program still, but not the user's.
-    Token,
-}
 
 /// A shortest further middle from any of the branches; `None` if there is none at all.
 ///
 /// # Errors
 /// More than `most` states were looked at.
-pub fn shortest_completion(
-    engine: &mut Engine,
-    branches: &[Branch],
-    price: Price,
-    most: usize,
-) -> Result<Option<Vec<u8>>, Error> {
-    shortest(engine, branches, price, most, Engine::complete)
+pub fn shortest_completion(engine: &mut Engine, branches: &[Branch], most: usize) -> Result<Option<Vec<u8>>, Error> {
+    let mut bytes = Bytes { alphabet: alphabet(engine), stepped: Vec::new() };
+    search(engine, branches, &mut bytes, most)
 }
 
-/// A short text to a new line's indentation, of which it may have a part; `None` if there is none at all.
+/// One way on from a branch.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// Which of the texts leads there.
+    pub text: usize,
+    /// A branch after it.
+    pub after: Branch,
+    /// What it costs.
+    pub cost: u32,
+}
+
+/// How a search goes on, and what it expects.
+pub trait Steps {
+    /// What is remembered of the way to a branch.
+    type Note: Clone + Default;
+
+    /// Whether a branch is looked at, of those that have the same note as one that was.
+    fn admits(&mut self, note: &Self::Note) -> bool;
+
+    /// The ways on from a branch.
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>);
+
+    /// The bytes of a step.
+    fn text(&self, text: usize) -> &[u8];
+
+    /// What is remembered after a step.
+    fn note(&mut self, engine: &Engine, before: (&Branch, &Self::Note), step: &Step) -> Self::Note;
+
+    /// The least that is to be expected from a branch on.
+    fn bound(&self, engine: &mut Engine, branch: &Branch, note: &Self::Note) -> Cost;
+
+    /// Whether a branch is looked for.
+    fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool;
+}
+
+/// A text to a goal; `None` if the steps lead to none.
 ///
 /// # Errors
 /// More than `most` states were looked at.
-pub fn shortest_to_line(engine: &mut Engine, branches: &[Branch], most: usize) -> Result<Option<Vec<u8>>, Error> {
-    shortest(engine, branches, Price::Token, most, |engine, branch| engine.is_indentation(branch))
-}
-
-fn shortest(
+pub fn search<S: Steps>(
     engine: &mut Engine,
     branches: &[Branch],
-    price: Price,
+    steps: &mut S,
     most: usize,
-    is_goal: impl Fn(&mut Engine, &Branch) -> bool,
 ) -> Result<Option<Vec<u8>>, Error> {
-    let alphabet = alphabet(engine);
-    let mut found: Vec<(Branch, Option<(usize, u8)>)> = Vec::new();
+    let mut found: Vec<Found<S::Note>> = Vec::new();
     let mut best: FxHashMap<Branch, u32> = FxHashMap::default();
     let mut queue = BinaryHeap::new();
     for &branch in branches {
-        let bound = engine.bound(&branch);
+        let note = S::Note::default();
+        let bound = steps.bound(engine, &branch, &note);
         if bound != INFINITE && best.insert(branch, 0).is_none() {
-            found.push((branch, None));
+            found.push(Found { branch, note, by: None });
             queue.push((Reverse(bound), 0u32, Reverse(found.len() - 1)));
         }
     }
     let mut expansions = 0;
-    let mut stepped = Vec::new();
+    let mut next = Vec::new();
     while let Some((_, cost, Reverse(index))) = queue.pop() {
-        let branch = found[index].0;
+        let branch = found[index].branch;
         if best[&branch] < cost {
             continue;
         }
-        if is_goal(engine, &branch) {
-            return Ok(Some(spell(&found, index)));
+        if steps.is_goal(engine, &branch) {
+            return Ok(Some(spell(&found, steps, index)));
+        }
+        if !steps.admits(&found[index].note) {
+            continue;
         }
         expansions += 1;
         if expansions > most {
             return Err(Error::limit("states looked at for a shortest completion", expansions, most));
         }
-        let in_comment = price == Price::Token && engine.inside(&branch) == Some(Inside::Comment);
-        let free_blank = price == Price::Token && engine.is_indentation_above_deepest(&branch);
-        for &byte in &alphabet {
-            engine.advance(&[branch], byte, &mut stepped);
-            let free = free_blank && byte == b' ';
-            for &after in &stepped {
-                let cost = cost + u32::from(!free);
-                if best.get(&after).is_some_and(|&known| known <= cost) {
-                    continue;
-                }
-                if price == Price::Token && !in_comment && engine.inside(&after) == Some(Inside::Comment) {
-                    continue;
-                }
-                let bound = engine.bound(&after);
-                if bound == INFINITE {
-                    continue;
-                }
-                best.insert(after, cost);
-                found.push((after, Some((index, byte))));
-                queue.push((Reverse(cost.saturating_add(bound)), cost, Reverse(found.len() - 1)));
+        next.clear();
+        steps.each(engine, &branch, &mut next);
+        for step in &next {
+            let cost = cost + step.cost;
+            if best.get(&step.after).is_some_and(|&known| known <= cost) {
+                continue;
             }
+            let note = steps.note(engine, (&branch, &found[index].note), step);
+            let bound = steps.bound(engine, &step.after, &note);
+            if bound == INFINITE {
+                continue;
+            }
+            best.insert(step.after, cost);
+            found.push(Found { branch: step.after, note, by: Some((index, step.text)) });
+            queue.push((Reverse(cost.saturating_add(bound)), cost, Reverse(found.len() - 1)));
         }
     }
     Ok(None)
 }
 
-fn spell(found: &[(Branch, Option<(usize, u8)>)], mut index: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while let Some((parent, byte)) = found[index].1 {
-        bytes.push(byte);
+/// A branch that was found, and the way to it.
+struct Found<N> {
+    branch: Branch,
+    note: N,
+    /// Where it was found from, and the text that led there.
+    by: Option<(usize, usize)>,
+}
+
+fn spell<S: Steps>(found: &[Found<S::Note>], steps: &S, mut index: usize) -> Vec<u8> {
+    let mut parts = Vec::new();
+    while let Some((parent, text)) = found[index].by {
+        parts.push(steps.text(text));
         index = parent;
     }
-    bytes.reverse();
-    bytes
+    parts.reverse();
+    parts.concat()
+}
+
+/// Every byte, each for one.
+struct Bytes {
+    alphabet: Vec<u8>,
+    stepped: Vec<Branch>,
+}
+
+impl Steps for Bytes {
+    type Note = ();
+
+    fn admits(&mut self, (): &()) -> bool {
+        true
+    }
+
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
+        for (text, &byte) in self.alphabet.iter().enumerate() {
+            engine.advance(&[*branch], byte, &mut self.stepped);
+            out.extend(self.stepped.iter().map(|&after| Step { text, after, cost: 1 }));
+        }
+    }
+
+    fn text(&self, text: usize) -> &[u8] {
+        &self.alphabet[text..=text]
+    }
+
+    fn note(&mut self, _: &Engine, _: (&Branch, &()), _: &Step) {}
+
+    fn bound(&self, engine: &mut Engine, branch: &Branch, _: &()) -> Cost {
+        engine.bound(branch)
+    }
+
+    fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool {
+        engine.complete(branch)
+    }
 }
 
 /// One byte for each class that the lexer tells apart, the most readable one; space and tab always, since columns tell
 /// them apart where the lexer does not. (A form feed is never needed: a newline does the same.)
-fn alphabet(engine: &Engine) -> Vec<u8> {
+pub(crate) fn alphabet(engine: &Engine) -> Vec<u8> {
     let lexer = &engine.language.lexer;
     let mut chosen: FxHashMap<u8, u8> = FxHashMap::default();
     for byte in 0..=255u8 {
@@ -131,7 +185,8 @@ fn alphabet(engine: &Engine) -> Vec<u8> {
     bytes
 }
 
-fn readability(byte: u8) -> u8 {
+/// The lower, the sooner a byte is chosen of several that do the same.
+pub(crate) fn readability(byte: u8) -> u8 {
     match byte {
         b'x' => 0,
         b'a'..=b'z' => 1,

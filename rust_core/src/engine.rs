@@ -163,8 +163,6 @@ pub struct Engine {
     newline_accepts: Vec<AcceptId>,
     /// What a symbol in progress may be that goes on by at least one byte.
     live_later: FxHashMap<StateId, Box<[u64]>>,
-    /// Columns that the first whole line of R is indented by.
-    right_indentation: u32,
 }
 
 impl Engine {
@@ -206,7 +204,6 @@ impl Engine {
             asked_right: false,
             guarded_live: FxHashMap::default(),
             live_later: FxHashMap::default(),
-            right_indentation: first_indentation(right_text),
             line_bytes: line_bytes(language),
             newline_accepts: language
                 .lexer
@@ -316,14 +313,21 @@ impl Engine {
 
     /// Whether a branch is in an indentation.
     pub(crate) fn is_indentation(&self, branch: &Branch) -> bool {
-        matches!(branch.mode, Mode::Line { .. }) && self.language.lexer.is_start(branch.state)
+        self.indentation(branch).is_some()
     }
 
-    /// Whether it is in one that is not deeper than the deepest open block, or the first whole line of R.
-    pub(crate) fn is_indentation_above_deepest(&self, branch: &Branch) -> bool {
-        let Mode::Line { column, .. } = branch.mode else { return false };
-        let deepest = self.indentations.top(branch.indentation).wide.max(self.right_indentation);
-        self.is_indentation(branch) && column.wide <= deepest
+    /// The column of the next byte, in an indentation.
+    pub(crate) fn indentation(&self, branch: &Branch) -> Option<Column> {
+        match branch.mode {
+            Mode::Line { column, .. } if self.language.lexer.is_start(branch.state) => Some(column),
+            Mode::Line { .. } | Mode::Middle => None,
+        }
+    }
+
+    /// Whether the symbol in progress may end as it is.
+    pub(crate) fn may_end(&mut self, branch: &Branch) -> bool {
+        let accept = self.language.lexer.accept(branch.state);
+        self.end_symbol(branch, accept).is_some()
     }
 
     /// The branches after some bytes that leave the whole viable.
@@ -1360,15 +1364,6 @@ fn live_later(lexer: &Lexer, state: StateId) -> Box<[u64]> {
         }
     }
     live.into()
-}
-
-/// Columns that the first line of a text after its first line break is indented by that is not blank.
-fn first_indentation(text: &[u8]) -> u32 {
-    let mut lines = text.split(|&byte| byte == b'\n').skip(1);
-    let is_blank = |line: &&[u8]| line.iter().all(u8::is_ascii_whitespace);
-    let line = lines.find(|line| !is_blank(line)).unwrap_or_default();
-    let blanks = line.iter().take_while(|&&byte| byte == b' ' || byte == b'\t');
-    blanks.fold(Column::ZERO, |column, &byte| column.after(byte)).wide
 }
 
 /// A comment may end with the middle, whatever the shape says of line breaks: its line ends in R.

@@ -76,19 +76,44 @@ impl Plan {
             .then(|| Self { bytes: self.bytes[vocabulary.bytes_of(token).len()..].to_vec(), tokens: rest.to_vec() })
     }
 
-    /// Whether the plan's text completes some branches.
-    pub fn completes(&self, engine: &mut Engine, branches: &[Branch]) -> bool {
-        let mut before = branches.to_vec();
-        let mut after = Vec::new();
-        for &byte in &self.bytes {
-            engine.advance(&before, byte, &mut after);
-            if after.is_empty() {
-                return false;
+    /// Texts that may do what the plan did, after some more text: the plan's own, but for the brackets that the text has opened or
+    /// closed, alone or after a name or a quote.
+    #[must_use]
+    pub fn adapted(&self, text: &[u8]) -> Vec<Vec<u8>> {
+        let mut rest = &*self.bytes;
+        let mut opened: Vec<u8> = Vec::new();
+        for &byte in text {
+            match byte {
+                b'(' => opened.push(b')'),
+                b'[' => opened.push(b']'),
+                b'{' => opened.push(b'}'),
+                b')' | b']' | b'}' if opened.last() == Some(&byte) => drop(opened.pop()),
+                b')' | b']' | b'}' if rest.first() == Some(&byte) => rest = &rest[1..],
+                _ => {}
             }
-            std::mem::swap(&mut before, &mut after);
         }
-        before.iter().any(|branch| engine.complete(branch))
+        opened.reverse();
+        let closed = [&*opened, rest].concat();
+        let after = |begun: &[u8]| [begun, &*closed].concat();
+        let mut found = vec![after(b""), after(b"x"), after(b" x")];
+        found.extend(text.iter().rfind(|byte| matches!(byte, b'"' | b'\'')).map(|&quote| after(&[quote])));
+        found.extend(self.bytes.strip_prefix(text).map(<[u8]>::to_vec));
+        found
     }
+}
+
+/// Whether a text completes some branches.
+pub fn completes(engine: &mut Engine, branches: &[Branch], text: &[u8]) -> bool {
+    let mut before = branches.to_vec();
+    let mut after = Vec::new();
+    for &byte in text {
+        engine.advance(&before, byte, &mut after);
+        if after.is_empty() {
+            return false;
+        }
+        std::mem::swap(&mut before, &mut after);
+    }
+    before.iter().any(|branch| engine.complete(branch))
 }
 
 /// What is known of how a state can end.

@@ -1,5 +1,6 @@
 //! A compiled language: lexer, grammar, and what a middle that is still free can do.
 
+use crate::endings;
 use crate::error::Error;
 use crate::follow::Follow;
 use crate::free::Free;
@@ -78,6 +79,10 @@ pub struct Language {
     pub limits: LimitsSpec,
     /// Lines that open a block, or finish one.
     pub block_lines: Arc<[BlockLineSpec]>,
+    /// Texts that open a bracket.
+    pub openings: Arc<[Box<[u8]>]>,
+    /// Symbols of more than one byte or of a letter, each in its shortest text.
+    pub words: Arc<[Box<[u8]>]>,
     mode_count: usize,
     roles: Vec<Role>,
     /// Per lexeme: whether it is, or is part of, a string literal.
@@ -138,6 +143,8 @@ impl Language {
             fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
             limits: spec.limits,
             block_lines: spec.block_lines.clone().into(),
+            openings: Arc::default(),
+            words: Arc::default(),
             mode_count: spec.modes.len() + 1,
             roles,
             strings,
@@ -145,6 +152,9 @@ impl Language {
             constructs_of,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
         };
+        let openings = spec.openings.iter().map(|text| text.as_bytes().into());
+        language.openings = openings.collect();
+        language.words = endings::words(&language).into();
         if language.follow.is_even() {
             language.aheads = Arc::new(Aheads::derive(&language));
         }
@@ -169,6 +179,8 @@ impl Language {
             fingerprint: self.fingerprint,
             limits: self.limits,
             block_lines: self.block_lines.clone(),
+            openings: self.openings.clone(),
+            words: self.words.clone(),
             mode_count: self.mode_count,
             roles: self.roles.clone(),
             strings: self.strings.clone(),

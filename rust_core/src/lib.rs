@@ -7,6 +7,7 @@
 pub mod colour;
 pub mod completion;
 pub mod constructs;
+pub mod endings;
 pub mod engine;
 pub mod error;
 pub mod follow;

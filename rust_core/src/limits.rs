@@ -22,12 +22,21 @@ pub const COMPLETION_EXPANSIONS: usize = 100_000;
 /// Unit: states taken off the queue, some ten microseconds each, tenths of a millisecond where much is open.
 pub const LANDING_EXPANSIONS: usize = 400;
 
+/// The same from one bracket of a plan to the next: where it is the wrong bracket, all that may follow would be tried. Unit: states.
+pub const BRACKET_EXPANSIONS: usize = 20;
+
+/// Brackets open beyond those that R closes from which on they are closed before a plan is searched for. Unit: brackets.
+pub const MANY_BRACKETS: usize = 4;
+
 /// The same for one of all the tokens, after which so many more are allowed: what few tokens complete is found soon, and what
 /// is not found soon would take many.
 #[must_use]
 pub fn landing_expansions(left: usize) -> usize {
     (50 + 10 * left).min(LANDING_EXPANSIONS / 2)
 }
+
+/// The same where what the plan before comes to is a plan, but too long. Unit: states.
+pub const SHORTER_EXPANSIONS: usize = 50;
 
 /// States looked at for a way to the end of the cursor's line, before whole lines are tried. Unit: states.
 pub const SCAFFOLD_EXPANSIONS: usize = 300;

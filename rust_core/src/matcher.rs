@@ -142,7 +142,7 @@ impl Matcher {
             return Outcome::Plan(plan.clone());
         }
         let hints: Vec<&Plan> = self.hint().into_iter().collect();
-        let found = self.state.landing(self.vocabulary(), &hints, enough, limits::LANDING_EXPANSIONS);
+        let found = self.state.landing(self.vocabulary(), &hints, &[], enough, limits::LANDING_EXPANSIONS);
         let better = match (found, known) {
             (Outcome::Plan(found), Some(known)) if known.len() <= found.len() => Outcome::Plan(known),
             (Outcome::Never | Outcome::Unknown, Some(known)) => Outcome::Plan(known),
@@ -186,7 +186,8 @@ impl Matcher {
         }
         let last = self.endings.asked.last().map(|asked| &asked.1);
         let hints: Vec<&Plan> = self.endings.plan.as_ref().or_else(|| self.hint()).into_iter().chain(last).collect();
-        let found = self.state.landing(vocabulary, &hints, left, limits::landing_expansions(left));
+        let tries = self.endings.plan.as_ref().map_or_else(Vec::new, |plan| plan.adapted(bytes));
+        let found = self.state.landing(vocabulary, &hints, &tries, left, limits::landing_expansions(left));
         self.state.rollback(bytes.len())?;
         let within = found.within(left);
         if within != Some(true) {

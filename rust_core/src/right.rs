@@ -482,8 +482,19 @@ impl Right {
     /// The closing brackets of R that nothing in R opens, with their line in R (1-based), the first first.
     #[must_use]
     pub fn unmatched_closers(&self, language: &Language) -> Vec<String> {
+        let found = self.closers(language).unwrap_or_default();
+        let name = |(at, bracket): (usize, &[u8])| {
+            let line = 1 + self.text[..at].iter().filter(|&&byte| byte == b'\n').count();
+            format!("{} (line {line} after the cursor)", String::from_utf8_lossy(bracket))
+        };
+        found.into_iter().map(name).collect()
+    }
+
+    /// The same brackets and where in R they are; `None` if R does not begin with a symbol.
+    #[must_use]
+    pub fn closers(&self, language: &Language) -> Option<Vec<(usize, &[u8])>> {
         let mut found = Vec::new();
-        let Some(mut lowest) = self.raw.depth[0] else { return found };
+        let mut lowest = self.raw.depth[0]?;
         let mut at = 0usize;
         while let Some((accept, end)) = self.raw.symbols[at] {
             let end = self.raw.end(at, end).unwrap_or(end);
@@ -492,13 +503,17 @@ impl Right {
                 && after < lowest
             {
                 lowest = after;
-                let line = 1 + self.text[..at].iter().filter(|&&byte| byte == b'\n').count();
-                let bracket = String::from_utf8_lossy(&self.text[at..end as usize]);
-                found.push(format!("{bracket} (line {line} after the cursor)"));
+                found.push((at, &self.text[at..end as usize]));
             }
             at = end as usize;
         }
-        found
+        Some(found)
+    }
+
+    /// How many brackets R closes that were opened before it; `None` if R does not begin with a symbol.
+    #[must_use]
+    pub fn first_depth(&self) -> Option<u32> {
+        self.raw.depth[0]
     }
 
     /// How many brackets are open at a node, where that is known: R closes them, and no others.

@@ -4,7 +4,7 @@
 //! lines that open them anew, one for each column that R comes back to. A search by bytes does not find those, since its bound
 //! knows nothing of blocks that are wholly in the middle. Here they are put together from the language's `block_lines` and tried.
 
-use crate::completion::{self, Price};
+use crate::endings;
 use crate::engine::{Branch, Engine};
 use crate::limits;
 use crate::spec::BlockLineSpec;
@@ -30,8 +30,9 @@ pub fn complete_by_lines(engine: &mut Engine, branches: &[Branch]) -> Option<Vec
     engine.language.layout?;
     let (mut text, begun) = begin_line(engine, branches)?;
     let lines = engine.language.block_lines.clone();
-    let targets = targets(engine.right.text());
-    let first = first_word(engine.right.text()).into();
+    let returns = endings::returns(engine.right.text()).into_iter();
+    let targets = returns.map(|(column, word)| (column.wide as usize, word)).collect();
+    let first = endings::first_word(engine.right.text()).into();
     let mut scaffold = Scaffold { engine, lines, targets, first, left: 0, last: Last::Searched };
     LAST_LINES
         .iter()
@@ -47,7 +48,7 @@ fn begin_line(engine: &mut Engine, branches: &[Branch]) -> Option<(Vec<u8>, Vec<
     let mut text = if branches.iter().any(|branch| engine.is_indentation(branch)) {
         b"\n".to_vec() // whatever has been written of this line's own
     } else {
-        completion::shortest_to_line(engine, branches, limits::SCAFFOLD_EXPANSIONS).ok()??
+        endings::short_to_line(engine, branches, limits::SCAFFOLD_EXPANSIONS).ok()??
     };
     while text.last().is_some_and(|byte| matches!(byte, b' ' | b'\t')) {
         text.pop();
@@ -55,30 +56,6 @@ fn begin_line(engine: &mut Engine, branches: &[Branch]) -> Option<(Vec<u8>, Vec<
     let mut after = Vec::new();
     engine.advance_all(branches, &text, &mut after);
     (!after.is_empty()).then_some((text, after))
-}
-
-/// Lines of R that are indented less than all before them, from the second line on: column and first word.
-fn targets(text: &[u8]) -> Vec<(usize, Box<[u8]>)> {
-    let mut found: Vec<(usize, Box<[u8]>)> = Vec::new();
-    for line in text.split(|&byte| byte == b'\n').skip(1) {
-        let column = line.iter().take_while(|&&byte| byte == b' ').count();
-        let rest = &line[column..];
-        if rest.first().is_none_or(|&byte| byte.is_ascii_whitespace() || byte == b'#') {
-            continue;
-        }
-        if found.last().is_none_or(|last| column < last.0) {
-            found.push((column, first_word(rest).into()));
-        }
-        if column == 0 || found.len() == limits::SCAFFOLD_DEPTH {
-            break;
-        }
-    }
-    found
-}
-
-fn first_word(text: &[u8]) -> &[u8] {
-    let length = text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
-    &text[..length]
 }
 
 struct Scaffold<'a> {
@@ -111,7 +88,7 @@ impl Scaffold<'_> {
                 }
                 if self.last == Last::Searched && last.is_empty() {
                     let most = limits::SCAFFOLD_EXPANSIONS / 3;
-                    let found = completion::shortest_completion(self.engine, &after, Price::Token, most);
+                    let found = endings::short_completion(self.engine, &after, most);
                     if let Ok(Some(found)) = found {
                         text.extend_from_slice(&found);
                         return true;

@@ -1,11 +1,12 @@
 //! Sessions and states: what one pair of contexts allows.
 
-use crate::completion::{self, Price};
+use crate::completion;
 use crate::constructs::{self, Places};
+use crate::endings;
 use crate::engine::{Branch, Engine, Inside};
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
-use crate::landing::{Outcome, Plan};
+use crate::landing::{self, Outcome, Plan};
 use crate::language::Language;
 use crate::limits;
 use crate::mask::{self, Recognizer};
@@ -422,18 +423,24 @@ impl State {
     pub fn shortest_completion(&self) -> Result<Option<Vec<u8>>, Error> {
         let mut engine = self.engine();
         let mark = engine.mark();
-        let found =
-            completion::shortest_completion(&mut engine, self.branches(), Price::Byte, limits::COMPLETION_EXPANSIONS);
+        let found = completion::shortest_completion(&mut engine, self.branches(), limits::COMPLETION_EXPANSIONS);
         engine.truncate(mark);
         found
     }
 
-    /// How the middle can end in a few tokens. `hints` are tried first: a text that completes it in at most `enough` tokens
-    /// will do, though a shorter one may be. `most`: states that are looked at for one.
+    /// How the middle can end in a few tokens. `hints` and then `tries` are tried first: a text that completes it in at most
+    /// `enough` tokens will do, though a shorter one may be. `most`: states that are looked at for one.
     #[must_use]
-    pub fn landing(&self, vocabulary: &Vocabulary, hints: &[&Plan], enough: usize, most: usize) -> Outcome {
+    pub fn landing(
+        &self,
+        vocabulary: &Vocabulary,
+        hints: &[&Plan],
+        tries: &[Vec<u8>],
+        enough: usize,
+        most: usize,
+    ) -> Outcome {
         let mut engine = self.engine();
-        land(&mut engine, vocabulary, self.branches(), hints, enough, most)
+        land(&mut engine, vocabulary, self.branches(), hints, tries, enough, most)
     }
 
     /// Takes out of a packed mask the tokens after which the middle is not known to end within `left` tokens more; returns how
@@ -597,12 +604,14 @@ impl State {
     }
 }
 
-/// How a middle can end: by the first hint that does it in at most `enough` tokens, or else by a plan that is searched for.
+/// How a middle can end: by the first hint or else the first text tried that does it in at most `enough` tokens, or else by a plan
+/// that is searched for.
 fn land(
     engine: &mut Engine,
     vocabulary: &Vocabulary,
     branches: &[Branch],
     hints: &[&Plan],
+    tries: &[Vec<u8>],
     enough: usize,
     most: usize,
 ) -> Outcome {
@@ -613,17 +622,28 @@ fn land(
         return Outcome::Never;
     }
     let mark = engine.mark();
-    let hint = hints.iter().find(|hint| hint.len() <= enough && hint.completes(engine, branches));
+    let hint = hints.iter().find(|hint| hint.len() <= enough && landing::completes(engine, branches, &hint.bytes));
     let mut found = hint.map(|&hint| hint.clone());
+    let mut too_long = None;
     if found.is_none() {
-        let text = completion::shortest_completion(engine, branches, Price::Token, most);
-        found = text.ok().flatten().and_then(|text| Plan::spell(vocabulary, text));
+        let tried = tries.iter().filter(|text| landing::completes(engine, branches, text));
+        let mut plans = tried.filter_map(|text| Plan::spell(vocabulary, text.clone()));
+        too_long = plans.next();
+        found = too_long.take_if(|plan| plan.len() <= enough).or_else(|| plans.find(|plan| plan.len() <= enough));
+    }
+    if found.is_none() {
+        let most = if too_long.is_some() { most.min(limits::SHORTER_EXPANSIONS) } else { most };
+        let text = endings::short_completion(engine, branches, most);
+        found = text.ok().flatten().and_then(|text| Plan::spell(vocabulary, text)).or(too_long);
     }
     if found.is_none() && (most >= limits::LANDING_EXPANSIONS || enough >= limits::SCAFFOLD_TOKENS) {
         found = scaffold::complete_by_lines(engine, branches).and_then(|text| Plan::spell(vocabulary, text));
     }
+    if found.is_none() && landing::completes(engine, branches, b"#") {
+        found = Plan::spell(vocabulary, b"#".to_vec());
+    }
     engine.truncate(mark);
-    // Something completes every state that is viable: with a comment, perhaps, or in words that have other tokens.
+    // Something completes every state that is viable: in more steps, perhaps, or in words that have other tokens.
     found.map_or(Outcome::Unknown, Outcome::Plan)
 }
 
@@ -672,7 +692,7 @@ impl<'a> TrieWalk<'a> {
         let branches = self.last().to_vec();
         self.engine.set_shape(self.shapes[self.shapes.len() - 1]);
         let tried: Vec<&Plan> = hints.iter().collect();
-        match land(self.engine, vocabulary, &branches, &tried, left, limits::landing_expansions(left)) {
+        match land(self.engine, vocabulary, &branches, &tried, &[], left, limits::landing_expansions(left)) {
             Outcome::Plan(plan) if plan.len() <= left => {
                 hints.retain(|hint| *hint != plan);
                 hints.insert(0, plan);

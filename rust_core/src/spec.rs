@@ -36,6 +36,9 @@ pub struct LanguageSpec {
     /// Lines that open a block, or finish one whose end is owed.
     #[serde(default)]
     pub block_lines: Vec<BlockLineSpec>,
+    /// Texts that open a bracket, such as `x(`.
+    #[serde(default)]
+    pub openings: Vec<String>,
     /// What people are told is open, the most telling first.
     #[serde(default)]
     pub constructs: Vec<ConstructSpec>,
