@@ -122,8 +122,11 @@ def decode_together(
     each run on its prompt, a forward pass in equal shares for its rows. ``fast_forward`` is not obeyed, and masks are
     computed where they are asked for instead of ahead: a batch has other rows to spend the time on.
 
-    Raises whatever the model raises; none of the runs is of use then.
+    Raises ValueError for a model that does not run on torch, and whatever the model raises; none of the runs is of use
+    then.
     """
+    if model.runtime != "torch":
+        raise ValueError(f"only torch reads many rows at once, and {model.name} was loaded for {model.runtime}")
     batch = _Batch([run for task in tasks for run in task.runs])
     try:
         for run in batch.runs:

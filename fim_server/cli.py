@@ -25,6 +25,7 @@ from fim_server.document import Document, DocumentError, Split
 from fim_server.evaluation.records import RecordError
 from fim_server.formats import ModelError
 from fim_server.language import Language, LanguageError, Session, State
+from fim_server.onnx_runtime import RUNTIMES
 from fim_server.recovery import Recovery
 from fim_server.versions import NEWEST
 
@@ -183,8 +184,13 @@ def add_bench(commands: Any, wanted: bool) -> None:
         help="the language server while somebody types",
         description="Measure the language server through the protocol, while code of real files is typed again.",
     )
+    runtimes = subjects.add_parser(
+        "runtimes",
+        help="the model in several runtimes and precisions",
+        description="Measure what a model's runtime and precision cost and gain on the CPU.",
+    )
     if wanted:
-        from fim_server import bench, masks_bench, scaling, server_bench
+        from fim_server import bench, masks_bench, runtime_bench, scaling, server_bench
 
         bench.add_arguments(engine)
         scaling.add_arguments(engine)
@@ -193,6 +199,8 @@ def add_bench(commands: Any, wanted: bool) -> None:
         masks.set_defaults(run=masks_bench.run)
         server_bench.add_arguments(server)
         server.set_defaults(run=server_bench.run)
+        runtime_bench.add_arguments(runtimes)
+        runtimes.set_defaults(run=runtime_bench.run)
 
 
 def add_dataset(commands: Any, wanted: bool) -> None:
@@ -243,6 +251,7 @@ def add_python_version(parser: argparse.ArgumentParser) -> None:
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help="a model folder or hub name (default: the embedded model)")
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
+    add_runtime(parser)
     parser.add_argument(
         "--max-new-tokens", type=positive(int), default=128, metavar="N", help="longest completion (default: 128)"
     )
@@ -255,6 +264,15 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--deadline-ms", type=positive(float), metavar="MS", help="return the best text so far after this time"
+    )
+
+
+def add_runtime(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runtime",
+        choices=RUNTIMES,
+        help="what runs the model; onnx: onnxruntime-genai, on the CPU (default: onnx where the model has an export "
+        "and the package is installed, else torch)",
     )
 
 
@@ -315,7 +333,7 @@ def run_complete(arguments: argparse.Namespace) -> int:
         from fim_server.model import load_model
 
         progress.say(f"loading model {arguments.model or 'embedded'}")
-        model = load_model(arguments.model, arguments.device)
+        model = load_model(arguments.model, arguments.device, arguments.runtime)
         options = DecodeOptions(
             max_new_tokens=arguments.max_new_tokens,
             temperature=arguments.temperature,
@@ -452,6 +470,7 @@ def run_serve(arguments: argparse.Namespace) -> int:
     settings = ServerSettings(
         model=arguments.model,
         device=arguments.device,
+        runtime=arguments.runtime,
         python_version=arguments.python_version,
         log_level=arguments.log_level,
         **{name: value for name, value in named.items() if value is not None},

@@ -1,7 +1,7 @@
 """Loading a model: the embedded one, a local folder, or a name on the hub.
 
-Nothing here knows grammars or editors. A loaded model is its network, its tokenizer, the FIM format its tokenizer was
-found to have, and the vocabulary the engine needs.
+Nothing here knows grammars or editors. A loaded model is its network, on torch or onnxruntime, its tokenizer, the FIM
+format its tokenizer was found to have, and the vocabulary the engine needs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from fim_server import onnx_runtime
 from fim_server.formats import BoundFormat, ModelError, find_format
+from fim_server.onnx_runtime import RUNTIMES, OnnxModel
 from fim_server.vocabulary import Vocabulary, VocabularyError
 
 if TYPE_CHECKING:
@@ -46,28 +48,44 @@ class FimModel:
 
     name: str
     network: Any
-    """A causal language model of transformers, in evaluation mode, on ``device``."""
+    """A causal language model of transformers, in evaluation mode, on ``device``; None where ``onnx`` is there."""
     tokenizer: PreTrainedTokenizerBase
     format: BoundFormat
     vocabulary: Vocabulary
     device: torch.device
     window: int
     """Tokens the model can attend to, prompt and middle together."""
+    onnx: OnnxModel | None = None
+    """The model's export, where it runs on onnxruntime."""
+
+    @property
+    def runtime(self) -> str:
+        """What computes, by its name in :func:`load_model`."""
+        return "torch" if self.onnx is None else "onnx"
 
     @property
     def size(self) -> int:
         """Length of a row of logits; often padded beyond the tokenizer's own tokens."""
+        if self.onnx is not None:
+            return self.onnx.size
         return int(self.network.get_output_embeddings().weight.shape[0])
 
     def new_cache(self) -> Any:
         """An empty KV cache."""
+        if self.onnx is not None:
+            return self.onnx.new_cache()
         from transformers import DynamicCache
 
         return DynamicCache(config=self.network.config)
 
     @torch.inference_mode()
     def forward(self, token_ids: Sequence[int], cache: Any) -> torch.Tensor:
-        """Append tokens to the cache. Returns the float32 logits [V] after the last of them, on the device."""
+        """Append tokens to the cache. Returns the float32 logits [V] after the last of them, on the device.
+
+        Raises RuntimeError where the runtime does; what is in the cache is not known then.
+        """
+        if self.onnx is not None:
+            return torch.from_numpy(cache.forward(token_ids))
         inputs = torch.tensor([token_ids], device=self.device)  # [1, T]
         output = self.network(input_ids=inputs, past_key_values=cache, use_cache=True, logits_to_keep=1)
         logits: torch.Tensor = output.logits[0, -1].float()
@@ -81,7 +99,7 @@ class Reading:
 
     While someone types, a suffix-first prompt changes at its end only (design, section 12), so most of what was read
     for the last keystroke holds for this one. Logits after a reused cache differ from those of a fresh one by rounding
-    alone. One thread at a time.
+    alone (of activations to 8 bits where the weights have 8). One thread at a time.
     """
 
     def __init__(self, model: FimModel) -> None:
@@ -168,29 +186,71 @@ class Readings:
         return best
 
 
-def load_model(name_or_path: str | None = None, device: str | None = None) -> FimModel:
+def load_model(name_or_path: str | None = None, device: str | None = None, runtime: str | None = None) -> FimModel:
     """Load a model for filling in the middle.
 
     ``name_or_path``: a folder in the transformers layout, a name on the hub, or None for the embedded model.
-    ``device``: a torch device, or None for a GPU where there is one. Raises :class:`ModelError` for a model that
-    cannot be found, read or used, or a device that is not there; its message is one line.
+    ``device``: a torch device, or None for a GPU where there is one. ``runtime``: `torch` or `onnx`, or None for onnx
+    where the device is the CPU, the folder has an export of its weights and onnxruntime-genai is installed; torch's
+    weights are not loaded then. Raises :class:`ModelError` for a model that cannot be found, read or used, or a device
+    or runtime that is not there; its message is one line.
     """
     _quieten()
-    chosen = choose_device(device)
+    chosen = choose_device("cpu" if device is None and runtime == "onnx" else device)
     source = locate(name_or_path)
     name = name_or_path or EMBEDDED_NAME
+    export = choose_export(runtime, chosen, Path(source), name)
     tokenizer = _load_tokenizer(source, name)
     bound = find_format(tokenizer, name)  # before the weights: a refusal should not wait for them
-    network = _load_network(source, name, chosen)
-    return assemble(name, network, tokenizer, bound, chosen)
+    if export is None:
+        return assemble(name, _load_network(source, name, chosen), tokenizer, bound, chosen)
+    _choose_threads()
+    return assemble(name, None, tokenizer, bound, chosen, OnnxModel(export, torch.get_num_threads()))
+
+
+def choose_export(runtime: str | None, device: torch.device, source: Path, name: str) -> Path | None:
+    """The folder that onnxruntime-genai is to load, or None for torch.
+
+    Raises :class:`ModelError` for a runtime that is unknown, or that was asked for and cannot run the model.
+    """
+    if runtime not in (None, *RUNTIMES):
+        raise ModelError(f"runtime {runtime}: unknown; there are {' and '.join(RUNTIMES)}")
+    export = None if runtime == "torch" else onnx_runtime.export_of(source)
+    if runtime is None:
+        usable = device.type == "cpu" and onnx_runtime.is_installed() and not onnx_runtime.is_stale(source)
+        return export if usable else None
+    if runtime == "onnx":
+        if device.type != "cpu":
+            raise ModelError(f"runtime onnx: runs on the CPU, not on {device}")
+        if export is None:
+            wanted = f"{onnx_runtime.EXPORT_FOLDER}/{onnx_runtime.CONFIGURATION}"
+            raise ModelError(f"runtime onnx: {name} has no export (no {wanted} in its folder)")
+        if onnx_runtime.is_stale(source):
+            raise ModelError(f"runtime onnx: the export of {name} is of other weights; export it again")
+        if not onnx_runtime.is_installed():
+            raise ModelError(f"runtime onnx: {onnx_runtime.PACKAGE} is not installed; the extra `onnx` has it")
+    return export
 
 
 def assemble(
-    name: str, network: Any, tokenizer: PreTrainedTokenizerBase, bound: BoundFormat, device: torch.device
+    name: str,
+    network: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    bound: BoundFormat,
+    device: torch.device,
+    onnx: OnnxModel | None = None,
 ) -> FimModel:
-    """Put a model together from loaded parts. Raises :class:`ModelError` where its tokens' bytes cannot be told."""
+    """Put a model together from loaded parts, of network and ``onnx`` the one that computes.
+
+    Raises :class:`ModelError` where its tokens' bytes cannot be told.
+    """
+    if onnx is not None:
+        rows, window = onnx.size, onnx.window
+    else:
+        rows = int(network.get_output_embeddings().weight.shape[0])
+        window = int(getattr(network.config, "max_position_embeddings", None) or DEFAULT_WINDOW)
     # A tokenizer's ids may have holes, and a model fewer logits than there are ids: what it lacks is never its choice.
-    size = max(int(network.get_output_embeddings().weight.shape[0]), 1 + max(tokenizer.get_vocab().values(), default=0))
+    size = max(rows, 1 + max(tokenizer.get_vocab().values(), default=0))
     try:
         vocabulary = Vocabulary.from_tokenizer(tokenizer, size=size, end_token_ids=bound.stop_ids)
     except VocabularyError as error:
@@ -202,7 +262,8 @@ def assemble(
         format=replace(bound, plain=vocabulary.encode),
         vocabulary=vocabulary,
         device=device,
-        window=int(getattr(network.config, "max_position_embeddings", None) or DEFAULT_WINDOW),
+        window=window,
+        onnx=onnx,
     )
 
 

@@ -30,6 +30,7 @@ from typing import IO, Any
 from fim_server import bench, masks_bench
 from fim_server.bench import DONE
 from fim_server.formats import ModelError
+from fim_server.onnx_runtime import RUNTIMES
 from fim_server.played_editor import (
     BACKSPACE,
     DELETE,
@@ -121,6 +122,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", metavar="NAME", help="a model folder or hub name (default: the embedded model)")
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
+    parser.add_argument(
+        "--runtime", choices=RUNTIMES, help="torch or onnxruntime-genai (default: the server chooses by what there is)"
+    )
     parser.add_argument(
         "--threads",
         type=bench.positive_count,
@@ -745,7 +749,8 @@ async def play(
         ModelError: The server does not start or answer.
     """
     played = Played(scenario, load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None)
-    options = [f"--{name}={value}" for name in ("model", "device") if (value := getattr(arguments, name)) is not None]
+    named = ((name, getattr(arguments, name)) for name in ("model", "device", "runtime"))
+    options = [f"--{name}={value}" for name, value in named if value is not None]
     progress.say(f"{scenario.name}: starting the server")
     with tempfile.TemporaryFile() as errors:
         client = await Client.start(options, arguments.threads, errors)
@@ -811,7 +816,9 @@ def setting(arguments: argparse.Namespace, sources: Sequence[Source]) -> dict[st
     options += [f"--scenario {name}" for name in arguments.scenario or ()]
     options += [f"--model {Path(arguments.model).name}"] if arguments.model is not None else []
     options += [
-        f"--{name} {value}" for name in ("device", "threads") if (value := getattr(arguments, name)) is not None
+        f"--{name} {value}"
+        for name in ("device", "runtime", "threads")
+        if (value := getattr(arguments, name)) is not None
     ]
     sizes = ", ".join(f"{source.name} ({len(source.text) / 1000:.0f} kB)" for source in sources)
     return {

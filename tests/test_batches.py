@@ -421,7 +421,7 @@ def test_rows_read_what_they_would_read_alone(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def embedded() -> FimModel:
-    return load_model(None, "cpu")
+    return load_model(None, "cpu", "torch")
 
 
 CUTS = [

@@ -58,7 +58,7 @@ def embedded() -> Any:
 @pytest.fixture
 def one_model(embedded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded model, loaded once for all tests."""
-    monkeypatch.setattr("fim_server.model.load_model", lambda name, device: embedded)
+    monkeypatch.setattr("fim_server.model.load_model", lambda name, device, runtime: embedded)
 
 
 @pytest.fixture

@@ -52,8 +52,9 @@ def test_completions_of_real_files_parse(model: FimModel, temperature: float) ->
     assert outcomes["written"] > 0, outcomes
 
 
-def test_what_was_read_before_gives_the_logits_of_a_fresh_reading(model: FimModel) -> None:
+def test_what_was_read_before_gives_the_logits_of_a_fresh_reading() -> None:
     """The plain twin of what is kept between keystrokes: a prompt that is read from its beginning."""
+    model = load_model(None, "cpu", "torch")
     left, right = (
         "import os\n\n\ndef load(path):\n    with open(path) as file:\n        ret",
         "\n\n\nload(os.sep)\n" * 20,

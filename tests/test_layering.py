@@ -16,7 +16,7 @@ ENGINE = ROOT / "rust_core"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"_core", "cache", "document", "formats", "shapes"}),
-    frozenset({"versions"}),
+    frozenset({"onnx_runtime", "versions"}),
     frozenset({"grammar", "vocabulary"}),
     frozenset({"forced", "language"}),
     frozenset({"recovery"}),
@@ -31,7 +31,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"scaling"}),
     frozenset({"peers"}),
     frozenset({"masks_bench"}),
-    frozenset({"server_bench"}),
+    frozenset({"runtime_bench", "server_bench"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )
@@ -39,7 +39,7 @@ LAYERS: tuple[frozenset[str], ...] = (
 earlier layer only, or stay within one subpackage. A new module has to be given its place here."""
 
 PROTOCOL_LIBRARIES = frozenset({"lsprotocol", "pygls"})
-TORCH_MODULES = frozenset({"batches", "constraint", "decode", "landing", "model", "training"})
+TORCH_MODULES = frozenset({"batches", "constraint", "decode", "landing", "model", "runtime_bench", "training"})
 
 LEXING = frozenset({"error", "guards", "ids", "layout", "lexer", "limits", "lookahead", "spec"})
 """Engine modules that know bytes, lexemes and columns, and nothing of grammar rules."""

@@ -118,7 +118,8 @@ class Worker:
         self._language = Language.load("python", settings.language_version or version_of(self._judge))
         self._recovery = Recovery(self._language.open)
         self._loaded = model is None
-        self.model = load_model(settings.model, settings.device) if model is None else model
+        # Its figures are of one runtime, and torch's networks alone read many rows at once.
+        self.model = load_model(settings.model, settings.device, "torch") if model is None else model
         if self._loaded:
             prepare(self._language, self.model.vocabulary)
         decoding = Decoding(

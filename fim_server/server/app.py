@@ -348,7 +348,10 @@ async def load(ls: FimLanguageServer) -> None:
             detail = str(error).strip().split("\n", 1)[0]
             fail(ls, f"the model cannot be loaded ({type(error).__name__}{detail and ': '}{detail})")
     else:
-        ls.log(types.MessageType.Info, f"model {model.name} ready on {model.device} ({model.format.family} format)")
+        ls.log(
+            types.MessageType.Info,
+            f"model {model.name} ready on {model.device} ({model.runtime}, {model.format.family} format)",
+        )
     finally:
         if this == ls.loads:
             ls.loading = None

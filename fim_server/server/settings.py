@@ -24,6 +24,8 @@ class ServerSettings:
     """A model folder or hub name; None is the embedded model."""
     device: str | None = None
     """A torch device; None is a GPU where there is one."""
+    runtime: str | None = None
+    """`torch` or `onnx`; None is onnx where the model has an export and its package is installed."""
     python_version: str | None = None
     """The Python whose grammar counts, or `newest`; None is what each file's project asks for, else the newest."""
     enabled: bool = True
@@ -68,7 +70,8 @@ class ServerSettings:
 
     def loads_like(self, other: ServerSettings) -> bool:
         """Whether both ask for the same model and the same grammars."""
-        return (self.model, self.device, self.python_version) == (other.model, other.device, other.python_version)
+        names = ("model", "device", "runtime", "python_version")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def with_client(self, values: object) -> tuple[ServerSettings, list[str]]:
         """These settings with those of an editor put over them, and what is wrong with the editor's, one line each.

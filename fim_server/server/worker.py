@@ -187,7 +187,7 @@ class CompletionWorker:
         from fim_server.model import Readings, load_model
 
         report("loading the model", 0.4)
-        model = load_model(settings.model, settings.device)
+        model = load_model(settings.model, settings.device, settings.runtime)
         # The first run builds the token tables, a second or two for a large vocabulary: not while someone waits.
         names = Language.names()
         for index, name in enumerate(names):

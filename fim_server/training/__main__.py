@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     _export_options(evaluation)
     evaluation.add_argument("--holes", type=_positive, default=100, help="per kind and order")
     evaluation.add_argument("--threads", type=_positive, default=1, help="CPU threads")
+    _onnx_options(add("onnx", "export a model folder for onnxruntime-genai, in int8", run_onnx_export))
     whole = add("all", "collect, tokenizer, train, export", collect, learn_tokenizer,
                 run_training, run_export)  # fmt: skip
     for options in (_collect_options, _tokenizer_options, _train_options, _export_options):
@@ -263,6 +264,21 @@ def run_export(options: argparse.Namespace) -> None:
 
     size = export(options.work / "run", options.work / "model", options.work / "corpus", options.out)
     _progress(f"{options.out}: {size / 1e6:.1f} MB")
+
+
+def _onnx_options(command: argparse.ArgumentParser) -> None:
+    embedded = Path(__file__).parent.parent / "models" / "embedded"
+    command.add_argument("--model", type=Path, default=embedded, help="model folder (default: the embedded one)")
+    command.add_argument("--out", type=Path, help="folder of the export (default: onnx in the model's)")
+
+
+def run_onnx_export(options: argparse.Namespace) -> None:
+    """Export a folder for onnxruntime-genai; what serves it looks for it in the model's folder `onnx`."""
+    from fim_server.training.onnx_export import export_onnx
+
+    target = options.out if options.out is not None else options.model / "onnx"
+    _progress(f"exporting {options.model}")
+    _progress(f"{target}: {export_onnx(options.model, target) / 1e6:.1f} MB")
 
 
 def run_evaluation(options: argparse.Namespace) -> None:

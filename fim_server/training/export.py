@@ -47,6 +47,7 @@ def export(run: Path, tokenizer_folder: Path, corpus: Path, target: Path) -> int
     )
     disable_progress_bar()  # type: ignore[no-untyped-call]
     model.save_pretrained(target)
+    shutil.rmtree(target / "onnx", ignore_errors=True)  # of other weights: `onnx` makes one of these
     # The library writes weights for their owner alone; an installed package is read by all.
     (target / "model.safetensors").chmod(0o644)
     _set_load_precision(target / "config.json")

@@ -22,6 +22,12 @@ use std::cmp::Ordering;
 /// What a bracket too many or too few adds to what is expected of a state. Unit: tokens.
 const BRACKET: Cost = 2;
 
+/// What is expected at most where a line begins: its blanks, which the engine's bound counts, are free. Unit: tokens.
+const LINE: Cost = 2;
+
+/// What is expected at most elsewhere, where the engine's bound counts those blanks and the letters of keywords. Unit: tokens.
+const FAR: Cost = 6;
+
 /// What words of several letters and operators cost: more than a name of one letter, which often does as well. Unit: tokens.
 const WORD: Cost = 2;
 
@@ -95,7 +101,7 @@ struct Ways {
     /// Columns that R comes back to.
     returns: Vec<Column>,
     tabs: bool,
-    /// By place: branches looked at since a bracket was opened or closed there.
+    /// By place: branches looked at since a bracket was opened or closed there, or a line began.
     looked: Vec<usize>,
     stepped: Vec<Branch>,
 }
@@ -117,6 +123,8 @@ impl Ways {
         texts.extend(language.words.iter().map(|word| [b" ", &**word].concat().into_boxed_slice()));
         texts.extend(cut.iter().cloned());
         texts.extend(language.openings.iter().cloned());
+        let blocks = language.block_lines.iter().filter(|line| line.text.ends_with(':'));
+        texts.extend(blocks.map(|line| Box::from(line.text.as_bytes())));
         texts[bytes..].sort_unstable();
         texts.dedup();
         let closers = || Some(engine.right.closers(language)?.iter().rev().map(|closer| closer.1[0]).collect());
@@ -165,11 +173,11 @@ impl Ways {
             if reached.len() <= word.len() {
                 continue;
             }
-            let bare = word.trim_ascii_start();
+            let bare = word.strip_prefix(b" ").unwrap_or(word);
             let cost = match bare {
                 [_] | b"\"\"" => 1,
-                [.., b'(' | b'[' | b'{'] => bare.len().div_ceil(4) as Cost, // its bracket is what counts, not its words
-                [.., b'"' | b'\''] => WORD + 1,                             // of a string whose quotes alone would do
+                [_, .., b'(' | b'[' | b'{' | b' ' | b':'] => bare.len().div_ceil(4) as Cost, // what it opens is what counts
+                [.., b'"' | b'\''] => WORD + 1, // of a string whose quotes alone would do
                 _ => WORD,
             };
             for &after in &reached[word.len()] {
@@ -179,6 +187,18 @@ impl Ways {
                 }
             }
         }
+    }
+
+    /// Brackets to be closed and opened before those are open that R closes; `None` where that is not known.
+    fn wrong(&self, note: &Brackets) -> Option<usize> {
+        let needed = self.needed.as_ref()?;
+        // Brackets of L are taken for whatever R closes.
+        let kept = self.depth.saturating_sub(note.closed);
+        let same = match needed.get(kept..) {
+            None => needed.len(),
+            Some(rest) => kept + rest.iter().zip(&note.opened).take_while(|(one, other)| one == other).count(),
+        };
+        Some(needed.len() + kept + note.opened.len() - 2 * same)
     }
 
     fn line(&self, engine: &Engine, branch: &Branch, column: Column) -> Line {
@@ -204,9 +224,10 @@ impl completion::Steps for Ways {
         if note.place == 0 {
             return true;
         }
+        let most = if self.wrong(note) == Some(0) { limits::MATCHED_EXPANSIONS } else { limits::BRACKET_EXPANSIONS };
         let looked = &mut self.looked[note.place];
         *looked += 1;
-        *looked <= limits::BRACKET_EXPANSIONS
+        *looked <= most
     }
 
     fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
@@ -265,6 +286,7 @@ impl completion::Steps for Ways {
             Ordering::Greater => note.opened.push(closer(self.texts[step.text].last().copied().unwrap_or(0))),
             Ordering::Less if note.opened.pop().is_none() => note.closed += 1,
             Ordering::Less => {}
+            Ordering::Equal if engine.is_indentation(&step.after) && !engine.is_indentation(before) => {}
             Ordering::Equal => return note,
         }
         note.place = self.looked.len();
@@ -273,16 +295,13 @@ impl completion::Steps for Ways {
     }
 
     fn bound(&self, engine: &mut Engine, branch: &Branch, note: &Brackets) -> Cost {
-        let cost = engine.bound(branch);
-        let Some(needed) = self.needed.as_ref().filter(|_| cost != INFINITE) else { return cost };
-        // Brackets of L are taken for whatever R closes.
-        let kept = self.depth.saturating_sub(note.closed);
-        let same = match needed.get(kept..) {
-            None => needed.len(),
-            Some(rest) => kept + rest.iter().zip(&note.opened).take_while(|(one, other)| one == other).count(),
-        };
-        let wrong = needed.len() + kept + note.opened.len() - 2 * same;
-        cost.max(BRACKET * wrong as Cost)
+        match engine.bound(branch) {
+            INFINITE => INFINITE,
+            cost => {
+                let most = if in_line(engine, branch) { LINE } else { FAR };
+                cost.min(most).max(BRACKET * self.wrong(note).unwrap_or(0) as Cost)
+            }
+        }
     }
 
     fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool {
@@ -307,6 +326,17 @@ fn depth(engine: &Engine, branch: &Branch) -> usize {
     }
 }
 
+/// Whether a line has begun, or is about to.
+fn in_line(engine: &Engine, branch: &Branch) -> bool {
+    let lexer = &engine.language.lexer;
+    let accept = lexer.accept(branch.state);
+    engine.is_indentation(branch)
+        || !lexer.is_start(branch.state)
+            && lexer.accepts(branch.state)
+            && engine.language.accept_role(accept) == Role::Newline
+            && branch.depth == 0
+}
+
 /// What closes a bracket.
 fn closer(bracket: u8) -> u8 {
     match bracket {
@@ -324,7 +354,7 @@ struct Brackets {
     closed: usize,
     /// Those opened since, as the bytes that close them.
     opened: Vec<u8>,
-    /// Where the last one was opened or closed: the index of a counter.
+    /// Where the last one was opened or closed, or a line began: the index of a counter.
     place: usize,
 }
 

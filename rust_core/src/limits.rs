@@ -22,8 +22,15 @@ pub const COMPLETION_EXPANSIONS: usize = 100_000;
 /// Unit: states taken off the queue, some ten microseconds each, tenths of a millisecond where much is open.
 pub const LANDING_EXPANSIONS: usize = 400;
 
+/// The same for a second search where a middle begins and the first one found nothing, since all that follows rests on it. Unit:
+/// states.
+pub const FIRST_EXPANSIONS: usize = 2_000;
+
 /// The same from one bracket of a plan to the next: where it is the wrong bracket, all that may follow would be tried. Unit: states.
 pub const BRACKET_EXPANSIONS: usize = 20;
+
+/// The same where those brackets are open that R closes. Unit: states.
+pub const MATCHED_EXPANSIONS: usize = 160;
 
 /// Brackets open beyond those that R closes from which on they are closed before a plan is searched for. Unit: brackets.
 pub const MANY_BRACKETS: usize = 4;

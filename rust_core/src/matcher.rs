@@ -142,7 +142,11 @@ impl Matcher {
             return Outcome::Plan(plan.clone());
         }
         let hints: Vec<&Plan> = self.hint().into_iter().collect();
-        let found = self.state.landing(self.vocabulary(), &hints, &[], enough, limits::LANDING_EXPANSIONS);
+        let search = |most| self.state.landing(self.vocabulary(), &hints, &[], enough, most);
+        let mut found = search(limits::LANDING_EXPANSIONS);
+        if found == Outcome::Unknown && self.earlier.is_empty() {
+            found = search(limits::FIRST_EXPANSIONS);
+        }
         let better = match (found, known) {
             (Outcome::Plan(found), Some(known)) if known.len() <= found.len() => Outcome::Plan(known),
             (Outcome::Never | Outcome::Unknown, Some(known)) => Outcome::Plan(known),
