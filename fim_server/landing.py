@@ -23,7 +23,7 @@ SLACK_PER_TOKEN = 4
 UNKNOWN_TOKENS = 32
 """Tokens left up to which a distance that is not known counts as too far."""
 
-UNKNOWN_STEPS = 16
+UNKNOWN_STEPS = 32
 """Tokens after which a distance that was not known is asked for again."""
 
 MOST_PLACES = 64

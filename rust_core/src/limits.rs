@@ -22,6 +22,9 @@ pub const COMPLETION_EXPANSIONS: usize = 100_000;
 /// Unit: states taken off the queue, some ten microseconds each, tenths of a millisecond where much is open.
 pub const LANDING_EXPANSIONS: usize = 400;
 
+/// The same once the middle has begun: where nothing is found it can go back to where something was. Unit: states.
+pub const LATER_EXPANSIONS: usize = 200;
+
 /// The same for a second search where a middle begins and the first one found nothing, since all that follows rests on it. Unit:
 /// states.
 pub const FIRST_EXPANSIONS: usize = 2_000;
@@ -39,7 +42,7 @@ pub const MANY_BRACKETS: usize = 4;
 /// is not found soon would take many.
 #[must_use]
 pub fn landing_expansions(left: usize) -> usize {
-    (50 + 10 * left).min(LANDING_EXPANSIONS / 2)
+    (50 + 10 * left).min(LATER_EXPANSIONS / 2)
 }
 
 /// The same where what the plan before comes to is a plan, but too long. Unit: states.
@@ -48,7 +51,7 @@ pub const SHORTER_EXPANSIONS: usize = 50;
 /// States looked at for a way to the end of the cursor's line, before whole lines are tried. Unit: states.
 pub const SCAFFOLD_EXPANSIONS: usize = 300;
 
-/// Lines tried to complete a middle by whole lines. Unit: lines.
+/// Lines tried to complete a middle by whole lines; no more than the states that were looked at before. Unit: lines.
 pub const SCAFFOLD_LINES: usize = 400;
 
 /// Tokens that there must be room for: lines take some. Unit: tokens.

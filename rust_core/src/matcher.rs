@@ -22,6 +22,8 @@ pub struct Matcher {
     masks: OnceLock<Arc<Masks>>,
     /// Bytes of each committed token; an end token has none.
     lengths: Vec<usize>,
+    /// Those bytes.
+    text: Vec<u8>,
     ended: bool,
     /// How the middle can end from here.
     endings: Endings,
@@ -57,6 +59,7 @@ impl Matcher {
             tables,
             masks: OnceLock::new(),
             lengths: Vec::new(),
+            text: Vec::new(),
             ended: false,
             endings: Endings::default(),
             earlier: Vec::new(),
@@ -106,7 +109,7 @@ impl Matcher {
                 return Err(refused());
             }
             self.ended = true;
-            self.push(0, None);
+            self.push(b"", None);
             return Ok(());
         }
         let tables = self.tables.clone();
@@ -117,18 +120,26 @@ impl Matcher {
             return Err(refused());
         }
         let plan = self.endings.after(&tables.vocabulary, token);
-        self.push(bytes.len(), plan);
+        self.push(bytes, plan);
         Ok(())
     }
 
-    fn push(&mut self, bytes: usize, plan: Option<Plan>) {
-        self.lengths.push(bytes);
+    fn push(&mut self, bytes: &[u8], plan: Option<Plan>) {
+        self.lengths.push(bytes.len());
+        self.text.extend_from_slice(bytes);
         self.earlier.push(std::mem::replace(&mut self.endings, Endings { plan, ..Endings::default() }));
     }
 
-    /// How the middle could end when that was last known, some tokens ago.
-    fn hint(&self) -> Option<&Plan> {
-        self.earlier.iter().rev().find_map(|endings| endings.plan.as_ref())
+    /// How the middle could end when that was last known, some tokens ago, and the text since.
+    fn hint(&self) -> Option<(&Plan, &[u8])> {
+        let mut since = 0;
+        for (endings, length) in self.earlier.iter().zip(&self.lengths).rev() {
+            since += length;
+            if let Some(plan) = &endings.plan {
+                return Some((plan, &self.text[self.text.len() - since..]));
+            }
+        }
+        None
     }
 
     /// How the middle can end (see [`crate::landing`]); `enough` tokens will do, though fewer may.
@@ -141,10 +152,14 @@ impl Matcher {
             self.endings.plan.clone_from(&known);
             return Outcome::Plan(plan.clone());
         }
-        let hints: Vec<&Plan> = self.hint().into_iter().collect();
-        let search = |most| self.state.landing(self.vocabulary(), &hints, &[], enough, most);
-        let mut found = search(limits::LANDING_EXPANSIONS);
-        if found == Outcome::Unknown && self.earlier.is_empty() {
+        let (hints, tries) = match self.hint() {
+            Some((plan, since)) => (vec![plan], plan.adapted(since)),
+            None => (Vec::new(), Vec::new()),
+        };
+        let search = |most| self.state.landing(self.vocabulary(), &hints, &tries, enough, most);
+        let is_first = self.earlier.is_empty();
+        let mut found = search(if is_first { limits::LANDING_EXPANSIONS } else { limits::LATER_EXPANSIONS });
+        if found == Outcome::Unknown && is_first {
             found = search(limits::FIRST_EXPANSIONS);
         }
         let better = match (found, known) {
@@ -189,8 +204,12 @@ impl Matcher {
             return Ok(answer);
         }
         let last = self.endings.asked.last().map(|asked| &asked.1);
-        let hints: Vec<&Plan> = self.endings.plan.as_ref().or_else(|| self.hint()).into_iter().chain(last).collect();
-        let tries = self.endings.plan.as_ref().map_or_else(Vec::new, |plan| plan.adapted(bytes));
+        let (plan, tries) = match (&self.endings.plan, self.hint()) {
+            (Some(plan), _) => (Some(plan), plan.adapted(bytes)),
+            (None, Some((plan, since))) => (Some(plan), plan.adapted(&[since, bytes].concat())),
+            (None, None) => (None, Vec::new()),
+        };
+        let hints: Vec<&Plan> = plan.into_iter().chain(last).collect();
         let found = self.state.landing(vocabulary, &hints, &tries, left, limits::landing_expansions(left));
         self.state.rollback(bytes.len())?;
         let within = found.within(left);
@@ -226,7 +245,9 @@ impl Matcher {
             ));
         }
         let kept = self.lengths.len() - tokens;
-        self.state.rollback(self.lengths[kept..].iter().sum())?;
+        let bytes = self.lengths[kept..].iter().sum();
+        self.state.rollback(bytes)?;
+        self.text.truncate(self.text.len() - bytes);
         self.ended &= tokens == 0;
         if let Some(endings) = self.earlier.drain(kept..).next() {
             self.endings = endings;

@@ -18,15 +18,13 @@ enum Last {
     Searched,
 }
 
-/// In the order in which they are tried, each with the number of lines that may be.
-const LAST_LINES: [(Last, usize); 3] = [
-    (Last::Texts(&["", "x"]), limits::SCAFFOLD_LINES),
-    (Last::Searched, limits::SCAFFOLD_LINES / 10),
-    (Last::Texts(&["#", "x#"]), limits::SCAFFOLD_LINES),
-];
+/// In the order in which they are tried, each with how many times fewer of them are than lines may be: each of a search's costs
+/// hundreds of states.
+const LAST_LINES: [(Last, usize); 3] =
+    [(Last::Texts(&["", "x"]), 1), (Last::Searched, 20), (Last::Texts(&["#", "x#"]), 1)];
 
-/// A text that completes some branches, if one of those lines does.
-pub fn complete_by_lines(engine: &mut Engine, branches: &[Branch]) -> Option<Vec<u8>> {
+/// A text that completes some branches, if one of those lines does. `most`: lines that are tried of each kind.
+pub fn complete_by_lines(engine: &mut Engine, branches: &[Branch], most: usize) -> Option<Vec<u8>> {
     engine.language.layout?;
     let (mut text, begun) = begin_line(engine, branches)?;
     let lines = engine.language.block_lines.clone();
@@ -36,8 +34,8 @@ pub fn complete_by_lines(engine: &mut Engine, branches: &[Branch]) -> Option<Vec
     let mut scaffold = Scaffold { engine, lines, targets, first, left: 0, last: Last::Searched };
     LAST_LINES
         .iter()
-        .any(|&(last, left)| {
-            (scaffold.last, scaffold.left) = (last, left);
+        .any(|&(last, fewer)| {
+            (scaffold.last, scaffold.left) = (last, limits::SCAFFOLD_LINES.min(most) / fewer);
             scaffold.search(&begun, None, limits::SCAFFOLD_DEPTH, &mut text)
         })
         .then_some(text)

@@ -636,8 +636,8 @@ fn land(
         let text = endings::short_completion(engine, branches, most);
         found = text.ok().flatten().and_then(|text| Plan::spell(vocabulary, text)).or(too_long);
     }
-    if found.is_none() && (most >= limits::LANDING_EXPANSIONS || enough >= limits::SCAFFOLD_TOKENS) {
-        found = scaffold::complete_by_lines(engine, branches).and_then(|text| Plan::spell(vocabulary, text));
+    if found.is_none() && (most >= limits::LATER_EXPANSIONS || enough >= limits::SCAFFOLD_TOKENS) {
+        found = scaffold::complete_by_lines(engine, branches, most).and_then(|text| Plan::spell(vocabulary, text));
     }
     if found.is_none() && landing::completes(engine, branches, b"#") {
         found = Plan::spell(vocabulary, b"#".to_vec());
