@@ -198,6 +198,7 @@ def test_slices_below_are_named() -> None:
     claims = {check.claim: check for check in tables.checks(data)}
     assert claims["constrained success never below checked, on any slice"].holds is False
     assert "hole, characters: 321 and more" in claims["constrained success never below checked, on any slice"].found
+    assert claims["exact match not below unconstrained (all)"].holds is False
 
 
 def test_goals() -> None:
@@ -205,6 +206,7 @@ def test_goals() -> None:
     claims = {check.claim: check.holds for check in tables.checks(measured([run_info()], good))}
     assert claims["constrained success at least 99.90 % (stack-boundary)"] is True
     assert claims["engine's share of the constrained time below 5.0 %"] is False  # 1.5 of 22 ms
+    assert claims["exact match not below unconstrained (all)"] is True
     for bad, holds in ((1, True), (2, False)):
         some = [record(str(n), "constrained", n >= bad) for n in range(1_000)]
         (check, *_) = tables.checks(measured([run_info()], some))

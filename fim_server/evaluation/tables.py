@@ -459,6 +459,12 @@ def checks(data: Measured) -> list[Check]:
                 worst += ": " + "; ".join(f"{p.cut}: {p.name}" if p.cut != p.name else p.name for p in below[:5])
                 worst += "; …" if len(below) > 5 else ""
             found.append(Check(what, not below, printable(worst)))
+    if ("constrained", "unconstrained") in have:
+        constrained, unconstrained = data.modes["constrained"], data.modes["unconstrained"]
+        both = constrained.present & unconstrained.present
+        ours, theirs = int(constrained.exact[both].sum()), int(unconstrained.exact[both].sum())
+        holds = ours >= theirs if both.any() else None
+        found.append(Check("exact match not below unconstrained (all)", holds, f"{ours:,} to {theirs:,}"))
     if "constrained" in data.modes:
         share = engine_share(data.modes["constrained"])
         holds = None if math.isnan(share) else share < ENGINE_GOAL
