@@ -258,6 +258,18 @@ def test_wrong_openings_are_refused_in_one_line(wrong: str, tmp_path: Path) -> N
         Language.from_files(folder / "json.lark", spec)
 
 
+def test_openings_may_be_any_text(tmp_path: Path) -> None:
+    folder = Path(landing.__file__).parent / "languages" / "json"
+    spec = tmp_path / "odd.toml"
+    spec.write_text(
+        'openings = [" ", "(", "é", "[ "]\n' + (folder / "json.toml").read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    language = Language.from_files(folder / "json.lark", spec)
+    small = small_vocabulary(JSON_TOKENS)
+    plan = language.open('{"": [', "1]]}").matcher(small).plan()
+    assert [small.token_bytes(token) for token in plan or ()] == [b"["]
+
+
 def test_lands_is_what_a_plan_after_the_token_says(python: Language, vocabulary: Vocabulary) -> None:
     """The mask, the single question and the plan that the answer rests on agree."""
     session = python.open("def f(a):\n    return g(a, [", "]\n")

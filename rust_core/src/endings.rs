@@ -153,7 +153,7 @@ impl Ways {
         let mut before: &[u8] = &[];
         let mut reached: Vec<Vec<Branch>> = vec![vec![*branch]];
         for (text, word) in self.texts.iter().enumerate().skip(self.bytes) {
-            let spaced = word[0] == b' ' && (in_line || begins(word[1]));
+            let spaced = word[0] == b' ' && (in_line || word.get(1).is_none_or(|&byte| begins(byte)));
             if !begins(word[0]) || spaced {
                 continue; // would go on with the symbol in progress, or needs no blank
             }

@@ -152,7 +152,7 @@ impl Language {
             constructs_of,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
         };
-        let openings = spec.openings.iter().map(|text| text.as_bytes().into());
+        let openings = spec.openings.iter().filter(|text| !text.is_empty()).map(|text| text.as_bytes().into());
         language.openings = openings.collect();
         language.words = endings::words(&language).into();
         if language.follow.is_even() {
