@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from tiny_models import write_tiny_model
 
 from fim_server import Language, cli
 from fim_server.datasets import Origin, Sample, UnitTest, read_samples, write_samples
@@ -38,7 +37,7 @@ from fim_server.evaluation.records import (
 )
 from fim_server.evaluation.runner import Journal, Worker, WorkerSettings
 from fim_server.evaluation.shards import Shard, form_batches
-from fim_server.model import FimModel, load_model, locate
+from fim_server.model import FimModel, load_model
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 
@@ -287,23 +286,7 @@ def test_batches_are_the_samples_the_alike_together(size: int, monkeypatch: pyte
 @pytest.fixture(scope="module")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random model of one layer with the embedded model's tokenizer."""
-    folder = tmp_path_factory.mktemp("tiny")
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(Path(locate(None)) / name, folder)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=16384,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=256,
-        tie_word_embeddings=True,
-        initializer_range=0.3,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
+    return write_tiny_model(tmp_path_factory.mktemp("tiny"), 16)
 
 
 @pytest.fixture(scope="module")

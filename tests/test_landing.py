@@ -249,22 +249,22 @@ def test_a_plan_after_a_token_closes_what_it_opens(python: Language, vocabulary:
     assert matcher.is_complete()
 
 
-@pytest.mark.parametrize("wrong", ['"x("', "[1]", '[""]'])
-def test_wrong_openings_are_refused_in_one_line(wrong: str, tmp_path: Path) -> None:
+def json_with(line: str, tmp_path: Path) -> Language:
+    """JSON, with a line more in its definition."""
     folder = Path(landing.__file__).parent / "languages" / "json"
     spec = tmp_path / "odd.toml"
-    spec.write_text(f"openings = {wrong}\n" + (folder / "json.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    spec.write_text(f"{line}\n" + (folder / "json.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    return Language.from_files(folder / "json.lark", spec)
+
+
+@pytest.mark.parametrize("wrong", ['"x("', "[1]", '[""]'])
+def test_wrong_openings_are_refused_in_one_line(wrong: str, tmp_path: Path) -> None:
     with pytest.raises(LanguageError, match=r"^language json: openings is a list of texts[^\n]*$"):
-        Language.from_files(folder / "json.lark", spec)
+        json_with(f"openings = {wrong}", tmp_path)
 
 
 def test_openings_may_be_any_text(tmp_path: Path) -> None:
-    folder = Path(landing.__file__).parent / "languages" / "json"
-    spec = tmp_path / "odd.toml"
-    spec.write_text(
-        'openings = [" ", "(", "é", "[ "]\n' + (folder / "json.toml").read_text(encoding="utf-8"), encoding="utf-8"
-    )
-    language = Language.from_files(folder / "json.lark", spec)
+    language = json_with('openings = [" ", "(", "é", "[ "]', tmp_path)
     small = small_vocabulary(JSON_TOKENS)
     plan = language.open('{"": [', "1]]}").matcher(small).plan()
     assert [small.token_bytes(token) for token in plan or ()] == [b"["]
@@ -369,11 +369,8 @@ def test_what_the_vocabulary_cannot_spell_is_not_known_rather_than_impossible(py
     ],
 )
 def test_wrong_block_lines_are_refused_in_one_line(wrong: str, tmp_path: Path) -> None:
-    folder = Path(landing.__file__).parent / "languages" / "json"
-    spec = tmp_path / "odd.toml"
-    spec.write_text(f"block_lines = {wrong}\n" + (folder / "json.toml").read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(LanguageError, match=r"^language json: block_lines is a list of tables [^\n]*$"):
-        Language.from_files(folder / "json.lark", spec)
+        json_with(f"block_lines = {wrong}", tmp_path)
 
 
 def test_middles_of_a_shape_have_no_plan(python: Language, vocabulary: Vocabulary) -> None:

@@ -20,7 +20,7 @@ import pytest
 import torch
 from corpus import cuts, python
 from numpy.typing import NDArray
-from transformers import LlamaConfig, LlamaForCausalLM
+from tiny_models import write_tiny_model
 
 from fim_server import cli, onnx_runtime
 from fim_server.batches import decode_together
@@ -266,27 +266,7 @@ def test_the_command_line_names_the_runtime(
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
     """A random model of one layer, without an export, with the embedded model's tokenizer."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(EMBEDDED / name, folder)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=16384,
-        hidden_size=64,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=256,
-        tie_word_embeddings=True,
-        initializer_range=0.3,
-        bos_token_id=None,
-        eos_token_id=0,
-        pad_token_id=4,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
+    return write_tiny_model(tmp_path / "tiny", 64, bos_token_id=None, eos_token_id=0, pad_token_id=4)
 
 
 @pytest.fixture

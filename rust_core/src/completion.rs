@@ -36,7 +36,7 @@ pub trait Steps {
     /// What is remembered of the way to a branch.
     type Note: Clone + Default;
 
-    /// Whether a branch is looked at, of those that have the same note as one that was.
+    /// Whether a branch with this note is looked at; asked once for each branch, so that a search can bound how many of a kind are.
     fn admits(&mut self, note: &Self::Note) -> bool;
 
     /// The ways on from a branch.
@@ -48,7 +48,7 @@ pub trait Steps {
     /// What is remembered after a step.
     fn note(&mut self, engine: &Engine, before: (&Branch, &Self::Note), step: &Step) -> Self::Note;
 
-    /// The least that is to be expected from a branch on.
+    /// What is to be expected from a branch on; if it is never more than the truth, what is found is cheapest.
     fn bound(&self, engine: &mut Engine, branch: &Branch, note: &Self::Note) -> Cost;
 
     /// Whether a branch is looked for.
