@@ -1,12 +1,12 @@
 //! The engine on small languages, without Python: layout, longest match without separators, masks, shortest completions.
 
-use fim_server_core::language::Language;
-use fim_server_core::mask::mask_words;
-use fim_server_core::masks::Tables;
+use fim_server_core::language::definition::Language;
+use fim_server_core::masking::cache::Tables;
+use fim_server_core::masking::plain::mask_words;
+use fim_server_core::masking::vocabulary::Vocabulary;
 use fim_server_core::matcher::Matcher;
 use fim_server_core::session::{Guarantee, Session};
 use fim_server_core::spec::LanguageSpec;
-use fim_server_core::vocabulary::Vocabulary;
 use fim_server_core::{error::ErrorKind, ids::TokenId};
 use std::sync::Arc;
 
