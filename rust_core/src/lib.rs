@@ -4,19 +4,32 @@
 //! [`chart`] of L and the middle; [`right`]: the right context's lattice and chart; [`colour`]: what R asks of the parse
 //! stack) → [`masking`] over a vocabulary. The crate knows nothing of Python.
 
-pub mod chart;
-pub mod colour;
-pub mod completing;
-pub mod engine;
-pub mod error;
-pub mod explaining;
-pub mod grammar;
-pub mod ids;
-pub mod language;
-pub mod lexing;
-pub mod limits;
-pub mod masking;
-pub mod matcher;
-pub mod right;
-pub mod session;
-pub mod spec;
+mod chart;
+mod colour;
+mod completing;
+mod engine;
+mod error;
+mod explaining;
+mod grammar;
+mod ids;
+mod language;
+mod lexing;
+mod limits;
+mod masking;
+mod matcher;
+mod right;
+mod session;
+mod spec;
+
+pub use completing::plan::Outcome;
+pub use engine::stepping::Inside;
+pub use error::{Error, ErrorKind};
+pub use ids::{ModeId, TokenId};
+pub use language::definition::Language;
+pub use language::shape::Shape;
+pub use masking::cache::Tables;
+pub use masking::plain::mask_words;
+pub use masking::vocabulary::Vocabulary;
+pub use matcher::{Matcher, fill_masks};
+pub use session::{Broken, Guarantee, Session, State};
+pub use spec::LanguageSpec;

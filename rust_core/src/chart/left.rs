@@ -11,10 +11,10 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::hash::BuildHasher;
 
 /// The set before the first symbol.
-pub const FIRST_SET: SetId = SetId(0);
+pub(crate) const FIRST_SET: SetId = SetId(0);
 
 /// No set: the symbol cannot come here.
-pub const NO_SET: SetId = SetId(u32::MAX);
+pub(crate) const NO_SET: SetId = SetId(u32::MAX);
 
 /// An Earley item whose dot has moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,7 +76,7 @@ pub struct Indents {
 }
 
 /// At the module level, or where nothing is known.
-pub const NO_INDENTS: Indents = Indents { own: 0, deeper: 1 };
+pub(crate) const NO_INDENTS: Indents = Indents { own: 0, deeper: 1 };
 
 /// The sets, interned: a set is made once for its items, whose origins are sets themselves. So a set stands for a whole
 /// parse stack, wherever in the text it comes up, and `children` is a pushdown automaton that grows as it is used.

@@ -1,5 +1,5 @@
 //! The Earley chart over the left context and the middle.
 
-pub mod left;
-pub mod next;
-pub mod predict;
+pub(crate) mod left;
+pub(crate) mod next;
+pub(crate) mod predict;

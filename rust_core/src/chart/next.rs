@@ -19,7 +19,7 @@ const UNKNOWN: NextId = NextId(u32::MAX);
 
 /// What may come next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Next {
+pub(crate) struct Next {
     /// The free states from which the middle can go on.
     pub free: u64,
     /// The accept sets that can be read or ignored outside of brackets, as a mask.
@@ -32,22 +32,14 @@ impl Next {
     /// Whether one of some accept sets can come.
     #[inline(always)]
     #[must_use]
-    pub fn takes(&self, outside: bool, accepts: &[u64]) -> bool {
+    pub(crate) fn takes(&self, outside: bool, accepts: &[u64]) -> bool {
         let own = if outside { &self.outside } else { &self.inside };
         own.iter().zip(accepts).any(|(one, other)| one & other != 0)
-    }
-
-    /// Whether an accept set can come.
-    #[inline(always)]
-    #[must_use]
-    pub fn takes_one(&self, outside: bool, accept: AcceptId) -> bool {
-        let own = if outside { &self.outside } else { &self.inside };
-        own[accept.index() / 64] >> (accept.index() % 64) & 1 == 1
     }
 }
 
 /// Words of a mask over accept sets that fit an [`Ahead`]; languages with more accept sets do without.
-pub const AHEAD_WORDS: usize = 4;
+pub(crate) const AHEAD_WORDS: usize = 4;
 
 /// What a set allows next, before anything else is made of it: a union over its items.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -172,7 +164,7 @@ impl Aheads {
 
 /// All that has been met, and the masks they are made of.
 #[derive(Debug)]
-pub struct Nexts {
+pub(crate) struct Nexts {
     table: Vec<Next>,
     ids: FxHashMap<Next, NextId>,
     of_set: Vec<NextId>,
@@ -190,7 +182,7 @@ pub struct Nexts {
 impl Nexts {
     /// None yet.
     #[must_use]
-    pub fn new(language: &Language) -> Self {
+    pub(crate) fn new(language: &Language) -> Self {
         let words = language.lexer.accept_set_count().div_ceil(64);
         let mask = |wanted: &dyn Fn(AcceptId) -> bool| {
             let mut mask = vec![0u64; words].into_boxed_slice();
@@ -225,24 +217,30 @@ impl Nexts {
     /// An interned one.
     #[inline(always)]
     #[must_use]
-    pub fn get(&self, id: NextId) -> &Next {
+    pub(crate) fn get(&self, id: NextId) -> &Next {
         &self.table[id.0 as usize]
     }
 
     /// What is known of a set.
     #[inline(always)]
     #[must_use]
-    pub fn known(&self, set: SetId) -> Option<NextId> {
+    pub(crate) fn known(&self, set: SetId) -> Option<NextId> {
         self.of_set.get(set.index()).copied().filter(|&id| id != UNKNOWN)
     }
 
     /// Forgets the sets past a size of the chart.
-    pub fn truncate(&mut self, sets: usize) {
+    pub(crate) fn truncate(&mut self, sets: usize) {
         self.of_set.truncate(sets);
     }
 
     /// What a set allows next.
-    pub fn of(&mut self, language: &Language, left: &LeftChart, predictions: &Predictions, set: SetId) -> NextId {
+    pub(crate) fn of(
+        &mut self,
+        language: &Language,
+        left: &LeftChart,
+        predictions: &Predictions,
+        set: SetId,
+    ) -> NextId {
         if let Some(known) = self.known(set) {
             return known;
         }
@@ -323,10 +321,5 @@ impl Nexts {
                 *word |= more;
             }
         }
-    }
-
-    /// The accept sets in a mask.
-    pub fn accepts(mask: &[u64]) -> impl Iterator<Item = AcceptId> + '_ {
-        bits(mask).map(AcceptId::from_index)
     }
 }

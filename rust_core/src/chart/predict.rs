@@ -16,7 +16,7 @@ pub struct PredictionId(pub u32);
 
 /// What one bitset of nonterminals predicts.
 #[derive(Debug)]
-pub struct Prediction {
+pub(crate) struct Prediction {
     nonterminals: Box<[u64]>,
     /// `dots[begin[symbol]..begin[symbol + 1]]` have the symbol next.
     begin: Box<[u32]>,

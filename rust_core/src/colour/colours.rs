@@ -194,7 +194,7 @@ enum Popped {
 }
 
 /// The empty colour: nothing leads to the end.
-pub const NO_COLOUR: ColourId = ColourId(0);
+pub(crate) const NO_COLOUR: ColourId = ColourId(0);
 
 /// What the colours are computed from.
 #[derive(Clone, Copy)]

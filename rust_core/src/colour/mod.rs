@@ -1,3 +1,3 @@
 //! What the right context asks of the parse stack.
 
-pub mod colours;
+pub(crate) mod colours;

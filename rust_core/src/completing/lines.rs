@@ -24,7 +24,7 @@ const LAST_LINES: [(Last, usize); 3] =
     [(Last::Texts(&["", "x"]), 1), (Last::Searched, 20), (Last::Texts(&["#", "x#"]), 1)];
 
 /// A text that completes some branches, if one of those lines does. `most`: lines that are tried of each kind.
-pub fn complete_by_lines(engine: &mut Engine, branches: &[Branch], most: usize) -> Option<Vec<u8>> {
+pub(crate) fn complete_by_lines(engine: &mut Engine, branches: &[Branch], most: usize) -> Option<Vec<u8>> {
     engine.language.layout?;
     let (mut text, begun) = begin_line(engine, branches)?;
     let lines = engine.language.block_lines.clone();

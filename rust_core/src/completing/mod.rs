@@ -1,6 +1,6 @@
 //! Searches for a text that completes a middle.
 
-pub mod lines;
-pub mod plan;
-pub mod short;
-pub mod shortest;
+pub(crate) mod lines;
+pub(crate) mod plan;
+pub(crate) mod short;
+pub(crate) mod shortest;

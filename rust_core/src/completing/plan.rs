@@ -103,7 +103,7 @@ impl Plan {
 }
 
 /// Whether a text completes some branches.
-pub fn completes(engine: &mut Engine, branches: &[Branch], text: &[u8]) -> bool {
+pub(crate) fn completes(engine: &mut Engine, branches: &[Branch], text: &[u8]) -> bool {
     let mut before = branches.to_vec();
     let mut after = Vec::new();
     for &byte in text {

@@ -35,7 +35,11 @@ const WORD: Cost = 2;
 ///
 /// # Errors
 /// More than `most` states were looked at.
-pub fn short_completion(engine: &mut Engine, branches: &[Branch], most: usize) -> Result<Option<Vec<u8>>, Error> {
+pub(crate) fn short_completion(
+    engine: &mut Engine,
+    branches: &[Branch],
+    most: usize,
+) -> Result<Option<Vec<u8>>, Error> {
     let (mut text, begun) = close_brackets(engine, branches);
     let mut ways = Ways::new(engine, &begun, Goal::Completion);
     let rest = shortest::search(engine, &begun, &mut ways, most)?;
@@ -73,7 +77,7 @@ fn close_brackets(engine: &mut Engine, branches: &[Branch]) -> (Vec<u8>, Vec<Bra
 ///
 /// # Errors
 /// More than `most` states were looked at.
-pub fn short_to_line(engine: &mut Engine, branches: &[Branch], most: usize) -> Result<Option<Vec<u8>>, Error> {
+pub(crate) fn short_to_line(engine: &mut Engine, branches: &[Branch], most: usize) -> Result<Option<Vec<u8>>, Error> {
     let mut ways = Ways::new(engine, branches, Goal::Line);
     shortest::search(engine, branches, &mut ways, most)
 }

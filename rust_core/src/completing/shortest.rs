@@ -15,14 +15,18 @@ use std::collections::BinaryHeap;
 ///
 /// # Errors
 /// More than `most` states were looked at.
-pub fn shortest_completion(engine: &mut Engine, branches: &[Branch], most: usize) -> Result<Option<Vec<u8>>, Error> {
+pub(crate) fn shortest_completion(
+    engine: &mut Engine,
+    branches: &[Branch],
+    most: usize,
+) -> Result<Option<Vec<u8>>, Error> {
     let mut bytes = Bytes { alphabet: alphabet(engine), stepped: Vec::new() };
     search(engine, branches, &mut bytes, most)
 }
 
 /// One way on from a branch.
 #[derive(Debug, Clone, Copy)]
-pub struct Step {
+pub(crate) struct Step {
     /// Which of the texts leads there.
     pub text: usize,
     /// A branch after it.
@@ -32,7 +36,7 @@ pub struct Step {
 }
 
 /// How a search goes on, and what it expects.
-pub trait Steps {
+pub(crate) trait Steps {
     /// What is remembered of the way to a branch.
     type Note: Clone + Default;
 
@@ -59,7 +63,7 @@ pub trait Steps {
 ///
 /// # Errors
 /// More than `most` states were looked at.
-pub fn search<S: Steps>(
+pub(crate) fn search<S: Steps>(
     engine: &mut Engine,
     branches: &[Branch],
     steps: &mut S,

@@ -1,3 +1,3 @@
 //! Lexer, layout and parser stepped together.
 
-pub mod stepping;
+pub(crate) mod stepping;

@@ -16,11 +16,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Where in the text each set was current last: the offset of the first byte after the symbol that led to it.
 #[derive(Debug, Default)]
-pub struct Places(FxHashMap<SetId, usize>);
+pub(crate) struct Places(FxHashMap<SetId, usize>);
 
 impl Places {
     /// Notes the sets that branches have come to by the byte at an offset.
-    pub fn see(&mut self, before: &[Branch], after: &[Branch], offset: usize) {
+    pub(crate) fn see(&mut self, before: &[Branch], after: &[Branch], offset: usize) {
         for branch in after {
             if before.iter().all(|old| old.set != branch.set) {
                 self.0.insert(branch.set, offset);
@@ -45,7 +45,12 @@ struct Told {
 }
 
 /// The constructs around a branch, innermost first, with the offset at which each begins.
-pub fn open_constructs(engine: &mut Engine, branch: &Branch, places: &mut Places, text: &[u8]) -> Vec<(String, usize)> {
+pub(crate) fn open_constructs(
+    engine: &mut Engine,
+    branch: &Branch,
+    places: &mut Places,
+    text: &[u8],
+) -> Vec<(String, usize)> {
     let language = engine.language.clone();
     let lexer = &language.lexer;
     let mut set = branch.set;

@@ -1,4 +1,4 @@
 //! What is open at a cursor, and the grammar of all middles.
 
-pub mod constructs;
-pub mod quotient;
+pub(crate) mod constructs;
+pub(crate) mod quotient;

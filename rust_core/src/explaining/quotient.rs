@@ -59,7 +59,7 @@ struct Tail {
 }
 
 /// Writes the quotient grammar of the opening branches as BNF, reduced: every nonterminal is reachable and productive.
-pub fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
+pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
     let mut rules: FxHashMap<Key, Vec<Vec<Piece>>> = FxHashMap::default();
     let mut start = Vec::new();
     for branch in opening {

@@ -1,3 +1,3 @@
 //! Rules over lexemes, with everything precomputed that depends on them alone.
 
-pub mod rules;
+pub(crate) mod rules;

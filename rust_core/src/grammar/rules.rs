@@ -10,7 +10,7 @@ use crate::spec::LanguageSpec;
 use rustc_hash::FxHashMap;
 
 /// What stands for "no symbol after the dot" in [`Grammar::next`].
-pub const END_OF_RULE: SymbolId = SymbolId(u16::MAX);
+pub(crate) const END_OF_RULE: SymbolId = SymbolId(u16::MAX);
 
 /// One BNF rule after pruning.
 #[derive(Debug, Clone)]

@@ -127,6 +127,6 @@ impl Follow {
 /// The mask of one free state.
 #[inline(always)]
 #[must_use]
-pub fn bit(state: FreeId) -> u64 {
+pub(crate) fn bit(state: FreeId) -> u64 {
     1 << state.0
 }

@@ -20,16 +20,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// A cost in bytes of middle text, [`INFINITE`] for "impossible".
-pub type Cost = u32;
+pub(crate) type Cost = u32;
 
 /// No text does it.
-pub const INFINITE: Cost = u32::MAX;
+pub(crate) const INFINITE: Cost = u32::MAX;
 
 /// In a line that already has a symbol (and the only state of a language without layout that has separators).
-pub const MIDDLE: FreeId = FreeId(0);
+pub(crate) const MIDDLE: FreeId = FreeId(0);
 
 /// At the start of a logical line.
-pub const LINE: FreeId = FreeId(1);
+pub(crate) const LINE: FreeId = FreeId(1);
 
 /// Free states of each place in a shape: with layout two, as above.
 const KINDS: usize = 2;

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 pub struct ShapeId(pub u32);
 
 /// Packed masks of the tokens that do not leave a shape, by the state that each leads to.
-pub type ShapeIndex = Vec<(ShapeId, Vec<u32>)>;
+pub(crate) type ShapeIndex = Vec<(ShapeId, Vec<u32>)>;
 
 /// No middle of the shape begins like that.
 const DEAD: u32 = u32::MAX;

@@ -9,7 +9,7 @@ use crate::lexing::lexer::{DEAD, Lexer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The empty set of guards.
-pub const NO_GUARDS: GuardId = GuardId(0);
+pub(crate) const NO_GUARDS: GuardId = GuardId(0);
 
 /// Interned guard sets.
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ impl Guards {
 
 /// The accept sets that a symbol in progress beside guards can still be, as a mask.
 #[must_use]
-pub fn live_beside(lexer: &Lexer, guards: &mut Guards, state: StateId, id: GuardId) -> Box<[u64]> {
+pub(crate) fn live_beside(lexer: &Lexer, guards: &mut Guards, state: StateId, id: GuardId) -> Box<[u64]> {
     let mut live = vec![0u64; lexer.live_mask(state).len()].into_boxed_slice();
     let mut seen: FxHashSet<(StateId, GuardId)> = FxHashSet::default();
     let mut stack = vec![(state, id)];

@@ -108,7 +108,7 @@ impl Column {
 
 /// Whether a byte is a blank inside an indentation.
 #[must_use]
-pub fn is_blank(byte: u8) -> bool {
+pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\x0c')
 }
 
@@ -120,7 +120,7 @@ pub struct Columns {
 }
 
 /// No column: the item is in no block, or before its INDENT.
-pub const NO_COLUMN: ColumnId = ColumnId(0);
+pub(crate) const NO_COLUMN: ColumnId = ColumnId(0);
 
 impl Default for Columns {
     fn default() -> Self {
@@ -153,7 +153,7 @@ pub struct IndentationId(pub u32);
 
 /// The tree of indentation stacks; node 0 is the module level, column 0.
 #[derive(Debug, Clone)]
-pub struct Indentations {
+pub(crate) struct Indentations {
     /// The stack below, the column on top, the number of columns but the module level's.
     nodes: Vec<(IndentationId, Column, u32)>,
     ids: FxHashMap<(IndentationId, Column), IndentationId>,
@@ -168,24 +168,24 @@ impl Default for Indentations {
 impl Indentations {
     /// The column on top of a stack.
     #[must_use]
-    pub fn top(&self, stack: IndentationId) -> Column {
+    pub(crate) fn top(&self, stack: IndentationId) -> Column {
         self.nodes[stack.0 as usize].1
     }
 
     /// The number of open blocks.
     #[must_use]
-    pub fn depth(&self, stack: IndentationId) -> u32 {
+    pub(crate) fn depth(&self, stack: IndentationId) -> u32 {
         self.nodes[stack.0 as usize].2
     }
 
     /// The stack below the top; `None` at the module level.
     #[must_use]
-    pub fn parent(&self, stack: IndentationId) -> Option<IndentationId> {
+    pub(crate) fn parent(&self, stack: IndentationId) -> Option<IndentationId> {
         (stack.0 != 0).then(|| self.nodes[stack.0 as usize].0)
     }
 
     /// The stack with one column more.
-    pub fn push(&mut self, stack: IndentationId, column: Column) -> IndentationId {
+    pub(crate) fn push(&mut self, stack: IndentationId, column: Column) -> IndentationId {
         let fresh = IndentationId(u32::try_from(self.nodes.len()).expect("indentation count fits u32"));
         let depth = self.depth(stack) + 1;
         *self.ids.entry((stack, column)).or_insert_with(|| {
@@ -196,7 +196,7 @@ impl Indentations {
 
     /// The columns of a stack, the top first, the module level left out.
     #[must_use]
-    pub fn columns(&self, mut stack: IndentationId) -> Vec<Column> {
+    pub(crate) fn columns(&self, mut stack: IndentationId) -> Vec<Column> {
         let mut found = Vec::new();
         while let Some(parent) = self.parent(stack) {
             found.push(self.top(stack));

@@ -16,10 +16,10 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// The dead state: nothing matches from here.
-pub const DEAD: StateId = StateId(0);
+pub(crate) const DEAD: StateId = StateId(0);
 
 /// A distance that stands for "never", in bytes.
-pub const NEVER: u16 = u16::MAX;
+pub(crate) const NEVER: u16 = u16::MAX;
 
 /// The minimal joined DFA. Serialisable, so that a compiled language can be cached on disk.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -117,7 +117,7 @@ fn modes(spec: &LanguageSpec) -> Result<Vec<Vec<LexemeId>>, Error> {
 ///
 /// # Errors
 /// A mode that names a lexeme which does not exist or is another mode's as well, or too many modes.
-pub fn mode_of(spec: &LanguageSpec) -> Result<Vec<ModeId>, Error> {
+pub(crate) fn mode_of(spec: &LanguageSpec) -> Result<Vec<ModeId>, Error> {
     if spec.modes.len() >= limits::MODES {
         return Err(Error::limit("modes", spec.modes.len(), limits::MODES - 1));
     }
@@ -614,7 +614,7 @@ impl Lexer {
 }
 
 /// The positions of the ones in a bitset.
-pub fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
+pub(crate) fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
     words.iter().enumerate().flat_map(|(index, &word)| {
         std::iter::successors((word != 0).then_some(word), |&rest| {
             let rest = rest & (rest - 1);

@@ -24,10 +24,10 @@ use std::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A packed mask, the end tokens left out.
-pub type Mask = Arc<[u32]>;
+pub(crate) type Mask = Arc<[u32]>;
 
 /// What tells states apart whose masks may differ.
-pub type Key = Box<[u32]>;
+pub(crate) type Key = Box<[u32]>;
 
 const SHARDS: usize = 16;
 
@@ -63,7 +63,7 @@ struct Shapes {
 
 /// The shapes of a session's sets, as far as they were asked for.
 #[derive(Debug, Default)]
-pub struct ShapeMemo {
+pub(crate) struct ShapeMemo {
     of: u64,
     generation: u32,
     shapes: Vec<u32>,
@@ -391,7 +391,7 @@ impl ShapeMemo {
     }
 
     /// Forgets sets past a size of the chart.
-    pub fn truncate(&mut self, sets: usize) {
+    pub(crate) fn truncate(&mut self, sets: usize) {
         self.shapes.truncate(sets);
     }
 

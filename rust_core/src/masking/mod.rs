@@ -1,7 +1,7 @@
 //! Which tokens of a vocabulary may come: the plain walk, the token table, and what is kept.
 
-pub mod cache;
-pub mod plain;
-pub mod table;
-pub mod vocabulary;
-pub mod walk;
+pub(crate) mod cache;
+pub(crate) mod plain;
+pub(crate) mod table;
+pub(crate) mod vocabulary;
+pub(crate) mod walk;

@@ -3,7 +3,7 @@
 use crate::masking::vocabulary::Vocabulary;
 
 /// What a mask is computed with: text that grows and shrinks at its end by bytes.
-pub trait Recognizer {
+pub(crate) trait Recognizer {
     /// Goes on by one byte if some completion remains; otherwise changes nothing and returns false.
     fn try_push(&mut self, byte: u8) -> bool;
     /// Takes back pushed bytes until this many are left.
@@ -23,7 +23,7 @@ pub fn mask_words(tokens: usize) -> usize {
 ///
 /// # Panics
 /// If `words` is not [`mask_words`] long.
-pub fn fill_mask(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, words: &mut [u32]) {
+pub(crate) fn fill_mask(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, words: &mut [u32]) {
     words.fill(0);
     add_tokens(recognizer, vocabulary, words);
     if recognizer.is_complete() {
@@ -35,7 +35,7 @@ pub fn fill_mask(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, word
 ///
 /// # Panics
 /// If `words` is not [`mask_words`] long.
-pub fn add_tokens(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, words: &mut [u32]) {
+pub(crate) fn add_tokens(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, words: &mut [u32]) {
     assert_eq!(words.len(), mask_words(vocabulary.len()), "one word for 32 tokens");
     let nodes = vocabulary.nodes();
     let mut at = 0;
@@ -55,7 +55,7 @@ pub fn add_tokens(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, wor
 }
 
 /// Adds the end tokens to a packed mask.
-pub fn add_end_tokens(vocabulary: &Vocabulary, words: &mut [u32]) {
+pub(crate) fn add_end_tokens(vocabulary: &Vocabulary, words: &mut [u32]) {
     for token in vocabulary.end_tokens() {
         words[token.index() / 32] |= 1 << (token.0 % 32);
     }

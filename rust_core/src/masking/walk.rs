@@ -46,7 +46,7 @@ struct Place {
 
 /// What a walk leaves to be done.
 #[derive(Debug, Default)]
-pub struct Rest {
+pub(crate) struct Rest {
     /// Tokens that are to be tried byte by byte.
     pub tokens: Vec<u32>,
     /// Branches that the table does not describe: the trie is to be walked.
@@ -54,13 +54,19 @@ pub struct Rest {
 }
 
 /// Adds the tokens that may follow a branch by a walk over the vocabulary's trie.
-pub fn add_by_trie(engine: &mut Engine, vocabulary: &Vocabulary, branch: &Branch, at: ShapeId, words: &mut [u32]) {
+pub(crate) fn add_by_trie(
+    engine: &mut Engine,
+    vocabulary: &Vocabulary,
+    branch: &Branch,
+    at: ShapeId,
+    words: &mut [u32],
+) {
     let mut walk = TrieWalk::new(engine, std::slice::from_ref(branch), at, vocabulary.longest());
     plain::add_tokens(&mut walk, vocabulary, words);
 }
 
 /// Adds those of some tokens that may follow, trying each byte by byte.
-pub fn add_one_by_one(
+pub(crate) fn add_one_by_one(
     engine: &mut Engine,
     vocabulary: &Vocabulary,
     branches: &[Branch],
@@ -92,7 +98,7 @@ struct Walk<'a> {
 }
 
 /// Adds the tokens that may follow a branch to a packed mask, but for what the table does not describe.
-pub fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch, words: &mut [u32], rest: &mut Rest) {
+pub(crate) fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch, words: &mut [u32], rest: &mut Rest) {
     let in_line = match branch.mode {
         Mode::Line { column, kept } => {
             // An indentation may not pass its limit within a token.

@@ -84,7 +84,7 @@ pub enum Place {
 
 /// A line start cut by the cursor: R's blanks from `from` on are the rest of an indentation, `to` is its first symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     from: u32,
     to: u32,
     /// The middle ended in a backslash-newline, or in a backslash whose newline is R's first: any column that was there

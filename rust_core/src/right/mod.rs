@@ -1,3 +1,3 @@
 //! The right context: its lattice and the chart over it.
 
-pub mod chart;
+pub(crate) mod chart;

@@ -57,7 +57,7 @@ pub enum Label {
 
 /// A lexer configuration inside a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Configuration {
+pub(crate) struct Configuration {
     /// The symbol in progress.
     pub state: StateId,
     /// Ended symbols that must not match again, in the builder's own numbers.
@@ -88,7 +88,7 @@ pub struct End {
 
 /// A node as it is found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub(crate) struct Found {
     /// Tokens that end in the node, as sets.
     pub groups: Vec<(End, u32)>,
     /// What other tokens go on with.
@@ -99,7 +99,7 @@ pub struct Found {
 
 /// The table as it is built.
 #[derive(Debug)]
-pub struct Built {
+pub(crate) struct Built {
     /// All nodes.
     pub nodes: Vec<Found>,
     /// The node of each configuration before a token.
@@ -114,7 +114,7 @@ pub struct Built {
 
 /// Builds the table from every state of the lexer, on some threads.
 #[must_use]
-pub fn build(language: &Language, vocabulary: &Vocabulary, threads: usize) -> Built {
+pub(crate) fn build(language: &Language, vocabulary: &Vocabulary, threads: usize) -> Built {
     let context = Context::new(language, vocabulary);
     let mut guards = Guards::default();
     let roots = roots(&context, &mut guards);
@@ -254,7 +254,7 @@ fn roots(context: &Context<'_>, guards: &mut Guards) -> Vec<Configuration> {
 
 /// A run of blanks: an earlier one and a byte more. The first one is empty.
 #[derive(Debug, Clone, Copy)]
-pub struct Run {
+pub(crate) struct Run {
     before: u32,
     byte: u8,
     /// Where it leads from column 0.
@@ -263,7 +263,7 @@ pub struct Run {
 
 /// The bytes of a run.
 #[must_use]
-pub fn run_bytes(runs: &[Run], mut id: u32) -> Vec<u8> {
+pub(crate) fn run_bytes(runs: &[Run], mut id: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     while id != 0 {
         bytes.push(runs[id as usize].byte);

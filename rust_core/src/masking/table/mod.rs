@@ -1,5 +1,5 @@
 //! The token table: its builder, its sets and its file.
 
-pub mod build;
-pub mod file;
-pub mod sets;
+pub(crate) mod build;
+pub(crate) mod file;
+pub(crate) mod sets;

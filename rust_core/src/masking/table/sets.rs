@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bit of a set's length: the words of a mask follow, instead of ids.
-pub const DENSE: u32 = 1 << 31;
+pub(crate) const DENSE: u32 = 1 << 31;
 
 /// Interned sets.
 #[derive(Debug)]
-pub struct TokenSets {
+pub(crate) struct TokenSets {
     /// Where a set begins in `data`, and its length or [`DENSE`].
     pub sets: Vec<[u32; 2]>,
     /// Ids and masks.
@@ -23,7 +23,7 @@ pub struct TokenSets {
 impl TokenSets {
     /// No sets yet, over some number of tokens.
     #[must_use]
-    pub fn new(tokens: usize) -> Self {
+    pub(crate) fn new(tokens: usize) -> Self {
         Self {
             sets: Vec::new(),
             data: Vec::new(),
@@ -34,7 +34,7 @@ impl TokenSets {
     }
 
     /// The number of the union of some lists.
-    pub fn intern(&mut self, lists: &[&[TokenId]]) -> u32 {
+    pub(crate) fn intern(&mut self, lists: &[&[TokenId]]) -> u32 {
         let count: usize = lists.iter().map(|list| list.len()).sum();
         self.listed.clear();
         // A mask is taken in a fraction of the time of as many ids.
