@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::explaining::constructs::{self, Places};
 use crate::explaining::quotient;
 use crate::ids::TokenId;
-use crate::language::definition::Language;
+use crate::language::compiled::Language;
 use crate::language::shape::ShapeId;
 use crate::limits;
 use crate::masking::cache::{Masks, Tables};

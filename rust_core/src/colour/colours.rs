@@ -10,9 +10,10 @@
 
 use crate::chart::left::{FIRST_SET, Indents, LeftChart, NO_INDENTS};
 use crate::chart::predict::{PredictionId, Predictions};
-use crate::grammar::rules::{END_OF_RULE, Grammar};
+use crate::grammar::compiled::Grammar;
+use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{ColourId, ColumnId, DotId, FreeId, NodeId, SetId, SymbolId};
-use crate::language::definition::Language;
+use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::{Column, Columns, NO_COLUMN};
 use crate::right::chart::{Place, Right, Top};

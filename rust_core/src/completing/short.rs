@@ -11,7 +11,8 @@ use crate::completing::shortest::{self, Step};
 use crate::engine::stepping::{Branch, Engine, Inside};
 use crate::error::Error;
 use crate::ids::{AcceptId, SetId, StateId};
-use crate::language::definition::{Language, Role};
+use crate::language::compiled::Language;
+use crate::language::definition::Role;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
@@ -119,12 +120,12 @@ impl Ways {
         let bytes = texts.len();
         // R may begin in the midst of a word.
         let rest = first_word(right);
-        let beginnings = language.words.iter().filter_map(|word| word.strip_suffix(rest));
+        let beginnings = words(language).iter().filter_map(|word| word.strip_suffix(rest));
         let cut = beginnings.filter(|word| !word.is_empty() && !rest.is_empty());
         let cut: FxHashSet<Box<[u8]>> =
             cut.flat_map(|word| [Box::from(word), [b" ", word].concat().into_boxed_slice()]).collect();
-        texts.extend(language.words.iter().cloned());
-        texts.extend(language.words.iter().map(|word| [b" ", &**word].concat().into_boxed_slice()));
+        texts.extend(words(language).iter().cloned());
+        texts.extend(words(language).iter().map(|word| [b" ", &**word].concat().into_boxed_slice()));
         texts.extend(cut.iter().cloned());
         texts.extend(language.openings.iter().cloned());
         let blocks = language.block_lines.iter().filter(|line| line.text.ends_with(':'));
@@ -397,7 +398,12 @@ pub(crate) fn first_word(text: &[u8]) -> &[u8] {
 }
 
 /// The symbols of a language of more than one byte, or of a letter, each in its shortest text, of several the most readable.
-pub(crate) fn words(language: &Language) -> Vec<Box<[u8]>> {
+/// Found by the first search in a language.
+fn words(language: &Language) -> &[Box<[u8]>] {
+    language.words.get_or_init(|| find_words(language).into())
+}
+
+fn find_words(language: &Language) -> Vec<Box<[u8]>> {
     let lexer = &language.lexer;
     let mut bytes: Vec<u8> = (0..=255).collect();
     bytes.sort_unstable_by_key(|&byte| (shortest::readability(byte), byte));

@@ -4,11 +4,13 @@
 //! still go on; a branch that cannot be completed is dropped at once, so a list of branches is viable iff it is not empty.
 
 use crate::chart::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
-use crate::chart::next::{AHEAD_WORDS, Ahead, NextId, Nexts};
+use crate::chart::next::{NextId, Nexts};
 use crate::chart::predict::Predictions;
 use crate::colour::colours::{Colours, Context, Outlook};
 use crate::ids::{AcceptId, FreeId, GuardId, ModeId, NodeId, SetId, StateId, SymbolId};
-use crate::language::definition::{Language, Role};
+use crate::language::ahead::{AHEAD_WORDS, Ahead};
+use crate::language::compiled::Language;
+use crate::language::definition::Role;
 use crate::language::follow::bit;
 use crate::language::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::language::shape::{ShapeId, ShapeIndex};
@@ -171,7 +173,7 @@ impl Engine {
     pub fn open(language: &Arc<Language>, right_text: &[u8]) -> Self {
         let mut predictions = Predictions::default();
         let right = Right::open(language, &mut predictions, right_text);
-        let left = LeftChart::new(&language.grammar, &mut predictions);
+        let left = LeftChart::new(language, &mut predictions);
         let colours = Colours::new(language, &right);
         let states = language.lexer.state_count();
         Self {
@@ -188,7 +190,7 @@ impl Engine {
             guarded_ways: FxHashMap::default(),
             allowed: FxHashMap::default(),
             recent: None,
-            nexts: Nexts::new(language),
+            nexts: Nexts::default(),
             at: ShapeId(0),
             cuts: language.shaped.as_ref().map(|shaped| cuts(language, shaped, &right)),
             shaped_ways: FxHashMap::default(),

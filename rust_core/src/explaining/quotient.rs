@@ -9,7 +9,8 @@
 use crate::chart::left::NO_INDENTS;
 use crate::colour::colours::{Colour, Colours, Context};
 use crate::engine::stepping::{Branch, Engine, Opening};
-use crate::grammar::rules::{END_OF_RULE, Grammar};
+use crate::grammar::compiled::Grammar;
+use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{ColourId, ColumnId, DotId, FreeId, LexemeId, NodeId, SetId, SymbolId};
 use crate::language::free::{INFINITE, LINE};
 use crate::lexing::layout::NO_COLUMN;

@@ -23,9 +23,11 @@
 
 use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, Read};
 use crate::chart::predict::{PredictionId, Predictions};
-use crate::grammar::rules::{END_OF_RULE, Grammar};
+use crate::grammar::compiled::Grammar;
+use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{AcceptId, DotId, FreeId, LexemeId, ModeId, NodeId, SymbolId};
-use crate::language::definition::{Language, Role};
+use crate::language::compiled::Language;
+use crate::language::definition::Role;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::{Column, is_blank};
 use crate::lexing::lookahead::Lookahead;
@@ -1027,8 +1029,7 @@ impl Right {
         }
         let loops = matches!(self.nodes[id.index()].place, Place::Line { top: Top::Above, .. });
         self.close(language, predictions, worker, loops);
-        let grammar = &language.grammar;
-        worker.finish(grammar, &mut self.nodes[id.index()], predictions);
+        worker.finish(language, &mut self.nodes[id.index()], predictions);
         self.read_on(language, predictions, id);
     }
 
@@ -1517,7 +1518,7 @@ impl Raw {
         let symbol = Language::symbol(begin);
         let chart = self.charts.entry(begin).or_insert_with(|| {
             let begun = grammar.initial(symbol).iter().map(|&dot| grammar.lhs(dot));
-            LeftChart::rooted(grammar, predictions, begun)
+            LeftChart::rooted(language, predictions, begun)
         });
         let mut set = chart.scan(language, predictions, FIRST_SET, Read::Accepted(accept));
         let mut at = end as usize;
@@ -1601,7 +1602,8 @@ impl Worker {
         }
     }
 
-    fn finish(&mut self, grammar: &Grammar, node: &mut Node, predictions: &mut Predictions) {
+    fn finish(&mut self, language: &Language, node: &mut Node, predictions: &mut Predictions) {
+        let grammar = &language.grammar;
         node.items = std::mem::take(&mut self.items);
         node.items.sort_unstable_by_key(|&(dot, origin)| (grammar.next(dot), dot, origin));
         node.free_items = self
@@ -1612,7 +1614,7 @@ impl Worker {
             .collect();
         node.free_items.sort_unstable_by_key(|&(dot, from, _)| (grammar.next(dot), dot, from));
         node.prediction = predictions.of(
-            grammar,
+            language,
             node.items
                 .iter()
                 .map(|&(dot, _)| grammar.next(dot))

@@ -9,7 +9,8 @@
 
 use crate::engine::stepping::{LineByte, line_bytes};
 use crate::ids::{AcceptId, GuardId, ModeId, StateId, TokenId};
-use crate::language::definition::{Language, Role};
+use crate::language::compiled::Language;
+use crate::language::definition::Role;
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
