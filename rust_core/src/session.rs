@@ -584,7 +584,7 @@ impl State {
         }
         expected.sort_unstable();
         expected.dedup();
-        let open_right = engine.right.unmatched_closers(&engine.language);
+        let open_right = engine.right.unmatched_closers();
         Explanation { accepted, viable: accepted == text.len() && self.is_viable(), expected, open_left, open_right }
     }
 

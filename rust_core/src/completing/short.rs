@@ -132,7 +132,7 @@ impl Ways {
         texts.extend(blocks.map(|line| Box::from(line.text.as_bytes())));
         texts[bytes..].sort_unstable();
         texts.dedup();
-        let closers = || Some(engine.right.closers(language)?.iter().rev().map(|closer| closer.1[0]).collect());
+        let closers = || Some(engine.right.closers()?.iter().rev().map(|closer| closer.1[0]).collect());
         Self {
             goal,
             texts,
