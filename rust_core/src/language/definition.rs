@@ -53,6 +53,9 @@ pub struct Layout {
     pub column_classes: bool,
 }
 
+/// Texts that a search puts together.
+pub(crate) type Texts = Box<[Box<[u8]>]>;
+
 /// A compiled language. Immutable; shared by all sessions.
 #[derive(Debug)]
 pub struct Language {
@@ -81,7 +84,7 @@ pub struct Language {
     /// Texts that open a bracket.
     pub openings: Arc<[Box<[u8]>]>,
     /// Symbols of more than one byte or of a letter, each in its shortest text, once a search has asked for them.
-    pub(crate) words: Arc<OnceLock<Box<[Box<[u8]>]>>>,
+    pub(crate) words: Arc<OnceLock<Texts>>,
     mode_count: usize,
     roles: Vec<Role>,
     /// Per lexeme: whether it is, or is part of, a string literal.
