@@ -1,41 +1,35 @@
 //! Exact fill-in-the-middle constraints: which bytes may follow, given both contexts, and which middles are whole.
 //!
-//! The way the data goes: [`spec`] → [`language`] ([`lexer`], [`grammar`], [`free`]) → [`session`] ([`engine`]: branches over
-//! the [`left`] chart; [`right`]: the right context's lattice and chart; [`colour`]: what R asks of the parse stack) →
-//! [`mask`] over a [`vocabulary`]. The crate knows nothing of Python.
+//! The way the data goes: [`spec`] → [`language`] (over [`lexing`] and [`grammar`]) → [`session`] ([`engine`]: branches over the
+//! [`chart`] of L and the middle; [`right`]: the right context's lattice and chart; [`colour`]: what R asks of the parse
+//! stack) → [`masking`] over a vocabulary. The crate knows nothing of Python.
 
-pub mod colour;
-pub mod completion;
-pub mod constructs;
-pub mod endings;
-pub mod engine;
-pub mod error;
-pub mod follow;
-pub mod free;
-pub mod grammar;
-pub mod guards;
-pub mod ids;
-pub mod landing;
-pub mod language;
-pub mod layout;
-pub mod left;
-pub mod lexer;
-pub mod limits;
-pub mod lookahead;
-pub mod mask;
-pub mod masks;
-pub mod matcher;
-pub mod next;
-pub mod predict;
-pub mod quotient;
-pub mod right;
-pub mod scaffold;
-pub mod session;
-pub mod shape;
-pub mod shaped;
-pub mod spanner;
-pub mod spanner_builder;
-pub mod spec;
-pub mod token_sets;
-pub mod vocabulary;
-pub mod walk;
+mod chart;
+mod colour;
+mod completing;
+mod engine;
+mod error;
+mod explaining;
+mod grammar;
+mod ids;
+mod language;
+mod lexing;
+mod limits;
+mod masking;
+mod matcher;
+mod right;
+mod session;
+mod spec;
+
+pub use completing::plan::Outcome;
+pub use engine::stepping::Inside;
+pub use error::{Error, ErrorKind};
+pub use ids::{ModeId, TokenId};
+pub use language::definition::Language;
+pub use language::shape::Shape;
+pub use masking::cache::Tables;
+pub use masking::plain::mask_words;
+pub use masking::vocabulary::Vocabulary;
+pub use matcher::{Matcher, fill_masks};
+pub use session::{Broken, Guarantee, Session, State};
+pub use spec::LanguageSpec;

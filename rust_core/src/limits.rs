@@ -2,124 +2,124 @@
 
 /// Guard configurations of a language whose symbols need no separator between them (each is a state of the free
 /// middle). Unit: states. Passing it refuses the language.
-pub const FREE_STATES: usize = 200;
+pub(crate) const FREE_STATES: usize = 200;
 
 /// Modes of a language, the default one included. Unit: modes. Passing it refuses the language.
-pub const MODES: usize = 64;
+pub(crate) const MODES: usize = 64;
 
 /// DFA states of the joined lexemes. Unit: states. Passing it refuses the language. Python has about a thousand.
-pub const LEXER_STATES: usize = 60_000;
+pub(crate) const LEXER_STATES: usize = 60_000;
 
 /// Memory of the joined lexemes' automaton while it is built. Unit: bytes. Passing it refuses the language, instead of a
 /// machine brought to its knees by lexemes whose alternatives stay apart. Python needs about 3 MB.
-pub const LEXER_BYTES: usize = 128 << 20;
+pub(crate) const LEXER_BYTES: usize = 128 << 20;
 
 /// Expansions of the search for the shortest completion. Unit: states taken off the queue. Passing it is an error, never
 /// an answer. Contexts of real files take some hundred; 100,000 take some ten seconds and half a GB.
-pub const COMPLETION_EXPANSIONS: usize = 100_000;
+pub(crate) const COMPLETION_EXPANSIONS: usize = 100_000;
 
 /// The same where a token asks whether the middle can still end within its budget: what is not found among so many is not known.
 /// Unit: states taken off the queue, some ten microseconds each, tenths of a millisecond where much is open.
-pub const LANDING_EXPANSIONS: usize = 400;
+pub(crate) const LANDING_EXPANSIONS: usize = 400;
 
 /// The same once the middle has begun: where nothing is found it can go back to where something was. Unit: states.
-pub const LATER_EXPANSIONS: usize = 200;
+pub(crate) const LATER_EXPANSIONS: usize = 200;
 
 /// The same for a second search where a middle begins and the first one found nothing, since all that follows rests on it. Unit:
 /// states.
-pub const FIRST_EXPANSIONS: usize = 2_000;
+pub(crate) const FIRST_EXPANSIONS: usize = 2_000;
 
 /// The same from one bracket of a plan to the next: where it is the wrong bracket, all that may follow would be tried. Unit: states.
-pub const BRACKET_EXPANSIONS: usize = 20;
+pub(crate) const BRACKET_EXPANSIONS: usize = 20;
 
 /// The same where those brackets are open that R closes. Unit: states.
-pub const MATCHED_EXPANSIONS: usize = 160;
+pub(crate) const MATCHED_EXPANSIONS: usize = 160;
 
 /// Brackets open beyond those that R closes from which on they are closed before a plan is searched for. Unit: brackets.
-pub const MANY_BRACKETS: usize = 4;
+pub(crate) const MANY_BRACKETS: usize = 4;
 
 /// The same for one of all the tokens, after which so many more are allowed: what few tokens complete is found soon, and what
 /// is not found soon would take many.
 #[must_use]
-pub fn landing_expansions(left: usize) -> usize {
+pub(crate) fn landing_expansions(left: usize) -> usize {
     (50 + 10 * left).min(LATER_EXPANSIONS / 2)
 }
 
 /// The same where what the plan before comes to is a plan, but too long. Unit: states.
-pub const SHORTER_EXPANSIONS: usize = 50;
+pub(crate) const SHORTER_EXPANSIONS: usize = 50;
 
 /// States looked at for a way to the end of the cursor's line, before whole lines are tried. Unit: states.
-pub const SCAFFOLD_EXPANSIONS: usize = 300;
+pub(crate) const SCAFFOLD_EXPANSIONS: usize = 300;
 
 /// Lines tried to complete a middle by whole lines; no more than the states that were looked at before. Unit: lines.
-pub const SCAFFOLD_LINES: usize = 400;
+pub(crate) const SCAFFOLD_LINES: usize = 400;
 
 /// Tokens that there must be room for: lines take some. Unit: tokens.
-pub const SCAFFOLD_TOKENS: usize = 6;
+pub(crate) const SCAFFOLD_TOKENS: usize = 6;
 
 /// Lines that such a completion may have. Unit: lines.
-pub const SCAFFOLD_DEPTH: usize = 10;
+pub(crate) const SCAFFOLD_DEPTH: usize = 10;
 
 /// Plans of other tokens that are tried before a plan is searched for. Unit: plans.
-pub const LANDING_HINTS: usize = 8;
+pub(crate) const LANDING_HINTS: usize = 8;
 
 /// Columns an indentation may have, left of the cursor and in the middle. Unit: columns. A line indented further has no
 /// layout and is refused.
-pub const COLUMN: u32 = 10_000;
+pub(crate) const COLUMN: u32 = 10_000;
 
 /// The same in R, whose chart grows with the square of a column: this one takes half a second and 100 MB.
-pub const RIGHT_COLUMN: u32 = 2_000;
+pub(crate) const RIGHT_COLUMN: u32 = 2_000;
 
 /// Masks kept for all sessions of one language and vocabulary. Unit: bytes. Those not asked for lately are forgotten.
-pub const MASK_BYTES: usize = 32 << 20;
+pub(crate) const MASK_BYTES: usize = 32 << 20;
 
 /// States whose masks are kept. Unit: states, of some hundred bytes each.
-pub const MASK_KEYS: usize = 60_000;
+pub(crate) const MASK_KEYS: usize = 60_000;
 
 /// Masks kept by a session whose right context has a say in them. Unit: bytes. Passing it forgets them.
-pub const OWN_MASK_BYTES: usize = 1 << 20;
+pub(crate) const OWN_MASK_BYTES: usize = 1 << 20;
 
 /// Shapes of parse stacks told apart by the masks of one language and vocabulary. Unit: shapes, of some hundred bytes
 /// each. Passing it starts afresh, masks included.
-pub const SHAPES: usize = 50_000;
+pub(crate) const SHAPES: usize = 50_000;
 
 /// Sets of the left chart that a session may have made since it was opened. Unit: sets, of half a kB each. Past it, sets
 /// made during a mask are forgotten after it, and no longer left to the masks that follow.
-pub const MASK_SETS: usize = 3_000;
+pub(crate) const MASK_SETS: usize = 3_000;
 
 /// Bytes of L between two places that a session remembers, for the next one to go on from. Unit: bytes. Each place takes
 /// some fifty bytes, and stepping so far some ten microseconds.
-pub const STOP_BYTES: usize = 128;
+pub(crate) const STOP_BYTES: usize = 128;
 
 /// Sets of the left chart that the sessions sharing an engine may have made since its first one was opened. Unit: sets, of
 /// half a kB each. Past it, the next session opens its contexts afresh.
-pub const REUSED_SETS: usize = 10_000;
+pub(crate) const REUSED_SETS: usize = 10_000;
 
 /// The same for colours. Unit: colours, of some hundred bytes each; those of long lists in R take more.
-pub const REUSED_COLOURS: usize = 10_000;
+pub(crate) const REUSED_COLOURS: usize = 10_000;
 
 /// Bytes that are looked ahead for what every continuation begins with. Unit: bytes.
-pub const FORCED_BYTES: usize = 256;
+pub(crate) const FORCED_BYTES: usize = 256;
 
 /// Predictions that the sessions of a language share. Unit: predictions, of some ten kB each. Passing it starts afresh.
-pub const SHARED_PREDICTIONS: usize = 1_000;
+pub(crate) const SHARED_PREDICTIONS: usize = 1_000;
 
 /// States of a shape's automaton, and memory while it is built. Units: states, bytes. Passing them refuses the shape.
-pub const SHAPE_STATES: usize = 1_000;
+pub(crate) const SHAPE_STATES: usize = 1_000;
 /// See [`SHAPE_STATES`].
-pub const SHAPE_BYTES: usize = 32 << 20;
+pub(crate) const SHAPE_BYTES: usize = 32 << 20;
 
 /// Lines of a shape. Unit: lines. The relations of the free middle grow with their cube.
-pub const SHAPE_LINES: usize = 16;
+pub(crate) const SHAPE_LINES: usize = 16;
 
 /// States of a shape between characters. Unit: states. Passing it refuses the shape, for the same reason.
-pub const SHAPE_BOUNDARIES: usize = 24;
+pub(crate) const SHAPE_BOUNDARIES: usize = 24;
 
 /// Lexemes of a token that the walk over the token table follows. Unit: lexemes. Longer ones are left to the trie walk.
-pub const TOKEN_LEXEMES: usize = 128;
+pub(crate) const TOKEN_LEXEMES: usize = 128;
 
 /// Memory of the product of a lexer and a shape. Unit: bytes. Passing it refuses the shape.
-pub const SHAPE_PRODUCT_BYTES: usize = 128 << 20;
+pub(crate) const SHAPE_PRODUCT_BYTES: usize = 128 << 20;
 
 /// Places of a shape whose tokens a session knows. Unit: places, of some masks each. Passing it forgets them.
-pub const SHAPE_INDEXES: usize = 32;
+pub(crate) const SHAPE_INDEXES: usize = 32;

@@ -1,14 +1,14 @@
 //! Matchers: a state moved by the tokens of a vocabulary.
 
-use crate::engine::{Branch, Inside};
+use crate::completing::plan::{Outcome, Plan};
+use crate::engine::stepping::{Branch, Inside};
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
-use crate::landing::{Outcome, Plan};
 use crate::limits;
-use crate::mask::mask_words;
-use crate::masks::{Masks, Tables};
+use crate::masking::cache::{Masks, Tables};
+use crate::masking::plain::mask_words;
+use crate::masking::vocabulary::Vocabulary;
 use crate::session::State;
-use crate::vocabulary::Vocabulary;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -142,7 +142,7 @@ impl Matcher {
         None
     }
 
-    /// How the middle can end (see [`crate::landing`]); `enough` tokens will do, though fewer may.
+    /// How the middle can end (see [`crate::completing::plan`]); `enough` tokens will do, though fewer may.
     pub fn landing(&mut self, enough: usize) -> Outcome {
         if self.ended {
             return Outcome::Plan(Plan::default());

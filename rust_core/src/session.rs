@@ -1,20 +1,20 @@
 //! Sessions and states: what one pair of contexts allows.
 
-use crate::completion;
-use crate::constructs::{self, Places};
-use crate::endings;
-use crate::engine::{Branch, Engine, Inside};
+use crate::completing::lines;
+use crate::completing::plan::{self, Outcome, Plan};
+use crate::completing::short;
+use crate::completing::shortest;
+use crate::engine::stepping::{Branch, Engine, Inside};
 use crate::error::{Error, ErrorKind};
+use crate::explaining::constructs::{self, Places};
+use crate::explaining::quotient;
 use crate::ids::TokenId;
-use crate::landing::{self, Outcome, Plan};
-use crate::language::Language;
+use crate::language::definition::Language;
+use crate::language::shape::ShapeId;
 use crate::limits;
-use crate::mask::{self, Recognizer};
-use crate::masks::{Masks, Tables};
-use crate::quotient;
-use crate::scaffold;
-use crate::shape::ShapeId;
-use crate::vocabulary::Vocabulary;
+use crate::masking::cache::{Masks, Tables};
+use crate::masking::plain::{self, Recognizer};
+use crate::masking::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -423,7 +423,7 @@ impl State {
     pub fn shortest_completion(&self) -> Result<Option<Vec<u8>>, Error> {
         let mut engine = self.engine();
         let mark = engine.mark();
-        let found = completion::shortest_completion(&mut engine, self.branches(), limits::COMPLETION_EXPANSIONS);
+        let found = shortest::shortest_completion(&mut engine, self.branches(), limits::COMPLETION_EXPANSIONS);
         engine.truncate(mark);
         found
     }
@@ -447,7 +447,7 @@ impl State {
     /// many. The mask is one of this state, and `plan` one of this state's.
     ///
     /// # Panics
-    /// If `words` is not [`mask::mask_words`] long.
+    /// If `words` is not [`plain::mask_words`] long.
     pub fn restrict_to_landing(
         &self,
         vocabulary: &Vocabulary,
@@ -455,7 +455,7 @@ impl State {
         left: usize,
         words: &mut [u32],
     ) -> usize {
-        assert_eq!(words.len(), mask::mask_words(vocabulary.len()), "one word for 32 tokens");
+        assert_eq!(words.len(), plain::mask_words(vocabulary.len()), "one word for 32 tokens");
         let mut engine = self.engine();
         let mark = engine.mark();
         let mut walk = TrieWalk::new(&mut engine, self.branches(), self.at(), vocabulary.longest());
@@ -500,13 +500,13 @@ impl State {
     /// Fills a packed mask over a vocabulary: what may follow, the end tokens iff the whole is a program.
     ///
     /// # Panics
-    /// If `words` is not [`mask::mask_words`] long.
+    /// If `words` is not [`plain::mask_words`] long.
     pub fn fill_mask(&self, vocabulary: &Vocabulary, masks: &Masks, words: &mut [u32]) {
-        assert_eq!(words.len(), mask::mask_words(vocabulary.len()), "one word for 32 tokens");
+        assert_eq!(words.len(), plain::mask_words(vocabulary.len()), "one word for 32 tokens");
         let mut engine = self.engine();
         masks.fill(&mut engine, vocabulary, self.branches(), self.at(), words);
         if self.branches().iter().any(|branch| engine.complete(branch)) {
-            mask::add_end_tokens(vocabulary, words);
+            plain::add_end_tokens(vocabulary, words);
         }
     }
 
@@ -514,7 +514,7 @@ impl State {
     pub fn fill_mask_plain(&self, vocabulary: &Vocabulary, words: &mut [u32]) {
         let mut engine = self.engine();
         let mark = engine.mark();
-        mask::fill_mask(
+        plain::fill_mask(
             &mut TrieWalk::new(&mut engine, self.branches(), self.at(), vocabulary.longest()),
             vocabulary,
             words,
@@ -622,24 +622,24 @@ fn land(
         return Outcome::Never;
     }
     let mark = engine.mark();
-    let hint = hints.iter().find(|hint| hint.len() <= enough && landing::completes(engine, branches, &hint.bytes));
+    let hint = hints.iter().find(|hint| hint.len() <= enough && plan::completes(engine, branches, &hint.bytes));
     let mut found = hint.map(|&hint| hint.clone());
     let mut too_long = None;
     if found.is_none() {
-        let tried = tries.iter().filter(|text| landing::completes(engine, branches, text));
+        let tried = tries.iter().filter(|text| plan::completes(engine, branches, text));
         let mut plans = tried.filter_map(|text| Plan::spell(vocabulary, text.clone()));
         too_long = plans.next();
         found = too_long.take_if(|plan| plan.len() <= enough).or_else(|| plans.find(|plan| plan.len() <= enough));
     }
     if found.is_none() {
         let most = if too_long.is_some() { most.min(limits::SHORTER_EXPANSIONS) } else { most };
-        let text = endings::short_completion(engine, branches, most);
+        let text = short::short_completion(engine, branches, most);
         found = text.ok().flatten().and_then(|text| Plan::spell(vocabulary, text)).or(too_long);
     }
     if found.is_none() && (most >= limits::LATER_EXPANSIONS || enough >= limits::SCAFFOLD_TOKENS) {
-        found = scaffold::complete_by_lines(engine, branches, most).and_then(|text| Plan::spell(vocabulary, text));
+        found = lines::complete_by_lines(engine, branches, most).and_then(|text| Plan::spell(vocabulary, text));
     }
-    if found.is_none() && landing::completes(engine, branches, b"#") {
+    if found.is_none() && plan::completes(engine, branches, b"#") {
         found = Plan::spell(vocabulary, b"#".to_vec());
     }
     engine.truncate(mark);

@@ -1,13 +1,13 @@
 //! The engine on small languages, without Python: layout, longest match without separators, masks, shortest completions.
 
-use fim_server_core::language::Language;
-use fim_server_core::mask::mask_words;
-use fim_server_core::masks::Tables;
-use fim_server_core::matcher::Matcher;
-use fim_server_core::session::{Guarantee, Session};
-use fim_server_core::spec::LanguageSpec;
-use fim_server_core::vocabulary::Vocabulary;
-use fim_server_core::{error::ErrorKind, ids::TokenId};
+use fim_server_core::Language;
+use fim_server_core::LanguageSpec;
+use fim_server_core::Matcher;
+use fim_server_core::Tables;
+use fim_server_core::Vocabulary;
+use fim_server_core::mask_words;
+use fim_server_core::{ErrorKind, TokenId};
+use fim_server_core::{Guarantee, Session};
 use std::sync::Arc;
 
 fn compile(spec: &str) -> Arc<Language> {

@@ -1,17 +1,17 @@
 //! The Python module `fim_server._core`: conversions, GIL release and exceptions, no logic.
 
-use fim_server_core::engine::Inside;
-use fim_server_core::error::{Error, ErrorKind};
-use fim_server_core::ids::{ModeId, TokenId};
-use fim_server_core::landing::Outcome;
-use fim_server_core::language::Language as CoreLanguage;
-use fim_server_core::mask::mask_words;
-use fim_server_core::masks::Tables;
-use fim_server_core::matcher::{Matcher as CoreMatcher, fill_masks as core_fill_masks};
-use fim_server_core::session::{Broken, Guarantee, Session as CoreSession, State as CoreState};
-use fim_server_core::shape::Shape;
-use fim_server_core::spec::LanguageSpec;
-use fim_server_core::vocabulary::Vocabulary as CoreVocabulary;
+use fim_server_core::Inside;
+use fim_server_core::Language as CoreLanguage;
+use fim_server_core::LanguageSpec;
+use fim_server_core::Outcome;
+use fim_server_core::Shape;
+use fim_server_core::Tables;
+use fim_server_core::Vocabulary as CoreVocabulary;
+use fim_server_core::mask_words;
+use fim_server_core::{Broken, Guarantee, Session as CoreSession, State as CoreState};
+use fim_server_core::{Error, ErrorKind};
+use fim_server_core::{Matcher as CoreMatcher, fill_masks as core_fill_masks};
+use fim_server_core::{ModeId, TokenId};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;

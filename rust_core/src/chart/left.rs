@@ -1,0 +1,433 @@
+//! The left chart: ordinary Earley over L and the middle, as a tree of sets that branches share.
+
+use crate::chart::next::Ahead;
+use crate::chart::predict::{PredictionId, Predictions};
+use crate::grammar::rules::{END_OF_RULE, Grammar};
+use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, SetId, SymbolId};
+use crate::language::definition::Language;
+use crate::language::free::Cost;
+use crate::lexing::layout::NO_COLUMN;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use std::hash::BuildHasher;
+
+/// The set before the first symbol.
+pub(crate) const FIRST_SET: SetId = SetId(0);
+
+/// No set: the symbol cannot come here.
+pub(crate) const NO_SET: SetId = SetId(u32::MAX);
+
+/// An Earley item whose dot has moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Item {
+    /// The dotted rule; never at its end.
+    pub dot: DotId,
+    /// The set where the rule began.
+    pub origin: SetId,
+    /// The column of the rule's block, once its INDENT has been read.
+    pub column: ColumnId,
+}
+
+/// One Earley set.
+#[derive(Debug)]
+pub struct Set {
+    /// Items with something left to read, sorted by the symbol after the dot.
+    pub items: Box<[Item]>,
+    /// What the items predict.
+    pub prediction: PredictionId,
+    /// Whether all of the start symbol has been read.
+    pub accepts: bool,
+    /// The lexer's mode: the first one that has a lexeme which can be read here.
+    pub mode: ModeId,
+    /// The innermost open block, as a node of `blocks`.
+    block: u32,
+    /// Of what tells sets apart; for interning.
+    hash: u64,
+    /// The set of the same hash that was made before this one.
+    collides: SetId,
+}
+
+impl Set {
+    /// The items that wait for a nonterminal.
+    #[inline]
+    fn own(&self, grammar: &Grammar) -> &[Item] {
+        let begin = self.items.partition_point(|item| grammar.is_lexeme(grammar.next(item.dot)));
+        &self.items[begin..]
+    }
+}
+
+/// What is read: a symbol from the lexer, or one from the layout stage with its block's column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Read {
+    /// What the lexer accepted.
+    Accepted(AcceptId),
+    /// A block opens at a column.
+    Indent(ColumnId),
+    /// A block closes.
+    Dedent,
+}
+
+/// Least bytes of the indentations in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Indents {
+    /// Of one of its own lines.
+    pub own: Cost,
+    /// Of a line in a block that it holds.
+    pub deeper: Cost,
+}
+
+/// At the module level, or where nothing is known.
+pub(crate) const NO_INDENTS: Indents = Indents { own: 0, deeper: 1 };
+
+/// The sets, interned: a set is made once for its items, whose origins are sets themselves. So a set stands for a whole
+/// parse stack, wherever in the text it comes up, and `children` is a pushdown automaton that grows as it is used.
+#[derive(Debug)]
+pub struct LeftChart {
+    sets: Vec<Set>,
+    interned: FxHashMap<u64, SetId>,
+    children: FxHashMap<(SetId, Read), SetId>,
+    /// Keys of `children` in order of insertion, for [`LeftChart::truncate`].
+    inserted: Vec<(SetId, Read)>,
+    /// Open blocks: the one around, and what indentations cost. Node 0 is the module.
+    blocks: Vec<(u32, Indents)>,
+    block_ids: FxHashMap<(u32, Indents), u32>,
+    /// What indentations cost at each interned column.
+    indents: Vec<Indents>,
+    pending: Vec<Item>,
+    items: Vec<Item>,
+    /// The start symbol ends at the set in progress.
+    finished: bool,
+    /// Some dot has moved.
+    moved: bool,
+    reads: Vec<(SetId, SymbolId)>,
+    completed: FxHashSet<(SymbolId, SetId)>,
+}
+
+/// A size of the tree to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    sets: usize,
+    inserted: usize,
+    blocks: usize,
+}
+
+impl LeftChart {
+    /// A chart with the first set alone.
+    pub fn new(grammar: &Grammar, predictions: &mut Predictions) -> Self {
+        Self::rooted(grammar, predictions, std::iter::once(grammar.start))
+    }
+
+    /// A chart whose first set is before any of some nonterminals.
+    pub fn rooted(
+        grammar: &Grammar,
+        predictions: &mut Predictions,
+        nonterminals: impl Iterator<Item = SymbolId>,
+    ) -> Self {
+        let prediction = predictions.of(grammar, nonterminals);
+        let mode = mode(grammar, predictions, &[], prediction);
+        let accepts = grammar.nullable(grammar.start);
+        let first = Set { items: Box::new([]), prediction, accepts, mode, block: 0, hash: 0, collides: NO_SET };
+        Self {
+            sets: vec![first],
+            interned: FxHashMap::default(),
+            children: FxHashMap::default(),
+            inserted: Vec::new(),
+            blocks: vec![(0, NO_INDENTS)],
+            block_ids: FxHashMap::default(),
+            indents: Vec::new(),
+            pending: Vec::new(),
+            items: Vec::new(),
+            finished: false,
+            moved: false,
+            reads: Vec::new(),
+            completed: FxHashSet::default(),
+        }
+    }
+
+    /// A set.
+    #[inline]
+    #[must_use]
+    pub fn set(&self, id: SetId) -> &Set {
+        &self.sets[id.index()]
+    }
+
+    /// Tells what indentations cost in a block at an interned column.
+    pub fn price(&mut self, column: ColumnId, indents: Indents) {
+        if self.indents.len() <= column.index() {
+            self.indents.resize(column.index() + 1, NO_INDENTS);
+        }
+        self.indents[column.index()] = indents;
+    }
+
+    /// What indentations cost in the block around a set.
+    #[inline]
+    #[must_use]
+    pub fn indents(&self, id: SetId) -> Indents {
+        self.blocks[self.sets[id.index()].block as usize].1
+    }
+
+    /// The number of sets.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Never: the first set is always there.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
+    /// The current size.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark { sets: self.sets.len(), inserted: self.inserted.len(), blocks: self.blocks.len() }
+    }
+
+    /// Forgets every set made since the mark. No branch may still hold one of them.
+    pub fn truncate(&mut self, mark: Mark) {
+        for key in self.inserted.drain(mark.inserted..) {
+            self.children.remove(&key);
+        }
+        for set in self.sets.drain(mark.sets..).rev() {
+            if set.collides == NO_SET {
+                self.interned.remove(&set.hash);
+            } else {
+                self.interned.insert(set.hash, set.collides);
+            }
+        }
+        for block in self.blocks.drain(mark.blocks..) {
+            self.block_ids.remove(&block);
+        }
+    }
+
+    /// Items of a set that have a symbol next.
+    #[must_use]
+    pub fn waiting(&self, grammar: &Grammar, id: SetId, symbol: SymbolId) -> &[Item] {
+        waiting(grammar, &self.sets[id.index()].items, symbol)
+    }
+
+    /// Whether a symbol can come after a set.
+    #[must_use]
+    pub fn can_scan(&self, language: &Language, predictions: &Predictions, from: SetId, accept: AcceptId) -> bool {
+        let set = &self.sets[from.index()];
+        language.lexer.lexemes(accept).iter().any(|&lexeme| {
+            let symbol = Language::symbol(lexeme);
+            !waiting(&language.grammar, &set.items, symbol).is_empty()
+                || !predictions.dots(set.prediction, symbol).is_empty()
+        })
+    }
+
+    /// The set after one more symbol, [`NO_SET`] if it cannot come here.
+    pub fn scan(&mut self, language: &Language, predictions: &mut Predictions, from: SetId, read: Read) -> SetId {
+        if let Some(&to) = self.children.get(&(from, read)) {
+            return to;
+        }
+        let to = self.scan_uncached(language, predictions, from, read);
+        self.children.insert((from, read), to);
+        self.inserted.push((from, read));
+        to
+    }
+
+    fn scan_uncached(&mut self, language: &Language, predictions: &mut Predictions, from: SetId, read: Read) -> SetId {
+        let grammar = &language.grammar;
+        self.pending.clear();
+        self.completed.clear();
+        self.finished = false;
+        self.moved = false;
+        let mut items = std::mem::take(&mut self.items);
+        items.clear();
+        match read {
+            Read::Accepted(accept) => {
+                for &lexeme in language.lexer.lexemes(accept) {
+                    self.advance(language, predictions, from, Language::symbol(lexeme), &mut items);
+                }
+            }
+            Read::Indent(column) => {
+                let indent = Language::symbol(layout_lexeme(language, |layout| layout.indent));
+                self.advance_block(grammar, predictions, from, indent, column);
+            }
+            Read::Dedent => {
+                let dedent = Language::symbol(layout_lexeme(language, |layout| layout.dedent));
+                self.advance(language, predictions, from, dedent, &mut items);
+            }
+        }
+        if self.pending.is_empty() && !self.moved {
+            self.items = items;
+            return NO_SET;
+        }
+        while let Some(item) = self.pending.pop() {
+            let next = grammar.next(item.dot);
+            if next != END_OF_RULE {
+                items.push(item);
+                if grammar.nullable(next) {
+                    self.pending.push(Item { dot: Grammar::advance(item.dot), ..item });
+                }
+            } else if self.completed.insert((grammar.lhs(item.dot), item.origin)) {
+                self.advance(language, predictions, item.origin, grammar.lhs(item.dot), &mut items);
+            }
+        }
+        let accepts = self.finished;
+        items.sort_unstable_by_key(|item| (grammar.next(item.dot), item.dot, item.origin, item.column));
+        items.dedup();
+        let around = self.sets[from.index()].block;
+        let block = match read {
+            Read::Accepted(_) => around,
+            Read::Dedent => self.blocks[around as usize].0,
+            Read::Indent(column) => self.open_block(around, column),
+        };
+        let set = self.intern(grammar, predictions, &items, accepts, block);
+        self.items = items;
+        set
+    }
+
+    fn open_block(&mut self, around: u32, column: ColumnId) -> u32 {
+        let block = (around, self.indents.get(column.index()).copied().unwrap_or(NO_INDENTS));
+        let fresh = u32::try_from(self.blocks.len()).expect("block count fits u32");
+        *self.block_ids.entry(block).or_insert_with(|| {
+            self.blocks.push(block);
+            fresh
+        })
+    }
+
+    fn intern(
+        &mut self,
+        grammar: &Grammar,
+        predictions: &mut Predictions,
+        items: &[Item],
+        accepts: bool,
+        block: u32,
+    ) -> SetId {
+        let hash = FxBuildHasher.hash_one((items, accepts, block));
+        let first = self.interned.get(&hash).copied().unwrap_or(NO_SET);
+        let mut at = first;
+        while at != NO_SET {
+            let known = &self.sets[at.index()];
+            if *known.items == *items && known.accepts == accepts && known.block == block {
+                return at;
+            }
+            at = known.collides;
+        }
+        let prediction = predictions.of(grammar, items.iter().map(|item| grammar.next(item.dot)));
+        let mode = mode(grammar, predictions, items, prediction);
+        let id = SetId::from_index(self.sets.len());
+        self.sets.push(Set { items: items.into(), prediction, accepts, mode, block, hash, collides: first });
+        self.interned.insert(hash, id);
+        id
+    }
+
+    /// Moves every dot of a set over a symbol, and over all that this finishes at the set itself.
+    fn advance(
+        &mut self,
+        language: &Language,
+        predictions: &mut Predictions,
+        set: SetId,
+        symbol: SymbolId,
+        items: &mut Vec<Item>,
+    ) {
+        let grammar = &language.grammar;
+        let source = &self.sets[set.index()];
+        for item in waiting(grammar, &source.items, symbol) {
+            self.pending.push(Item { dot: Grammar::advance(item.dot), ..*item });
+        }
+        let chain = predictions.chain(language, source.prediction, symbol);
+        items.extend(chain.dots.iter().map(|&dot| Item { dot, origin: set, column: NO_COLUMN }));
+        for item in source.own(grammar) {
+            if chain.finishes(grammar, grammar.next(item.dot)) {
+                self.pending.push(Item { dot: Grammar::advance(item.dot), ..*item });
+            }
+        }
+        if set == FIRST_SET && (symbol == grammar.start || chain.finishes(grammar, grammar.start)) {
+            self.finished = true;
+        }
+        self.moved |= !chain.dots.is_empty() || chain.finished.iter().any(|&word| word != 0);
+    }
+
+    /// What a set allows next that is not made yet: the one after an accept set has been read. None if it cannot be.
+    pub fn ahead(
+        &mut self,
+        language: &Language,
+        predictions: &mut Predictions,
+        from: SetId,
+        accept: AcceptId,
+    ) -> Option<Ahead> {
+        let grammar = &language.grammar;
+        let mut ahead = Ahead::default();
+        let mut moved = false;
+        self.pending.clear();
+        self.completed.clear();
+        // What is to be moved over: symbols read, then nonterminals that end, each with the set where it began.
+        let mut reads: Vec<(SetId, SymbolId)> = std::mem::take(&mut self.reads);
+        reads.clear();
+        reads.extend(language.lexer.lexemes(accept).iter().map(|&lexeme| (from, Language::symbol(lexeme))));
+        while let Some((set, symbol)) = reads.pop() {
+            let source = &self.sets[set.index()];
+            let chain = predictions.chain(language, source.prediction, symbol);
+            moved |= !chain.dots.is_empty() || chain.finished.iter().any(|&word| word != 0);
+            ahead.add(&chain.ahead);
+            if set == FIRST_SET && (symbol == grammar.start || chain.finishes(grammar, grammar.start)) {
+                ahead.free |= language.follow.after(grammar.start);
+            }
+            let direct = waiting(grammar, &source.items, symbol).iter();
+            let finished = source.own(grammar).iter().filter(|item| chain.finishes(grammar, grammar.next(item.dot)));
+            for item in direct.chain(finished) {
+                moved = true;
+                let mut dot = Grammar::advance(item.dot);
+                loop {
+                    let next = grammar.next(dot);
+                    if next == END_OF_RULE {
+                        let lhs = grammar.lhs(dot);
+                        if self.completed.insert((lhs, item.origin)) {
+                            reads.push((item.origin, lhs));
+                        }
+                        break;
+                    }
+                    ahead.add(language.aheads.of(dot));
+                    if !grammar.nullable(next) {
+                        break;
+                    }
+                    dot = Grammar::advance(dot);
+                }
+            }
+        }
+        self.reads = reads;
+        moved.then_some(ahead)
+    }
+
+    /// Moves every dot of a set over an INDENT, whose column becomes the block's.
+    fn advance_block(
+        &mut self,
+        grammar: &Grammar,
+        predictions: &Predictions,
+        set: SetId,
+        indent: SymbolId,
+        column: ColumnId,
+    ) {
+        let source = &self.sets[set.index()];
+        let own = waiting(grammar, &source.items, indent).iter();
+        let moved = own.map(|item| Item { dot: Grammar::advance(item.dot), origin: item.origin, column });
+        let predicted = predictions.dots(source.prediction, indent).iter();
+        let begun = predicted.map(|&dot| Item { dot: Grammar::advance(dot), origin: set, column });
+        self.pending.extend(moved.chain(begun));
+    }
+}
+
+/// The first mode of which a lexeme can be read, the default one if there is none.
+fn mode(grammar: &Grammar, predictions: &Predictions, items: &[Item], prediction: PredictionId) -> ModeId {
+    if !grammar.has_modes() {
+        return ModeId(0);
+    }
+    let lexemes = items.iter().map(|item| grammar.next(item.dot)).take_while(|&symbol| grammar.is_lexeme(symbol));
+    let modes = lexemes.fold(predictions.modes(prediction), |mask, lexeme| mask | 1 << grammar.mode_of(lexeme).index());
+    let own = modes & !1;
+    if own == 0 { ModeId(0) } else { ModeId::from_index(own.trailing_zeros() as usize) }
+}
+
+fn layout_lexeme(language: &Language, pick: impl Fn(&crate::language::definition::Layout) -> LexemeId) -> LexemeId {
+    language.layout.as_ref().map(pick).expect("only the layout stage reads INDENT and DEDENT")
+}
+
+fn waiting<'a>(grammar: &Grammar, items: &'a [Item], symbol: SymbolId) -> &'a [Item] {
+    let begin = items.partition_point(|item| grammar.next(item.dot) < symbol);
+    let length = items[begin..].partition_point(|item| grammar.next(item.dot) == symbol);
+    &items[begin..begin + length]
+}

@@ -1,0 +1,3 @@
+//! What the right context asks of the parse stack.
+
+pub(crate) mod colours;

@@ -1,0 +1,183 @@
+//! Ways to complete a middle by whole lines, where R asks for blocks that are not open.
+//!
+//! A line that has closed the blocks which R goes on with (a `def` at column 0 in the midst of a method, say) is completed by
+//! lines that open them anew, one for each column that R comes back to. A search by bytes does not find those, since its bound
+//! knows nothing of blocks that are wholly in the middle. Here they are put together from the language's `block_lines` and tried.
+
+use crate::completing::short;
+use crate::engine::stepping::{Branch, Engine};
+use crate::limits;
+use crate::spec::BlockLineSpec;
+use std::sync::Arc;
+
+/// What the cursor's own line begins with: nothing, or a statement; or what a search finds; or a comment that takes in the rest of
+/// R's first line, which is a last resort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Texts(&'static [&'static str]),
+    Searched,
+}
+
+/// In the order in which they are tried, each with how many times fewer of them are than lines may be: each of a search's costs
+/// hundreds of states.
+const LAST_LINES: [(Last, usize); 3] =
+    [(Last::Texts(&["", "x"]), 1), (Last::Searched, 20), (Last::Texts(&["#", "x#"]), 1)];
+
+/// A text that completes some branches, if one of those lines does. `most`: lines that are tried of each kind.
+pub(crate) fn complete_by_lines(engine: &mut Engine, branches: &[Branch], most: usize) -> Option<Vec<u8>> {
+    engine.language.layout?;
+    let (mut text, begun) = begin_line(engine, branches)?;
+    let lines = engine.language.block_lines.clone();
+    let returns = short::returns(engine.right.text()).into_iter();
+    let targets = returns.map(|(column, word)| (column.wide as usize, word)).collect();
+    let first = short::first_word(engine.right.text()).into();
+    let mut scaffold = Scaffold { engine, lines, targets, first, left: 0, last: Last::Searched };
+    LAST_LINES
+        .iter()
+        .any(|&(last, fewer)| {
+            (scaffold.last, scaffold.left) = (last, limits::SCAFFOLD_LINES.min(most) / fewer);
+            scaffold.search(&begun, None, limits::SCAFFOLD_DEPTH, &mut text)
+        })
+        .then_some(text)
+}
+
+/// The branches where a new line begins, and the text that leads there.
+fn begin_line(engine: &mut Engine, branches: &[Branch]) -> Option<(Vec<u8>, Vec<Branch>)> {
+    let mut text = if branches.iter().any(|branch| engine.is_indentation(branch)) {
+        b"\n".to_vec() // whatever has been written of this line's own
+    } else {
+        short::short_to_line(engine, branches, limits::SCAFFOLD_EXPANSIONS).ok()??
+    };
+    while text.last().is_some_and(|byte| matches!(byte, b' ' | b'\t')) {
+        text.pop();
+    }
+    let mut after = Vec::new();
+    engine.advance_all(branches, &text, &mut after);
+    (!after.is_empty()).then_some((text, after))
+}
+
+struct Scaffold<'a> {
+    engine: &'a mut Engine,
+    lines: Arc<[BlockLineSpec]>,
+    /// Columns that R comes back to, the deepest first, and the first word there.
+    targets: Vec<(usize, Box<[u8]>)>,
+    /// The word that R begins with, on the cursor's own line.
+    first: Box<[u8]>,
+    /// Lines that may still be tried.
+    left: usize,
+    last: Last,
+}
+
+impl Scaffold<'_> {
+    /// Goes on from the beginning of a line; `header`: the column of the line before, if that opened a block. Appends to `text`
+    /// what completes the branches, if anything found does.
+    fn search(&mut self, branches: &[Branch], header: Option<usize>, depth: usize, text: &mut Vec<u8>) -> bool {
+        let open = self.open_columns(branches);
+        let begun = text.len();
+        let mut columns: Vec<(usize, bool)> = Vec::new();
+        for column in self.columns(&open, header) {
+            let texts = if let Last::Texts(texts) = self.last { texts } else { &["", "x"] };
+            let mut takes_statement = false;
+            for last in texts {
+                indent(text, column, last);
+                let after = self.follow(branches, &text[begun..]);
+                if after.iter().any(|branch| self.engine.complete(branch)) {
+                    return true;
+                }
+                if self.last == Last::Searched && last.is_empty() {
+                    let most = limits::SCAFFOLD_EXPANSIONS / 3;
+                    let found = short::short_completion(self.engine, &after, most);
+                    if let Ok(Some(found)) = found {
+                        text.extend_from_slice(&found);
+                        return true;
+                    }
+                }
+                takes_statement |= !last.is_empty() && !after.is_empty();
+                text.truncate(begun);
+            }
+            columns.push((column, takes_statement));
+        }
+        if depth == 0 {
+            return false;
+        }
+        for (column, takes_statement) in columns {
+            for (line, opens) in self.lines_at(column, &open, takes_statement) {
+                indent(text, column, &line);
+                text.push(b'\n');
+                let after = self.follow(branches, &text[begun..]);
+                if !after.is_empty() && self.search(&after, opens.then_some(column), depth - 1, text) {
+                    return true;
+                }
+                text.truncate(begun);
+            }
+        }
+        false
+    }
+
+    fn follow(&mut self, branches: &[Branch], text: &[u8]) -> Vec<Branch> {
+        let mut after = Vec::new();
+        if self.left > 0 {
+            self.left -= 1;
+            self.engine.advance_all(branches, text, &mut after);
+        }
+        after
+    }
+
+    /// The columns of the open blocks, the deepest first.
+    fn open_columns(&self, branches: &[Branch]) -> Vec<usize> {
+        let mut columns = Vec::new();
+        if let Some(branch) = branches.first() {
+            self.engine.for_each_block(branch.indentation, |column| columns.push(column.wide as usize));
+        }
+        columns.push(0);
+        columns.sort_unstable_by(|one, other| other.cmp(one));
+        columns.dedup();
+        columns
+    }
+
+    /// Where a line may begin: in a new block, at the next column that R comes back to or anywhere, or in one that is open.
+    fn columns(&self, open: &[usize], header: Option<usize>) -> Vec<usize> {
+        let above = header.unwrap_or(open[0]);
+        let mut columns = Vec::from_iter(self.target_after(above));
+        columns.push(above + 4);
+        columns.dedup();
+        if header.is_none() {
+            columns.extend(open);
+        }
+        columns
+    }
+
+    fn target_after(&self, column: usize) -> Option<usize> {
+        self.targets.iter().rev().map(|target| target.0).find(|&target| target > column)
+    }
+
+    /// Lines to try at a column, and whether they open a block: those that R asks for, or those that are owed.
+    fn lines_at(&self, column: usize, open: &[usize], takes_statement: bool) -> Vec<(String, bool)> {
+        let in_new_block = column > open[0];
+        let word = self.targets.iter().find(|target| target.0 == column).map(|target| &*target.1);
+        let next = self.targets.iter().rev().find(|target| target.0 > column);
+        let names = |words: &[String], word: &[u8]| words.iter().any(|one| one.as_bytes() == word);
+        let opens = |line: &&BlockLineSpec| line.text.ends_with(':');
+        let asked = |line: &&BlockLineSpec| {
+            opens(line)
+                && (!in_new_block && names(&line.before, &self.first)
+                    || word.is_some_and(|word| names(&line.before, word))
+                    || next.is_some_and(|next| names(&line.holds, &next.1)))
+        };
+        let mut chosen: Vec<&BlockLineSpec> = Vec::new();
+        if !takes_statement || in_new_block {
+            chosen.extend(self.lines.iter().filter(|line| !opens(line)));
+        }
+        let begun = chosen.len();
+        chosen.extend(self.lines.iter().filter(asked));
+        if chosen.len() == begun && next.is_some_and(|next| !open.contains(&next.0)) {
+            chosen.extend(self.lines.iter().find(opens));
+        }
+        chosen.into_iter().map(|line| (line.text.clone(), opens(&line))).collect()
+    }
+}
+
+fn indent(text: &mut Vec<u8>, column: usize, line: &str) {
+    text.resize(text.len() + column, b' ');
+    text.extend_from_slice(line.as_bytes());
+}

@@ -1,0 +1,140 @@
+//! Landing: ending a middle within a number of tokens.
+//!
+//! What a state still needs is priced by a *plan*: a short completion in the canonical spelling that the search for it
+//! gives (`x` for a name, `""` for a string), in the fewest tokens of the vocabulary that spell it. A state lands within n
+//! tokens if it has a plan of at most n. Following a plan keeps the rest of it as the next state's plan, so a middle of which
+//! every token was asked about ends within its budget.
+
+use crate::engine::stepping::{Branch, Engine};
+use crate::ids::TokenId;
+use crate::masking::vocabulary::Vocabulary;
+
+/// Tokens that complete a middle.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// Their bytes, joined.
+    pub bytes: Vec<u8>,
+    /// The tokens, the last one first, so that following the plan takes them off the end.
+    tokens: Vec<TokenId>,
+}
+
+impl Plan {
+    /// The fewest tokens that spell a text; `None` if none do. Of equally many, those with the longest tokens first.
+    #[must_use]
+    pub fn spell(vocabulary: &Vocabulary, bytes: Vec<u8>) -> Option<Self> {
+        // For each place, the fewest tokens from there to the end, and the first of them.
+        let mut fewest: Vec<Option<(usize, TokenId)>> = vec![None; bytes.len()];
+        let mut found = Vec::new();
+        for at in (0..bytes.len()).rev() {
+            found.clear();
+            vocabulary.tokens_along(&bytes[at..], &mut found);
+            fewest[at] = found
+                .iter()
+                .rev()
+                .filter_map(|&(length, token)| {
+                    let rest = match fewest.get(at + length) {
+                        None => 0,
+                        Some(after) => after.as_ref()?.0,
+                    };
+                    Some((1 + rest, token))
+                })
+                .min_by_key(|&(count, _)| count);
+        }
+        let mut tokens = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            let token = fewest[at]?.1;
+            at += vocabulary.bytes_of(token).len();
+            tokens.push(token);
+        }
+        tokens.reverse();
+        Some(Self { bytes, tokens })
+    }
+
+    /// The number of tokens.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Whether the middle is complete as it is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// The tokens, in order.
+    pub fn tokens(&self) -> impl Iterator<Item = TokenId> + '_ {
+        self.tokens.iter().rev().copied()
+    }
+
+    /// What is left of the plan after a token; `None` if it is not the plan's next.
+    #[must_use]
+    pub fn after(&self, vocabulary: &Vocabulary, token: TokenId) -> Option<Self> {
+        let (&next, rest) = self.tokens.split_last()?;
+        (next == token)
+            .then(|| Self { bytes: self.bytes[vocabulary.bytes_of(token).len()..].to_vec(), tokens: rest.to_vec() })
+    }
+
+    /// Texts that may do what the plan did, after some more text: the plan's own, but for the brackets that the text has opened or
+    /// closed, alone or after a name or a quote.
+    #[must_use]
+    pub fn adapted(&self, text: &[u8]) -> Vec<Vec<u8>> {
+        let mut rest = &*self.bytes;
+        let mut opened: Vec<u8> = Vec::new();
+        for &byte in text {
+            match byte {
+                b'(' => opened.push(b')'),
+                b'[' => opened.push(b']'),
+                b'{' => opened.push(b'}'),
+                b')' | b']' | b'}' if opened.last() == Some(&byte) => drop(opened.pop()),
+                b')' | b']' | b'}' if rest.first() == Some(&byte) => rest = &rest[1..],
+                _ => {}
+            }
+        }
+        opened.reverse();
+        let closed = [&*opened, rest].concat();
+        let after = |begun: &[u8]| [begun, &*closed].concat();
+        let mut found = vec![after(b""), after(b"x"), after(b" x")];
+        found.extend(text.iter().rfind(|byte| matches!(byte, b'"' | b'\'')).map(|&quote| after(&[quote])));
+        found.extend(self.bytes.strip_prefix(text).map(<[u8]>::to_vec));
+        found
+    }
+}
+
+/// Whether a text completes some branches.
+pub(crate) fn completes(engine: &mut Engine, branches: &[Branch], text: &[u8]) -> bool {
+    let mut before = branches.to_vec();
+    let mut after = Vec::new();
+    for &byte in text {
+        engine.advance(&before, byte, &mut after);
+        if after.is_empty() {
+            return false;
+        }
+        std::mem::swap(&mut before, &mut after);
+    }
+    before.iter().any(|branch| engine.complete(branch))
+}
+
+/// What is known of how a state can end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// A plan.
+    Plan(Plan),
+    /// Nothing completes the state: it is not viable.
+    Never,
+    /// None was found: the search passed its limit, or what it found has no tokens.
+    Unknown,
+}
+
+impl Outcome {
+    /// Whether it is a plan of at most so many tokens; `None` where that is not known.
+    #[must_use]
+    pub fn within(&self, tokens: usize) -> Option<bool> {
+        match self {
+            Self::Plan(plan) => Some(plan.len() <= tokens),
+            Self::Never => Some(false),
+            Self::Unknown => None,
+        }
+    }
+}

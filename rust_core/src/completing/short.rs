@@ -1,0 +1,434 @@
+//! Short completions that are found soon: what landing plans are made of.
+//!
+//! The search of [`crate::completing::shortest`] with fewer ways to go on, and counting what costs tokens. By bytes, all names of one letter
+//! are different, and so are all columns of a line; here a symbol of several letters is one step (`x` for any name), a line
+//! begins only at columns that mean something, and none is joined to the next by a backslash. No comment is begun, which would
+//! swallow the rest of the cursor's line: a program still, but not the user's. Blanks of an indentation cost nothing, since
+//! tokenizers have many of them in one token. States that have as many brackets open as R closes come first. So what is found is
+//! short, but need not be the shortest.
+
+use crate::completing::shortest::{self, Step};
+use crate::engine::stepping::{Branch, Engine, Inside};
+use crate::error::Error;
+use crate::ids::{AcceptId, SetId, StateId};
+use crate::language::definition::{Language, Role};
+use crate::language::free::{Cost, INFINITE};
+use crate::lexing::layout::Column;
+use crate::lexing::lexer::DEAD;
+use crate::limits;
+use rustc_hash::FxHashSet;
+use std::cmp::Ordering;
+
+/// What a bracket too many or too few adds to what is expected of a state. Unit: tokens.
+const BRACKET: Cost = 2;
+
+/// What is expected at most where a line begins: its blanks, which the engine's bound counts, are free. Unit: tokens.
+const LINE: Cost = 2;
+
+/// What is expected at most elsewhere, where the engine's bound counts those blanks and the letters of keywords. Unit: tokens.
+const FAR: Cost = 6;
+
+/// What words of several letters and operators cost: more than a name of one letter, which often does as well. Unit: tokens.
+const WORD: Cost = 2;
+
+/// A short further middle from any of the branches; `None` if these steps lead to none.
+///
+/// # Errors
+/// More than `most` states were looked at.
+pub(crate) fn short_completion(
+    engine: &mut Engine,
+    branches: &[Branch],
+    most: usize,
+) -> Result<Option<Vec<u8>>, Error> {
+    let (mut text, begun) = close_brackets(engine, branches);
+    let mut ways = Ways::new(engine, &begun, Goal::Completion);
+    let rest = shortest::search(engine, &begun, &mut ways, most)?;
+    Ok(rest.map(|rest| {
+        text.extend(rest);
+        text
+    }))
+}
+
+/// Closes brackets that are open in great number, one after the other, down to those that R closes: where a search would look at all
+/// that may come between them.
+fn close_brackets(engine: &mut Engine, branches: &[Branch]) -> (Vec<u8>, Vec<Branch>) {
+    let needed = engine.right.first_depth().unwrap_or(0) as usize;
+    let open = |engine: &Engine, branches: &[Branch]| {
+        branches.iter().map(|branch| depth(engine, branch)).min().unwrap_or(0).saturating_sub(needed)
+    };
+    let (mut text, mut before, mut after) = (Vec::new(), branches.to_vec(), Vec::new());
+    if open(engine, &before) < limits::MANY_BRACKETS {
+        return (text, before);
+    }
+    while open(engine, &before) > 0 {
+        let closers: [&[u8]; 6] = [b")", b"]", b"}", b"x)", b"x]", b"x}"];
+        let closer = closers.into_iter().find(|closer| {
+            engine.advance_all(&before, closer, &mut after);
+            !after.is_empty() && open(engine, &after) < open(engine, &before)
+        });
+        let Some(closer) = closer else { break };
+        text.extend_from_slice(closer);
+        std::mem::swap(&mut before, &mut after);
+    }
+    (text, before)
+}
+
+/// A short text to a new line's indentation, of which it may have a part; `None` if these steps lead to none.
+///
+/// # Errors
+/// More than `most` states were looked at.
+pub(crate) fn short_to_line(engine: &mut Engine, branches: &[Branch], most: usize) -> Result<Option<Vec<u8>>, Error> {
+    let mut ways = Ways::new(engine, branches, Goal::Line);
+    shortest::search(engine, branches, &mut ways, most)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    Completion,
+    Line,
+}
+
+struct Ways {
+    goal: Goal,
+    /// Bytes, and behind them longer texts in order.
+    texts: Vec<Box<[u8]>>,
+    /// How many of the texts are bytes.
+    bytes: usize,
+    /// Texts that R goes on with.
+    cut: FxHashSet<Box<[u8]>>,
+    /// The sets in which the symbols in progress at the cursor began.
+    begun: Vec<SetId>,
+    /// Brackets that are open at the cursor.
+    depth: usize,
+    /// Brackets that have to be open at the goal, as the bytes that close them, the outermost first.
+    needed: Option<Vec<u8>>,
+    /// Columns that R comes back to.
+    returns: Vec<Column>,
+    tabs: bool,
+    /// By place: branches looked at since a bracket was opened or closed there, or a line began.
+    looked: Vec<usize>,
+    stepped: Vec<Branch>,
+}
+
+impl Ways {
+    fn new(engine: &Engine, branches: &[Branch], goal: Goal) -> Self {
+        let language = &engine.language;
+        let right = engine.right.text();
+        let mut texts: Vec<Box<[u8]>> = Vec::new();
+        texts.extend(shortest::alphabet(engine).into_iter().map(|byte| Box::from([byte])));
+        let bytes = texts.len();
+        // R may begin in the midst of a word.
+        let rest = first_word(right);
+        let beginnings = language.words.iter().filter_map(|word| word.strip_suffix(rest));
+        let cut = beginnings.filter(|word| !word.is_empty() && !rest.is_empty());
+        let cut: FxHashSet<Box<[u8]>> =
+            cut.flat_map(|word| [Box::from(word), [b" ", word].concat().into_boxed_slice()]).collect();
+        texts.extend(language.words.iter().cloned());
+        texts.extend(language.words.iter().map(|word| [b" ", &**word].concat().into_boxed_slice()));
+        texts.extend(cut.iter().cloned());
+        texts.extend(language.openings.iter().cloned());
+        let blocks = language.block_lines.iter().filter(|line| line.text.ends_with(':'));
+        texts.extend(blocks.map(|line| Box::from(line.text.as_bytes())));
+        texts[bytes..].sort_unstable();
+        texts.dedup();
+        let closers = || Some(engine.right.closers(language)?.iter().rev().map(|closer| closer.1[0]).collect());
+        Self {
+            goal,
+            texts,
+            bytes,
+            cut,
+            begun: Vec::from_iter(branches.iter().map(|branch| branch.set)),
+            depth: branches.iter().map(|branch| depth(engine, branch)).min().unwrap_or(0),
+            needed: if goal == Goal::Line { Some(Vec::new()) } else { closers() },
+            returns: Vec::from_iter(returns(right).into_iter().map(|(column, _)| column)),
+            tabs: right.contains(&b'\t'),
+            looked: vec![0],
+            stepped: Vec::new(),
+        }
+    }
+
+    /// The words that begin at a branch, those that begin alike together.
+    fn each_word(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
+        let language = engine.language.clone();
+        let lexer = &language.lexer;
+        let in_line = engine.is_indentation(branch);
+        let at_start = lexer.is_start(branch.state);
+        let begins = |byte: u8| at_start || lexer.step(branch.state, byte) == DEAD;
+        let mut before: &[u8] = &[];
+        let mut reached: Vec<Vec<Branch>> = vec![vec![*branch]];
+        for (text, word) in self.texts.iter().enumerate().skip(self.bytes) {
+            let spaced = word[0] == b' ' && (in_line || word.get(1).is_none_or(|&byte| begins(byte)));
+            if !begins(word[0]) || spaced {
+                continue; // would go on with the symbol in progress, or needs no blank
+            }
+            let same = before.iter().zip(&**word).take_while(|(one, other)| one == other).count();
+            before = word;
+            if same >= reached.len() {
+                continue; // not viable as far as the one before
+            }
+            reached.truncate(same + 1);
+            for &byte in &word[same..] {
+                engine.advance(&reached[reached.len() - 1], byte, &mut self.stepped);
+                if self.stepped.is_empty() {
+                    break;
+                }
+                reached.push(self.stepped.clone());
+            }
+            if reached.len() <= word.len() {
+                continue;
+            }
+            let bare = word.strip_prefix(b" ").unwrap_or(word);
+            let cost = match bare {
+                [_] | b"\"\"" => 1,
+                [_, .., b'(' | b'[' | b'{' | b' ' | b':'] => bare.len().div_ceil(4) as Cost, // what it opens is what counts
+                [.., b'"' | b'\''] => WORD + 1, // of a string whose quotes alone would do
+                _ => WORD,
+            };
+            for &after in &reached[word.len()] {
+                // What is a keyword nowhere may still begin a longer name; but `x` is a name already.
+                if self.cut.contains(word) || !lexer.accepts(after.state) || engine.may_end(&after) {
+                    out.push(Step { text, after, cost });
+                }
+            }
+        }
+    }
+
+    /// Brackets to be closed and opened before those are open that R closes; `None` where that is not known.
+    fn wrong(&self, note: &Brackets) -> Option<usize> {
+        let needed = self.needed.as_ref()?;
+        // Brackets of L are taken for whatever R closes.
+        let kept = self.depth.saturating_sub(note.closed);
+        let same = match needed.get(kept..) {
+            None => needed.len(),
+            Some(rest) => kept + rest.iter().zip(&note.opened).take_while(|(one, other)| one == other).count(),
+        };
+        Some(needed.len() + kept + note.opened.len() - 2 * same)
+    }
+
+    fn line(&self, engine: &Engine, branch: &Branch, column: Column) -> Line {
+        let mut blocks = vec![Column::ZERO];
+        engine.for_each_block(branch.indentation, |block| blocks.push(block));
+        let deepest = blocks.iter().map(|block| block.wide).max().unwrap_or(0);
+        let tabs = self.tabs || !column.is_spaces() || blocks.iter().any(|block| !block.is_spaces());
+        let new = [deepest + 4, deepest / 8 * 8 + 8];
+        let new = &new[..1 + usize::from(tabs)];
+        let places = || blocks.iter().chain(&self.returns).map(|place| place.wide).chain(new.iter().copied());
+        Line {
+            is_place: places().any(|place| place == column.wide),
+            is_free: places().any(|place| place > column.wide),
+            tabs,
+        }
+    }
+}
+
+impl shortest::Steps for Ways {
+    type Note = Brackets;
+
+    fn admits(&mut self, note: &Brackets) -> bool {
+        if note.place == 0 {
+            return true;
+        }
+        let most = if self.wrong(note) == Some(0) { limits::MATCHED_EXPANSIONS } else { limits::BRACKET_EXPANSIONS };
+        let looked = &mut self.looked[note.place];
+        *looked += 1;
+        *looked <= most
+    }
+
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
+        let language = engine.language.clone();
+        let lexer = &language.lexer;
+        let at_start = lexer.is_start(branch.state);
+        let in_comment = engine.inside(branch) == Some(Inside::Comment);
+        let at_boundary = at_start || lexer.accepts(branch.state);
+        let may_end = lexer.accepts(branch.state) && !self.begun.contains(&branch.set);
+        let line = engine.indentation(branch).map(|column| self.line(engine, branch, column));
+        for (text, bytes) in self.texts[..self.bytes].iter().enumerate() {
+            let byte = bytes[0];
+            let mut cost = if b"%&*+-/<>@^|~!?$`".contains(&byte) && at_boundary { WORD } else { 1 };
+            let state = lexer.step(branch.state, byte);
+            if let Some(line) = &line {
+                match byte {
+                    b'\n' => {}
+                    b' ' => cost = u32::from(!line.is_free),
+                    b'\t' if line.tabs => cost = u32::from(!line.is_free),
+                    b'\\' | b'\t' | b'\r' => continue,
+                    _ if is_word(byte) || !line.is_place => continue,
+                    _ => {}
+                }
+            } else if at_start || state == DEAD {
+                if is_word(byte) || language.layout.is_some() && matches!(byte, b'\\' | b'\t' | b'\r') {
+                    continue;
+                }
+            } else if state == branch.state && !branch.joined || may_end || byte >= 0xc0 {
+                continue; // nothing that was not so before, or that a whole word does not do, or another letter
+            }
+            engine.advance(&[*branch], byte, &mut self.stepped);
+            for &after in &self.stepped {
+                if in_comment || engine.inside(&after) != Some(Inside::Comment) {
+                    out.push(Step { text, after, cost });
+                }
+            }
+        }
+        if line.is_none_or(|line| line.is_place) {
+            self.each_word(engine, branch, out);
+        }
+        // Of steps that are worth the same the first one is taken.
+        out.sort_by_key(|step| {
+            let text = self.texts[step.text].trim_ascii_start();
+            (step.cost, text.len(), text.first().map(|&byte| shortest::readability(byte)))
+        });
+    }
+
+    fn text(&self, text: usize) -> &[u8] {
+        &self.texts[text]
+    }
+
+    fn note(&mut self, engine: &Engine, (before, note): (&Branch, &Brackets), step: &Step) -> Brackets {
+        let order = depth(engine, &step.after).cmp(&depth(engine, before));
+        let mut note = note.clone();
+        match order {
+            Ordering::Greater => note.opened.push(closer(self.texts[step.text].last().copied().unwrap_or(0))),
+            Ordering::Less if note.opened.pop().is_none() => note.closed += 1,
+            Ordering::Less => {}
+            Ordering::Equal if engine.is_indentation(&step.after) && !engine.is_indentation(before) => {}
+            Ordering::Equal => return note,
+        }
+        note.place = self.looked.len();
+        self.looked.push(0);
+        note
+    }
+
+    fn bound(&self, engine: &mut Engine, branch: &Branch, note: &Brackets) -> Cost {
+        match engine.bound(branch) {
+            INFINITE => INFINITE,
+            cost => {
+                let most = if in_line(engine, branch) { LINE } else { FAR };
+                cost.min(most).max(BRACKET * self.wrong(note).unwrap_or(0) as Cost)
+            }
+        }
+    }
+
+    fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool {
+        match self.goal {
+            Goal::Completion => engine.complete(branch),
+            Goal::Line => engine.is_indentation(branch),
+        }
+    }
+}
+
+/// Brackets that are open, the one in progress included.
+fn depth(engine: &Engine, branch: &Branch) -> usize {
+    let depth = branch.depth as usize;
+    let lexer = &engine.language.lexer;
+    if lexer.is_start(branch.state) || !lexer.accepts(branch.state) {
+        return depth;
+    }
+    match engine.language.accept_role(lexer.accept(branch.state)) {
+        Role::Open => depth + 1,
+        Role::Close => depth.saturating_sub(1),
+        _ => depth,
+    }
+}
+
+/// Whether a line has begun, or is about to.
+fn in_line(engine: &Engine, branch: &Branch) -> bool {
+    let lexer = &engine.language.lexer;
+    let accept = lexer.accept(branch.state);
+    engine.is_indentation(branch)
+        || !lexer.is_start(branch.state)
+            && lexer.accepts(branch.state)
+            && engine.language.accept_role(accept) == Role::Newline
+            && branch.depth == 0
+}
+
+/// What closes a bracket.
+fn closer(bracket: u8) -> u8 {
+    match bracket {
+        b'(' => b')',
+        b'[' => b']',
+        b'{' => b'}',
+        other => other,
+    }
+}
+
+/// What happened to the brackets on the way to a branch.
+#[derive(Debug, Clone, Default)]
+struct Brackets {
+    /// How many of those that were open at the cursor have been closed.
+    closed: usize,
+    /// Those opened since, as the bytes that close them.
+    opened: Vec<u8>,
+    /// Where the last one was opened or closed, or a line began: the index of a counter.
+    place: usize,
+}
+
+/// What may follow in an indentation.
+struct Line {
+    /// A statement may begin here.
+    is_place: bool,
+    /// One may begin further right.
+    is_free: bool,
+    tabs: bool,
+}
+
+/// Lines of R that are indented less than all before them, from the second line on: column and first word.
+pub(crate) fn returns(text: &[u8]) -> Vec<(Column, Box<[u8]>)> {
+    let mut found: Vec<(Column, Box<[u8]>)> = Vec::new();
+    for line in text.split(|&byte| byte == b'\n').skip(1) {
+        let blanks = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let (blanks, rest) = line.split_at(blanks);
+        if rest.first().is_none_or(|&byte| byte.is_ascii_whitespace() || byte == b'#') {
+            continue;
+        }
+        let column = Column::ZERO.after_all(blanks);
+        if found.last().is_none_or(|last| column.wide < last.0.wide) {
+            found.push((column, first_word(rest).into()));
+        }
+        if column == Column::ZERO || found.len() == limits::SCAFFOLD_DEPTH {
+            break;
+        }
+    }
+    found
+}
+
+pub(crate) fn first_word(text: &[u8]) -> &[u8] {
+    let length = text.iter().take_while(|&&byte| byte < 0x80 && is_word(byte)).count();
+    &text[..length]
+}
+
+/// The symbols of a language of more than one byte, or of a letter, each in its shortest text, of several the most readable.
+pub(crate) fn words(language: &Language) -> Vec<Box<[u8]>> {
+    let lexer = &language.lexer;
+    let mut bytes: Vec<u8> = (0..=255).collect();
+    bytes.sort_unstable_by_key(|&byte| (shortest::readability(byte), byte));
+    let spell = |start: StateId, accept: AcceptId| {
+        let (mut state, mut text) = (start, Vec::new());
+        while lexer.accept(state) != accept || lexer.is_start(state) {
+            let left = lexer.to_accept(state, accept).checked_sub(1)?;
+            let closer = |&&byte: &&u8| {
+                let next = lexer.step(state, byte);
+                next != DEAD && lexer.to_accept(next, accept) == left
+            };
+            let &byte = bytes.iter().find(closer)?;
+            text.push(byte);
+            state = lexer.step(state, byte);
+        }
+        Some(text.into_boxed_slice())
+    };
+    // A soft keyword is a name too, and `x` is a shorter one.
+    let alone = |lexeme| lexer.accept_sets().any(|accept| *lexer.lexemes(accept) == [lexeme]);
+    let is_soft = |accept| lexer.lexemes(accept).len() > 1 && lexer.lexemes(accept).iter().any(|&lexeme| alone(lexeme));
+    let is_symbol = |&accept: &AcceptId| !language.accept_role(accept).is_ignored() && !is_soft(accept);
+    let accepts = || lexer.accept_sets().filter(is_symbol);
+    let spelt = lexer.starts().flat_map(|start| accepts().map(move |accept| (start, accept)));
+    let mut found: Vec<Box<[u8]>> = spelt.filter_map(|(start, accept)| spell(start, accept)).collect();
+    found.retain(|text| text.len() > 1 || text.first().is_some_and(|&byte| is_word(byte)));
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Whether a byte is one of those that names, numbers and keywords are made of.
+pub(crate) fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}

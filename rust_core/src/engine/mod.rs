@@ -1,0 +1,3 @@
+//! Lexer, layout and parser stepped together.
+
+pub(crate) mod stepping;

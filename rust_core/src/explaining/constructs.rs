@@ -1,0 +1,198 @@
+//! What is open at a place of the text, for people: the constructs around it, and where each begins.
+//!
+//! A set of the left chart stands for a parse stack wherever it comes up, so it has no position. But it cannot come up again
+//! inside of what began at it, since sets are younger than the origins of their items: a construct with origin s began where s
+//! was current for the last time.
+//!
+//! A construct is told if it is open in every parse. A set's items with the least origin are; what began after that may have
+//! ended already, since those items have got past it. From their origin it goes on with the items that lead to them. Where
+//! the file may end nothing is open.
+
+use crate::chart::left::{FIRST_SET, Item};
+use crate::engine::stepping::{Branch, Engine};
+use crate::ids::{DotId, LexemeId, ModeId, SetId, SymbolId};
+use crate::language::definition::{Language, Role};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Where in the text each set was current last: the offset of the first byte after the symbol that led to it.
+#[derive(Debug, Default)]
+pub(crate) struct Places(FxHashMap<SetId, usize>);
+
+impl Places {
+    /// Notes the sets that branches have come to by the byte at an offset.
+    pub(crate) fn see(&mut self, before: &[Branch], after: &[Branch], offset: usize) {
+        for branch in after {
+            if before.iter().all(|old| old.set != branch.set) {
+                self.0.insert(branch.set, offset);
+            }
+        }
+    }
+
+    fn of(&self, set: SetId) -> usize {
+        self.0.get(&set).copied().unwrap_or(0)
+    }
+}
+
+/// How an item is told.
+#[derive(Debug)]
+struct Told {
+    /// Its place among the language's constructs; smaller is more telling.
+    rank: usize,
+    /// A name at the bracket that it has open: where that is in its rule, and the name, if it is not the bracket's text.
+    bracket: Option<(usize, Option<String>)>,
+    /// A name at its first symbol.
+    whole: Option<String>,
+}
+
+/// The constructs around a branch, innermost first, with the offset at which each begins.
+pub(crate) fn open_constructs(
+    engine: &mut Engine,
+    branch: &Branch,
+    places: &mut Places,
+    text: &[u8],
+) -> Vec<(String, usize)> {
+    let language = engine.language.clone();
+    let lexer = &language.lexer;
+    let mut set = branch.set;
+    let accept = lexer.accept(branch.state);
+    if accept.0 != 0
+        && !lexer.extends(branch.state)
+        && let Some(ended) = engine.end_symbol(branch, accept)
+        && ended.set != set
+    {
+        set = ended.set;
+        places.0.insert(set, text.len());
+    }
+    if engine.left_set(set).accepts {
+        return Vec::new();
+    }
+    let grammar = &language.grammar;
+    let mut found = Vec::new();
+    let mut items: Vec<Item> = engine.left_set(set).items.to_vec();
+    while let Some(origin) = items.iter().map(|item| item.origin).min() {
+        items.retain(|item| item.origin == origin);
+        let rank = |item: &Item| told(&language, item.dot).map(|told| told.rank);
+        let best = items.iter().filter_map(rank).min();
+        if best.is_some() {
+            items.retain(|item| rank(item) == best);
+            let begin = first_symbol(&language, text, places.of(origin));
+            if let Some(told) = told(&language, items[0].dot) {
+                if let Some((position, name)) = told.bracket {
+                    let end = bracket_end(engine, set, items[0], position).map(|set| places.of(set));
+                    found.push(at_bracket(&language, items[0].dot, text, begin, end, position, name));
+                }
+                found.extend(told.whole.map(|name| (name, begin)));
+            }
+        }
+        if origin == FIRST_SET {
+            break;
+        }
+        let leads = |item: &&Item| {
+            let next = grammar.next(item.dot);
+            !grammar.is_lexeme(next)
+                && items.iter().any(|inner| {
+                    let index = grammar.nonterminal_index(grammar.lhs(inner.dot));
+                    grammar.closure(next)[index / 64] >> (index % 64) & 1 == 1
+                })
+        };
+        let around: Vec<Item> = engine.left_set(origin).items.iter().filter(leads).copied().collect();
+        items = around;
+        set = origin;
+    }
+    found
+}
+
+/// How an item is told to people; `None` if it is not, or if it has read nothing yet that other rules have not read as well.
+fn told(language: &Language, dot: DotId) -> Option<Told> {
+    let grammar = &language.grammar;
+    let read = &grammar.rule(dot).rhs[..grammar.position(dot)];
+    let role = |symbol: SymbolId| {
+        if grammar.is_lexeme(symbol) { language.role(LexemeId(symbol.0)) } else { Role::Symbol }
+    };
+    // Lists that Lark made out of `+` begin with two underscores: they have read what they repeat.
+    let committed = read.len() > 1
+        || read.iter().any(|&symbol| grammar.is_lexeme(symbol) || grammar.name(symbol).starts_with("__"));
+    if !committed {
+        return None;
+    }
+    let bracket = read.iter().enumerate().fold(None, |open, (position, &symbol)| match role(symbol) {
+        Role::Open => Some(position),
+        Role::Close => None,
+        _ => open,
+    });
+    let mut told = Told { rank: usize::MAX, bracket: None, whole: None };
+    let mut named = None;
+    for (rank, construct) in language.constructs(grammar.lhs(dot)) {
+        let of_bracket = construct.lexeme.is_some_and(|lexeme| role(lexeme) == Role::Open);
+        let place = match construct.lexeme {
+            Some(lexeme) if of_bracket => bracket.is_some_and(|open| read[open] == lexeme),
+            Some(lexeme) => read.contains(&lexeme),
+            None => true,
+        };
+        let cell = if of_bracket { &mut named } else { &mut told.whole };
+        if place && cell.is_none() {
+            *cell = Some(construct.name.clone());
+            told.rank = told.rank.min(rank);
+        }
+    }
+    match (bracket, named, told.whole.is_some()) {
+        (Some(position), named, true) => told.bracket = Some((position, named)),
+        (Some(_), Some(named), false) => told.whole = Some(named),
+        (Some(position), None, false) => told.bracket = Some((position, None)),
+        (None, _, true) => {}
+        (None, _, false) => return None,
+    }
+    Some(told)
+}
+
+/// The set right after the bracket that an item of a set has open.
+fn bracket_end(engine: &Engine, set: SetId, item: Item, position: usize) -> Option<SetId> {
+    let grammar = &engine.language.grammar;
+    let back = grammar.position(item.dot) - position - 1;
+    let wanted = DotId(item.dot.0 - u32::try_from(back).expect("inside the rule"));
+    let mut seen: FxHashSet<SetId> = FxHashSet::default();
+    let mut stack = vec![set];
+    while let Some(at) = stack.pop() {
+        if !seen.insert(at) {
+            continue;
+        }
+        let items = &engine.left_set(at).items;
+        if items.iter().any(|other| (other.dot, other.origin) == (wanted, item.origin)) {
+            return Some(at);
+        }
+        stack.extend(items.iter().map(|item| item.origin).filter(|&origin| origin > item.origin));
+    }
+    None
+}
+
+/// A bracket's name and offset; where the construct begins, if it is not known where the bracket is.
+fn at_bracket(
+    language: &Language,
+    dot: DotId,
+    text: &[u8],
+    begin: usize,
+    end: Option<usize>,
+    position: usize,
+    name: Option<String>,
+) -> (String, usize) {
+    let lexeme = language.grammar.rule(dot).rhs[position];
+    // Of a text that ends with a bracket, the bracket.
+    let literal = language.literal(lexeme);
+    let length = literal.map_or(1, str::len);
+    let offset = end.map_or(begin, |end| end - length);
+    let bracket = || String::from_utf8_lossy(text.get(offset..offset + length).unwrap_or_default()).into_owned();
+    (name.or_else(|| literal.map(str::to_string)).unwrap_or_else(bracket), offset)
+}
+
+/// The first symbol at or after an offset: blanks, comments and line breaks are passed.
+fn first_symbol(language: &Language, text: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while let Some((length, accept)) = language.lexer.longest_match(ModeId(0), &text[at..]) {
+        let role = language.accept_role(accept);
+        if !role.is_ignored() && role != Role::Newline {
+            break;
+        }
+        at += length;
+    }
+    at
+}

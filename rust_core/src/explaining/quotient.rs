@@ -1,0 +1,380 @@
+//! The explicit quotient grammar (paper, Fig. 2): a context-free grammar of the lexeme sequences that the middle may be.
+//!
+//! The left quotient is read off the left chart: after the A begun at set k comes whatever its parents in k have after it.
+//! The right quotient is read off R's chart: a symbol that the cursor cuts is completed from a free state to a node. Both
+//! are Bar-Hillel's triples over the free states and the nodes, of which only the useful ones are written down.
+//!
+//! A lexeme cut by the cursor on one side is written with `…` on that side.
+
+use crate::chart::left::NO_INDENTS;
+use crate::colour::colours::{Colour, Colours, Context};
+use crate::engine::stepping::{Branch, Engine, Opening};
+use crate::grammar::rules::{END_OF_RULE, Grammar};
+use crate::ids::{ColourId, ColumnId, DotId, FreeId, LexemeId, NodeId, SetId, SymbolId};
+use crate::language::free::{INFINITE, LINE};
+use crate::lexing::layout::NO_COLUMN;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt::Write as _;
+
+/// A nonterminal of the quotient grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Key {
+    /// The whole middle.
+    Start,
+    /// What the middle holds after the nonterminal begun at a set is finished.
+    Rest(SetId, SymbolId, FreeId),
+    /// A nonterminal wholly in the middle.
+    Whole(SymbolId, FreeId, FreeId),
+    /// The middle's part of a nonterminal that ends at a node of R.
+    Cut(SymbolId, FreeId, NodeId),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Piece {
+    Key(Key),
+    Lexeme(String),
+}
+
+/// What follows a rule of the quotient.
+#[derive(Clone, Copy)]
+enum Follow {
+    Rest(SetId, SymbolId, ColourId),
+    Node(ColourId),
+}
+
+impl Follow {
+    fn colour(self) -> ColourId {
+        match self {
+            Self::Rest(_, _, colour) | Self::Node(colour) => colour,
+        }
+    }
+}
+
+/// A rule from a dot on, and what follows it.
+#[derive(Clone, Copy)]
+struct Tail {
+    dot: DotId,
+    column: ColumnId,
+    follow: Follow,
+}
+
+/// Writes the quotient grammar of the opening branches as BNF, reduced: every nonterminal is reachable and productive.
+pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
+    let mut rules: FxHashMap<Key, Vec<Vec<Piece>>> = FxHashMap::default();
+    let mut start = Vec::new();
+    for branch in opening {
+        let prepared = engine.opening_reads(branch);
+        let (colours, context) = engine.parts();
+        let mut extractor = Extractor { colours, context };
+        for read in prepared {
+            extractor.opening(&read, &mut start);
+        }
+    }
+    let (colours, context) = engine.parts();
+    let mut extractor = Extractor { colours, context };
+    let mut queue: Vec<Key> = keys(&start);
+    rules.insert(Key::Start, start);
+    while let Some(key) = queue.pop() {
+        if rules.contains_key(&key) {
+            continue;
+        }
+        let alternatives = extractor.expand(key);
+        queue.extend(keys(&alternatives));
+        rules.insert(key, alternatives);
+    }
+    reduce(&mut rules);
+    print(&engine.language.grammar, &rules)
+}
+
+fn keys(alternatives: &[Vec<Piece>]) -> Vec<Key> {
+    alternatives
+        .iter()
+        .flatten()
+        .filter_map(|piece| match piece {
+            Piece::Key(key) => Some(*key),
+            Piece::Lexeme(_) => None,
+        })
+        .collect()
+}
+
+struct Extractor<'a> {
+    colours: &'a mut Colours,
+    context: Context<'a>,
+}
+
+impl Extractor<'_> {
+    fn lexeme(&self, symbol: SymbolId) -> String {
+        self.context.language.display(LexemeId(symbol.0))
+    }
+
+    /// The alternatives of the start that a branch gives.
+    fn opening(&mut self, read: &Opening, out: &mut Vec<Vec<Piece>>) {
+        let prefix: Vec<Piece> = read.lexeme.iter().map(|name| Piece::Lexeme(name.clone())).collect();
+        let set = read.set;
+        if read.crosses {
+            out.push(prefix);
+            return;
+        }
+        let grammar = &self.context.language.grammar;
+        if set == crate::chart::left::FIRST_SET {
+            let bottom = self.colours.bottom();
+            self.cut_or_whole(grammar.start, read.free, bottom, &prefix, out, Follow::Rest(set, grammar.start, bottom));
+        }
+        let items: Vec<_> = self.context.left.set(set).items.to_vec();
+        for item in items {
+            let lhs = grammar.lhs(item.dot);
+            let colour = self.colours.colour(self.context, item.origin, lhs);
+            let follow = Follow::Rest(item.origin, lhs, colour);
+            self.tails(Tail { dot: item.dot, column: item.column, follow }, read.free, prefix.clone(), out);
+        }
+        if self.context.left.set(set).accepts {
+            let bottom = self.colours.bottom();
+            if self.falls(read.free, bottom) {
+                out.push(prefix);
+            }
+        }
+    }
+
+    fn expand(&mut self, key: Key) -> Vec<Vec<Piece>> {
+        let mut out = Vec::new();
+        let grammar = &self.context.language.grammar;
+        match key {
+            Key::Start => {}
+            Key::Rest(set, symbol, from) => self.rest(set, symbol, from, &mut out),
+            Key::Whole(symbol, from, to) => {
+                for rule in grammar.rules().iter().filter(|rule| rule.lhs == symbol) {
+                    self.whole(&rule.rhs, from, to, Vec::new(), &mut out);
+                }
+            }
+            Key::Cut(symbol, from, node) => {
+                let colour = self.colours.singleton(self.context.right, node);
+                for (index, _) in grammar.rules().iter().enumerate().filter(|(_, rule)| rule.lhs == symbol) {
+                    let tail = Tail { dot: grammar.dot(index, 0), column: NO_COLUMN, follow: Follow::Node(colour) };
+                    self.tails(tail, from, Vec::new(), &mut out);
+                }
+            }
+        }
+        out.sort();
+        out.dedup();
+        out
+    }
+
+    fn rest(&mut self, set: SetId, symbol: SymbolId, from: FreeId, out: &mut Vec<Vec<Piece>>) {
+        let grammar = &self.context.language.grammar;
+        if set == crate::chart::left::FIRST_SET && symbol == grammar.start && self.falls(from, self.colours.bottom()) {
+            out.push(Vec::new());
+        }
+        let waiting: Vec<_> = self.context.left.waiting(grammar, set, symbol).to_vec();
+        for item in waiting {
+            let lhs = grammar.lhs(item.dot);
+            let colour = self.colours.colour(self.context, item.origin, lhs);
+            let follow = Follow::Rest(item.origin, lhs, colour);
+            let dot = Grammar::advance(item.dot);
+            self.tails(Tail { dot, column: item.column, follow }, from, Vec::new(), out);
+        }
+        let prediction = self.context.left.set(set).prediction;
+        for dot in self.context.predictions.dots(prediction, symbol).to_vec() {
+            let lhs = grammar.lhs(dot);
+            let colour = self.colours.colour(self.context, set, lhs);
+            let follow = Follow::Rest(set, lhs, colour);
+            self.tails(Tail { dot: Grammar::advance(dot), column: NO_COLUMN, follow }, from, Vec::new(), out);
+        }
+    }
+
+    /// Whether the cursor, in a free state, may fall on a node of a colour.
+    fn falls(&self, from: FreeId, colour: ColourId) -> bool {
+        let nodes = &self.colours.get(colour).nodes;
+        self.context.right.crossings.iter().any(|&(at, node, _)| at == from && nodes.binary_search(&node).is_ok())
+    }
+
+    /// Every way to split the rest of a rule between the middle and R.
+    fn tails(&mut self, tail: Tail, from: FreeId, prefix: Vec<Piece>, out: &mut Vec<Vec<Piece>>) {
+        let grammar = &self.context.language.grammar;
+        let here = self.colours.step(self.context, tail.follow.colour(), tail.dot, tail.column, NO_INDENTS);
+        if self.falls(from, here) {
+            out.push(prefix.clone());
+        }
+        let symbol = grammar.next(tail.dot);
+        if symbol == END_OF_RULE {
+            if let Follow::Rest(set, lhs, colour) = tail.follow
+                && self.colours.get(colour).free[from.index()] != INFINITE
+            {
+                let mut whole = prefix;
+                whole.push(Piece::Key(Key::Rest(set, lhs, from)));
+                out.push(whole);
+            }
+            return;
+        }
+        let next = Tail { dot: Grammar::advance(tail.dot), ..tail };
+        let after = self.colours.step(self.context, tail.follow.colour(), next.dot, next.column, NO_INDENTS);
+        self.cuts(symbol, from, after, &prefix, out);
+        for to in self.context.language.free.states() {
+            if self.context.language.free.relation(symbol, from, to) == INFINITE {
+                continue;
+            }
+            let mut longer = prefix.clone();
+            longer.push(self.whole_piece(symbol, from, to));
+            self.tails(next, to, longer, out);
+        }
+    }
+
+    /// The alternatives in which the cursor cuts a symbol.
+    fn cuts(&mut self, symbol: SymbolId, from: FreeId, after: ColourId, prefix: &[Piece], out: &mut Vec<Vec<Piece>>) {
+        let grammar = &self.context.language.grammar;
+        let nodes = self.colours.get(after).nodes.clone();
+        if grammar.is_lexeme(symbol) {
+            let crosses = self
+                .context
+                .right
+                .symbol_crossings
+                .iter()
+                .any(|&(at, lexeme, node, _)| at == from && lexeme == symbol && nodes.binary_search(&node).is_ok());
+            if crosses {
+                let mut cut = prefix.to_vec();
+                cut.push(Piece::Lexeme(format!("{}…", self.lexeme(symbol))));
+                out.push(cut);
+            }
+            return;
+        }
+        for node in nodes {
+            let completed = &self.context.right.node(node).completed_free;
+            if completed.iter().any(|&(done, at, _)| done == symbol && at == from) {
+                let mut cut = prefix.to_vec();
+                cut.push(Piece::Key(Key::Cut(symbol, from, node)));
+                out.push(cut);
+            }
+        }
+    }
+
+    fn cut_or_whole(
+        &mut self,
+        symbol: SymbolId,
+        from: FreeId,
+        after: ColourId,
+        prefix: &[Piece],
+        out: &mut Vec<Vec<Piece>>,
+        follow: Follow,
+    ) {
+        self.cuts(symbol, from, after, prefix, out);
+        for to in self.context.language.free.states() {
+            if self.context.language.free.relation(symbol, from, to) == INFINITE {
+                continue;
+            }
+            if let Follow::Rest(set, lhs, _) = follow {
+                let mut whole = prefix.to_vec();
+                whole.push(self.whole_piece(symbol, from, to));
+                whole.push(Piece::Key(Key::Rest(set, lhs, to)));
+                out.push(whole);
+            }
+        }
+        let before: Colour = self.colours.before_symbol(self.context, symbol, after);
+        let falls =
+            self.context.right.crossings.iter().any(|&(at, node, _)| at == from && before.nodes.contains(&node));
+        if falls {
+            out.push(prefix.to_vec());
+        }
+    }
+
+    fn whole_piece(&self, symbol: SymbolId, from: FreeId, to: FreeId) -> Piece {
+        if self.context.language.grammar.is_lexeme(symbol) {
+            Piece::Lexeme(self.lexeme(symbol))
+        } else {
+            Piece::Key(Key::Whole(symbol, from, to))
+        }
+    }
+
+    /// Every path of free states over symbols that are wholly in the middle.
+    fn whole(&self, symbols: &[SymbolId], from: FreeId, to: FreeId, prefix: Vec<Piece>, out: &mut Vec<Vec<Piece>>) {
+        let Some((&symbol, rest)) = symbols.split_first() else {
+            if from == to {
+                out.push(prefix);
+            }
+            return;
+        };
+        for via in self.context.language.free.states() {
+            if self.context.language.free.relation(symbol, from, via) != INFINITE {
+                let mut longer = prefix.clone();
+                longer.push(self.whole_piece(symbol, from, via));
+                self.whole(rest, via, to, longer, out);
+            }
+        }
+    }
+}
+
+/// Drops nonterminals that derive nothing, then those that the start does not reach.
+fn reduce(rules: &mut FxHashMap<Key, Vec<Vec<Piece>>>) {
+    let mut productive: FxHashSet<Key> = FxHashSet::default();
+    let useful = |alternative: &[Piece], productive: &FxHashSet<Key>| {
+        alternative.iter().all(|piece| match piece {
+            Piece::Key(key) => productive.contains(key),
+            Piece::Lexeme(_) => true,
+        })
+    };
+    loop {
+        let found: Vec<Key> = rules
+            .iter()
+            .filter(|(key, alternatives)| {
+                !productive.contains(key) && alternatives.iter().any(|alternative| useful(alternative, &productive))
+            })
+            .map(|(&key, _)| key)
+            .collect();
+        if found.is_empty() {
+            break;
+        }
+        productive.extend(found);
+    }
+    for alternatives in rules.values_mut() {
+        alternatives.retain(|alternative| useful(alternative, &productive));
+    }
+    let mut reached: FxHashSet<Key> = FxHashSet::default();
+    let mut stack = vec![Key::Start];
+    while let Some(key) = stack.pop() {
+        if reached.insert(key) {
+            stack.extend(keys(rules.get(&key).map_or(&[], Vec::as_slice)));
+        }
+    }
+    rules.retain(|key, _| reached.contains(key));
+}
+
+fn print(grammar: &Grammar, rules: &FxHashMap<Key, Vec<Vec<Piece>>>) -> String {
+    let mut order: Vec<Key> = rules.keys().copied().collect();
+    order.sort_unstable();
+    let mut names: FxHashMap<Key, String> = FxHashMap::default();
+    let mut taken: FxHashMap<String, usize> = FxHashMap::default();
+    for &key in &order {
+        let base = match key {
+            Key::Start => "middle".to_string(),
+            Key::Rest(set, symbol, _) => format!("after {}@{}", grammar.title(symbol), set.0),
+            Key::Whole(symbol, ..) => grammar.title(symbol).to_string(),
+            Key::Cut(symbol, ..) => format!("{} up to the cursor", grammar.title(symbol)),
+        };
+        let count = taken.entry(base.clone()).or_insert(0);
+        *count += 1;
+        let suffix = match key {
+            Key::Rest(_, _, from) if *count > 1 && from == LINE => " at a line start".to_string(),
+            _ if *count > 1 => format!(" {count}"),
+            _ => String::new(),
+        };
+        names.insert(key, format!("<{base}{suffix}>"));
+    }
+    let mut text = String::new();
+    for key in order {
+        let mut alternatives: Vec<String> = rules[&key]
+            .iter()
+            .map(|alternative| {
+                let pieces: Vec<&str> = alternative
+                    .iter()
+                    .map(|piece| match piece {
+                        Piece::Key(key) => names[key].as_str(),
+                        Piece::Lexeme(name) => name.as_str(),
+                    })
+                    .collect();
+                if pieces.is_empty() { "ε".to_string() } else { pieces.join(" ") }
+            })
+            .collect();
+        alternatives.sort();
+        alternatives.dedup();
+        let _ = writeln!(text, "{} ::= {}", names[&key], alternatives.join("\n    | "));
+    }
+    text
+}

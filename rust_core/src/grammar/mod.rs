@@ -1,0 +1,3 @@
+//! Rules over lexemes, with everything precomputed that depends on them alone.
+
+pub(crate) mod rules;

@@ -1,0 +1,7 @@
+//! A language as the engine works with it, and what a text that is still to be written can do in it.
+
+pub(crate) mod definition;
+pub(crate) mod follow;
+pub(crate) mod free;
+pub(crate) mod shape;
+pub(crate) mod shaped;

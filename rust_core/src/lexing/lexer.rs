@@ -1,0 +1,643 @@
+//! The joined byte-level DFA of all lexemes in all modes and what is known about its states.
+//!
+//! Lexing is leftmost-longest with priorities, over UTF-8 bytes. Compilation uses `regex-automata`; the result is copied
+//! into a minimal table of our own so that a state is a small number, the dead state is 0, and acceptance belongs to the
+//! state itself rather than to the byte after it.
+
+use crate::error::Error;
+use crate::ids::{AcceptId, LexemeId, ModeId, StateId};
+use crate::limits;
+use crate::spec::{LanguageSpec, LexemeSpec};
+use regex_automata::dfa::{Automaton, dense};
+use regex_automata::nfa::thompson;
+use regex_automata::util::{start, syntax};
+use regex_automata::{Anchored, MatchKind};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// The dead state: nothing matches from here.
+pub(crate) const DEAD: StateId = StateId(0);
+
+/// A distance that stands for "never", in bytes.
+pub(crate) const NEVER: u16 = u16::MAX;
+
+/// The minimal joined DFA. Serialisable, so that a compiled language can be cached on disk.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LexerTable {
+    class_of: Vec<u8>,
+    class_count: usize,
+    /// `next[state * class_count + class]`.
+    next: Vec<u32>,
+    accept: Vec<u16>,
+    accept_sets: Vec<Vec<LexemeId>>,
+    /// The start state of each mode.
+    starts: Vec<u32>,
+}
+
+impl LexerTable {
+    /// Compiles the lexemes of a definition. `soft` marks literals that keep the next best lexeme beside them.
+    ///
+    /// # Errors
+    /// A pattern that does not compile, matches the empty text, or makes the automaton too large.
+    pub fn compile(spec: &LanguageSpec) -> Result<Self, Error> {
+        let mut raw = RawTable::default();
+        for lexemes in modes(spec)? {
+            let mut patterns = Vec::new();
+            let mut pattern_lexeme = Vec::new();
+            for id in lexemes {
+                if let Some(pattern) = pattern_text(&spec.lexemes[id.index()]) {
+                    patterns.push(pattern);
+                    pattern_lexeme.push(id);
+                }
+            }
+            if patterns.is_empty() {
+                return Err(Error::language(format!("language {}: no lexeme has a pattern", spec.name)));
+            }
+            let dfa = dense::Builder::new()
+                .configure(
+                    dense::Config::new()
+                        .match_kind(MatchKind::All)
+                        .start_kind(regex_automata::dfa::StartKind::Anchored)
+                        .dfa_size_limit(Some(limits::LEXER_BYTES))
+                        .determinize_size_limit(Some(limits::LEXER_BYTES)),
+                )
+                .syntax(syntax::Config::new().unicode(true).utf8(true))
+                .thompson(thompson::Config::new().utf8(true).shrink(false))
+                .build_many(&patterns)
+                .map_err(|error| {
+                    Error::language(format!("language {}: {}", spec.name, one_line(&error, &patterns, spec)))
+                })?;
+            raw.add(&dfa, spec, &pattern_lexeme)?;
+        }
+        Joined::new(raw).minimise()
+    }
+
+    /// The number of states, the dead one included.
+    #[must_use]
+    pub fn state_count(&self) -> usize {
+        self.accept.len()
+    }
+}
+
+fn pattern_text(lexeme: &LexemeSpec) -> Option<String> {
+    match (&lexeme.literal, &lexeme.pattern) {
+        (Some(literal), _) => Some(regex_syntax::escape(literal)),
+        (None, Some(pattern)) => Some(pattern.clone()),
+        (None, None) => None,
+    }
+}
+
+fn one_line(error: &dense::BuildError, patterns: &[String], spec: &LanguageSpec) -> String {
+    for (pattern, lexeme) in patterns.iter().zip(spec.lexemes.iter().filter(|lexeme| pattern_text(lexeme).is_some())) {
+        if let Err(parse_error) = regex_syntax::parse(pattern) {
+            let text = parse_error.to_string();
+            let reason = text.lines().last().unwrap_or("").trim().to_string();
+            return format!("lexeme {}: {}", lexeme.name, reason);
+        }
+    }
+    error.to_string().replace('\n', " ")
+}
+
+/// The lexemes that are read in each mode, mode 0 first.
+fn modes(spec: &LanguageSpec) -> Result<Vec<Vec<LexemeId>>, Error> {
+    let of = mode_of(spec)?;
+    let all = || (0..spec.lexemes.len()).map(LexemeId::from_index);
+    let mut found = vec![all().filter(|id| of[id.index()].index() == 0).collect::<Vec<_>>()];
+    for (index, mode) in spec.modes.iter().enumerate() {
+        let read = |id: &LexemeId| {
+            of[id.index()].index() == index + 1
+                || mode.code && of[id.index()].index() == 0 && !mode.without.contains(&spec.lexemes[id.index()].name)
+        };
+        found.push(all().filter(read).collect());
+    }
+    Ok(found)
+}
+
+/// The mode that each lexeme is one of; 0 for those in none.
+///
+/// # Errors
+/// A mode that names a lexeme which does not exist or is another mode's as well, or too many modes.
+pub(crate) fn mode_of(spec: &LanguageSpec) -> Result<Vec<ModeId>, Error> {
+    if spec.modes.len() >= limits::MODES {
+        return Err(Error::limit("modes", spec.modes.len(), limits::MODES - 1));
+    }
+    let mut of = vec![ModeId(0); spec.lexemes.len()];
+    for (index, mode) in spec.modes.iter().enumerate() {
+        for name in &mode.lexemes {
+            let Some(lexeme) = spec.lexemes.iter().position(|lexeme| lexeme.name == *name) else {
+                return Err(Error::language(format!("language {}: there is no lexeme {name}", spec.name)));
+            };
+            if std::mem::replace(&mut of[lexeme], ModeId::from_index(index + 1)) != ModeId(0) {
+                return Err(Error::language(format!("language {}: lexeme {name} is in two modes", spec.name)));
+            }
+        }
+    }
+    Ok(of)
+}
+
+/// The automata as `regex-automata` built them, one a mode, acceptance moved onto states.
+struct RawTable {
+    rows: Vec<[u32; 256]>,
+    accept: Vec<u16>,
+    sets: Vec<Vec<LexemeId>>,
+    set_ids: FxHashMap<Vec<LexemeId>, u16>,
+    starts: Vec<u32>,
+}
+
+impl Default for RawTable {
+    fn default() -> Self {
+        Self {
+            rows: vec![[0; 256]],
+            accept: vec![0],
+            sets: vec![Vec::new()],
+            set_ids: std::iter::once((Vec::new(), 0)).collect(),
+            starts: Vec::new(),
+        }
+    }
+}
+
+impl RawTable {
+    fn add(
+        &mut self,
+        dfa: &dense::DFA<Vec<u32>>,
+        spec: &LanguageSpec,
+        pattern_lexeme: &[LexemeId],
+    ) -> Result<(), Error> {
+        let begin = dfa
+            .start_state(&start::Config::new().anchored(Anchored::Yes))
+            .map_err(|error| Error::language(error.to_string()))?;
+        let first = self.rows.len();
+        let mut ids = FxHashMap::default();
+        let mut order = vec![begin];
+        ids.insert(begin, u32::try_from(first).expect("state count fits u32"));
+        let mut done = 0;
+        while done < order.len() {
+            let state = order[done];
+            done += 1;
+            let mut row = [0u32; 256];
+            for byte in 0..=255u8 {
+                let target = dfa.next_state(state, byte);
+                if dfa.is_dead_state(target) || dfa.is_quit_state(target) {
+                    continue;
+                }
+                row[byte as usize] = *ids.entry(target).or_insert_with(|| {
+                    order.push(target);
+                    u32::try_from(first + order.len() - 1).expect("state count fits u32")
+                });
+            }
+            self.rows.push(row);
+            if first + order.len() > limits::LEXER_STATES {
+                return Err(Error::limit("lexer states", first + order.len(), limits::LEXER_STATES));
+            }
+            let end = dfa.next_eoi_state(state);
+            let mut matched = Vec::new();
+            if dfa.is_match_state(end) {
+                for index in 0..dfa.match_len(end) {
+                    matched.push(pattern_lexeme[dfa.match_pattern(end, index).as_usize()]);
+                }
+            }
+            let winners = winners(matched, spec);
+            let id = *self.set_ids.entry(winners.clone()).or_insert_with(|| {
+                self.sets.push(winners);
+                u16::try_from(self.sets.len() - 1).expect("accept sets fit u16")
+            });
+            self.accept.push(id);
+        }
+        if self.accept[first] != 0 {
+            let name = &spec.lexemes[self.sets[self.accept[first] as usize][0].index()].name;
+            return Err(Error::language(format!("language {}: lexeme {name} matches the empty text", spec.name)));
+        }
+        self.starts.push(u32::try_from(first).expect("state count fits u32"));
+        Ok(())
+    }
+}
+
+/// The automata of all modes in one table, before minimisation.
+struct Joined {
+    class_of: Vec<u8>,
+    class_count: usize,
+    next: Vec<u32>,
+    accept: Vec<u16>,
+    accept_sets: Vec<Vec<LexemeId>>,
+    starts: Vec<u32>,
+}
+
+impl Joined {
+    fn new(raw: RawTable) -> Self {
+        let mut columns: FxHashMap<Vec<u32>, u8> = FxHashMap::default();
+        let mut class_of = vec![0u8; 256];
+        let mut representatives = Vec::new();
+        for (byte, class) in class_of.iter_mut().enumerate() {
+            let column: Vec<u32> = raw.rows.iter().map(|row| row[byte]).collect();
+            let fresh = u8::try_from(columns.len()).unwrap_or(255);
+            *class = *columns.entry(column).or_insert_with(|| {
+                representatives.push(byte);
+                fresh
+            });
+        }
+        let class_count = representatives.len();
+        let mut next = Vec::with_capacity(raw.rows.len() * class_count);
+        for row in &raw.rows {
+            next.extend(representatives.iter().map(|&byte| row[byte]));
+        }
+        Self { class_of, class_count, next, accept: raw.accept, accept_sets: raw.sets, starts: raw.starts }
+    }
+
+    /// Whether a state can still reach acceptance.
+    fn useful(&self) -> Vec<bool> {
+        let mut useful: Vec<bool> = self.accept.iter().map(|&id| id != 0).collect();
+        loop {
+            let mut changed = false;
+            for state in (0..useful.len()).rev() {
+                let row = &self.next[state * self.class_count..(state + 1) * self.class_count];
+                if !useful[state] && row.iter().any(|&target| useful[target as usize]) {
+                    useful[state] = true;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return useful;
+            }
+        }
+    }
+
+    /// Moore's partition refinement: states with equal acceptance and equal successors become one.
+    fn minimise(self) -> Result<LexerTable, Error> {
+        let count = self.accept.len();
+        let classes = self.class_count;
+        // `regex-automata` reports a match one byte late, so it steps into states that are dead for us.
+        let useful = self.useful();
+        let mut part: Vec<u32> =
+            self.accept.iter().zip(&useful).map(|(&id, &useful)| if useful { u32::from(id) + 1 } else { 0 }).collect();
+        let mut parts = 0;
+        loop {
+            let mut ids: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
+            let mut refined = Vec::with_capacity(count);
+            for state in 0..count {
+                let mut key = Vec::with_capacity(classes + 1);
+                key.push(part[state]);
+                key.extend(
+                    self.next[state * classes..(state + 1) * classes].iter().map(|&target| part[target as usize]),
+                );
+                let fresh = u32::try_from(ids.len()).expect("part count fits u32");
+                refined.push(*ids.entry(key).or_insert(fresh));
+            }
+            let found = ids.len();
+            part = refined;
+            if found == parts {
+                break;
+            }
+            parts = found;
+        }
+        let mut next = vec![0; parts * classes];
+        let mut accept = vec![0; parts];
+        for state in 0..count {
+            let to = part[state] as usize;
+            accept[to] = self.accept[state];
+            for class in 0..classes {
+                next[to * classes + class] = part[self.next[state * classes + class] as usize];
+            }
+        }
+        debug_assert_eq!(part[0], 0, "the dead state comes first");
+        // Start states of their own, which no byte leads to: being in one means being between two symbols.
+        let mut starts = Vec::new();
+        for start in self.starts {
+            let start = part[start as usize] as usize;
+            starts.push(u32::try_from(accept.len()).expect("state count fits u32"));
+            next.extend_from_within(start * classes..(start + 1) * classes);
+            accept.push(0);
+        }
+        Ok(LexerTable {
+            class_of: self.class_of,
+            class_count: classes,
+            next,
+            accept,
+            accept_sets: self.accept_sets,
+            starts,
+        })
+    }
+}
+
+/// The lexemes that a match by these patterns stands for: the best one, and the next best behind a soft keyword.
+fn winners(mut matched: Vec<LexemeId>, spec: &LanguageSpec) -> Vec<LexemeId> {
+    let rank = |id: &LexemeId| {
+        let lexeme = &spec.lexemes[id.index()];
+        (lexeme.literal.is_none(), -lexeme.priority, id.0)
+    };
+    matched.sort_by_key(rank);
+    matched.dedup();
+    let mut chosen = Vec::new();
+    for id in matched {
+        chosen.push(id);
+        if !spec.soft_keywords.contains(&spec.lexemes[id.index()].name) {
+            break;
+        }
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+/// The lexer: the table and everything derived from it.
+#[derive(Debug)]
+pub struct Lexer {
+    table: LexerTable,
+    lexeme_count: usize,
+    /// Bitset of accept sets reachable by zero or more bytes, per state.
+    live: Vec<u64>,
+    live_words: usize,
+    /// The distinct live successors of each state: `targets[first[state]..first[state + 1]]`.
+    first: Vec<u32>,
+    targets: Vec<u32>,
+    /// Whether an accepting state is reachable by at least one byte.
+    extends: Vec<bool>,
+    /// Bytes from the nearest start to a state.
+    depth: Vec<u16>,
+    /// Least bytes from a state to acceptance by an accept set: `to_accept[state * accept_sets + set]`.
+    to_accept: Vec<u16>,
+}
+
+impl Lexer {
+    /// Derives reachability and distances from a table.
+    #[must_use]
+    pub fn new(table: LexerTable, lexeme_count: usize) -> Self {
+        let states = table.state_count();
+        let sets = table.accept_sets.len();
+        let mut lexer = Self {
+            lexeme_count,
+            live: Vec::new(),
+            live_words: sets.div_ceil(64),
+            first: Vec::new(),
+            targets: Vec::new(),
+            extends: vec![false; states],
+            depth: Vec::new(),
+            to_accept: Vec::new(),
+            table,
+        };
+        lexer.derive_successors();
+        lexer.derive_distances();
+        lexer.derive_live();
+        lexer
+    }
+
+    fn derive_successors(&mut self) {
+        let classes = self.table.class_count;
+        for row in self.table.next.chunks_exact(classes) {
+            self.first.push(u32::try_from(self.targets.len()).expect("edge count fits u32"));
+            let mut distinct: Vec<u32> = row.iter().copied().filter(|&target| target != DEAD.0).collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            self.targets.extend(distinct);
+        }
+        self.first.push(u32::try_from(self.targets.len()).expect("edge count fits u32"));
+    }
+
+    fn successors(&self, state: usize) -> &[u32] {
+        &self.targets[self.first[state] as usize..self.first[state + 1] as usize]
+    }
+
+    fn derive_distances(&mut self) {
+        let states = self.table.state_count();
+        let sets = self.table.accept_sets.len();
+        let mut predecessors: Vec<Vec<u32>> = vec![Vec::new(); states];
+        for state in 0..states {
+            for &target in self.successors(state) {
+                predecessors[target as usize].push(u32::try_from(state).expect("state count fits u32"));
+            }
+        }
+        let starts: Vec<usize> = self.table.starts.iter().map(|&start| start as usize).collect();
+        self.depth = breadth_first(&starts, states, |state| self.successors(state));
+        self.to_accept = vec![NEVER; states * sets];
+        for set in 1..sets {
+            let seeds: Vec<usize> = (1..states).filter(|&state| self.table.accept[state] as usize == set).collect();
+            for (state, distance) in breadth_first(&seeds, states, |state| &predecessors[state]).into_iter().enumerate()
+            {
+                self.to_accept[state * sets + set] = distance;
+            }
+        }
+        for state in 1..states {
+            self.extends[state] = self.successors(state).iter().any(|&target| {
+                let row = &self.to_accept[target as usize * sets..(target as usize + 1) * sets];
+                row[1..].iter().any(|&distance| distance != NEVER)
+            });
+        }
+    }
+
+    fn derive_live(&mut self) {
+        let states = self.table.state_count();
+        let sets = self.table.accept_sets.len();
+        self.live = vec![0; states * self.live_words];
+        for state in 1..states {
+            for set in 1..sets {
+                if self.to_accept[state * sets + set] != NEVER {
+                    self.live[state * self.live_words + set / 64] |= 1 << (set % 64);
+                }
+            }
+        }
+    }
+
+    /// The state before any byte where no mode is in force.
+    #[inline(always)]
+    #[must_use]
+    pub fn start(&self) -> StateId {
+        StateId(self.table.starts[0])
+    }
+
+    /// The state before any byte in a mode.
+    #[inline(always)]
+    #[must_use]
+    pub fn start_of(&self, mode: ModeId) -> StateId {
+        StateId(self.table.starts[mode.index()])
+    }
+
+    /// The states before any byte, in all modes.
+    pub fn starts(&self) -> impl Iterator<Item = StateId> + '_ {
+        self.table.starts.iter().map(|&start| StateId(start))
+    }
+
+    /// Whether a state is one before any byte: between two symbols.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_start(&self, state: StateId) -> bool {
+        state.0 >= self.table.starts[0]
+    }
+
+    /// Least bytes of a symbol of an accept set, in the mode where it is shortest; [`NEVER`] if there is none.
+    #[must_use]
+    pub fn shortest(&self, accept: AcceptId) -> u16 {
+        self.table.starts.iter().map(|&start| self.to_accept(StateId(start), accept)).min().unwrap_or(NEVER)
+    }
+
+    /// One byte's step; [`DEAD`] if nothing can match any more.
+    #[inline(always)]
+    #[must_use]
+    pub fn step(&self, state: StateId, byte: u8) -> StateId {
+        let class = self.table.class_of[byte as usize] as usize;
+        StateId(self.table.next[state.index() * self.table.class_count + class])
+    }
+
+    /// What the state accepts; `AcceptId(0)` is nothing.
+    #[inline(always)]
+    #[must_use]
+    pub fn accept(&self, state: StateId) -> AcceptId {
+        AcceptId(self.table.accept[state.index()])
+    }
+
+    /// Whether the state accepts.
+    #[inline(always)]
+    #[must_use]
+    pub fn accepts(&self, state: StateId) -> bool {
+        self.table.accept[state.index()] != 0
+    }
+
+    /// The lexemes of an accept set.
+    #[inline(always)]
+    #[must_use]
+    pub fn lexemes(&self, accept: AcceptId) -> &[LexemeId] {
+        &self.table.accept_sets[accept.index()]
+    }
+
+    /// All accept sets but the empty one.
+    pub fn accept_sets(&self) -> impl Iterator<Item = AcceptId> + '_ {
+        (1..self.table.accept_sets.len()).map(AcceptId::from_index)
+    }
+
+    /// The number of accept sets, the empty one included.
+    #[must_use]
+    pub fn accept_set_count(&self) -> usize {
+        self.table.accept_sets.len()
+    }
+
+    /// The accept sets that can still be reached from a state (by zero or more bytes), as a mask.
+    #[inline(always)]
+    #[must_use]
+    pub fn live_mask(&self, state: StateId) -> &[u64] {
+        &self.live[state.index() * self.live_words..(state.index() + 1) * self.live_words]
+    }
+
+    /// The accept sets that can still be reached from a state (by zero or more bytes).
+    pub fn live(&self, state: StateId) -> impl Iterator<Item = AcceptId> + '_ {
+        bits(self.live_mask(state)).map(AcceptId::from_index)
+    }
+
+    /// Whether an accepting state can be reached from here by at least one byte.
+    #[inline(always)]
+    #[must_use]
+    pub fn extends(&self, state: StateId) -> bool {
+        self.extends[state.index()]
+    }
+
+    /// The states reachable from one by zero or more bytes, each once.
+    #[must_use]
+    pub fn reachable(&self, state: StateId) -> Vec<StateId> {
+        let mut seen = vec![false; self.state_count()];
+        seen[state.index()] = true;
+        let mut found = vec![state];
+        let mut at = 0;
+        while at < found.len() {
+            for &target in self.successors(found[at].index()) {
+                if !std::mem::replace(&mut seen[target as usize], true) {
+                    found.push(StateId(target));
+                }
+            }
+            at += 1;
+        }
+        found
+    }
+
+    /// Least bytes from the nearest start to a state.
+    #[must_use]
+    pub fn depth(&self, state: StateId) -> u16 {
+        self.depth[state.index()]
+    }
+
+    /// Least bytes from a state to where an accept set is accepted, [`NEVER`] if it cannot be.
+    #[must_use]
+    pub fn to_accept(&self, state: StateId, accept: AcceptId) -> u16 {
+        self.to_accept[state.index() * self.table.accept_sets.len() + accept.index()]
+    }
+
+    /// The number of states, the dead one included.
+    #[must_use]
+    pub fn state_count(&self) -> usize {
+        self.table.state_count()
+    }
+
+    /// The number of lexemes of the language.
+    #[must_use]
+    pub fn lexeme_count(&self) -> usize {
+        self.lexeme_count
+    }
+
+    /// The table, for the cache on disk.
+    #[must_use]
+    pub fn table(&self) -> &LexerTable {
+        &self.table
+    }
+
+    /// The class of a byte: bytes of one class are told apart by no state.
+    #[must_use]
+    pub fn class_of(&self, byte: u8) -> u8 {
+        self.table.class_of[byte as usize]
+    }
+
+    /// One byte of each class of bytes that no state tells apart, the least first.
+    #[must_use]
+    pub fn representatives(&self) -> Vec<u8> {
+        let mut seen = vec![false; self.table.class_count];
+        (0..=255u8)
+            .filter(|&byte| !std::mem::replace(&mut seen[self.table.class_of[byte as usize] as usize], true))
+            .collect()
+    }
+
+    /// The longest match of a text from its first byte in a mode: its length in bytes and what was accepted.
+    #[must_use]
+    pub fn longest_match(&self, mode: ModeId, text: &[u8]) -> Option<(usize, AcceptId)> {
+        self.longest_from(self.start_of(mode), text)
+    }
+
+    /// The longest match that ends at least one byte into `text`, with the symbol already in progress in `state`.
+    #[must_use]
+    pub fn longest_from(&self, state: StateId, text: &[u8]) -> Option<(usize, AcceptId)> {
+        let mut state = state;
+        let mut best = None;
+        for (index, &byte) in text.iter().enumerate() {
+            state = self.step(state, byte);
+            if state == DEAD {
+                break;
+            }
+            if self.accepts(state) {
+                best = Some((index + 1, self.accept(state)));
+            }
+        }
+        best
+    }
+}
+
+/// The positions of the ones in a bitset.
+pub(crate) fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
+    words.iter().enumerate().flat_map(|(index, &word)| {
+        std::iter::successors((word != 0).then_some(word), |&rest| {
+            let rest = rest & (rest - 1);
+            (rest != 0).then_some(rest)
+        })
+        .map(move |rest| index * 64 + rest.trailing_zeros() as usize)
+    })
+}
+
+fn breadth_first<'a>(seeds: &[usize], states: usize, edges: impl Fn(usize) -> &'a [u32]) -> Vec<u16> {
+    let mut distance = vec![NEVER; states];
+    let mut queue: std::collections::VecDeque<usize> = seeds.iter().copied().collect();
+    for &seed in seeds {
+        distance[seed] = 0;
+    }
+    while let Some(at) = queue.pop_front() {
+        for &target in edges(at) {
+            let target = target as usize;
+            if distance[target] == NEVER {
+                distance[target] = distance[at].saturating_add(1).min(NEVER - 1);
+                queue.push_back(target);
+            }
+        }
+    }
+    distance
+}

@@ -1,0 +1,6 @@
+//! Bytes to lexemes: one automaton, longest match without lookahead, columns. It knows nothing of grammar rules.
+
+pub(crate) mod guards;
+pub(crate) mod layout;
+pub(crate) mod lexer;
+pub(crate) mod lookahead;

@@ -1,0 +1,62 @@
+//! Token masks by a walk over the vocabulary's trie. The walk knows a [`Recognizer`] and nothing of parsing.
+
+use crate::masking::vocabulary::Vocabulary;
+
+/// What a mask is computed with: text that grows and shrinks at its end by bytes.
+pub(crate) trait Recognizer {
+    /// Goes on by one byte if some completion remains; otherwise changes nothing and returns false.
+    fn try_push(&mut self, byte: u8) -> bool;
+    /// Takes back pushed bytes until this many are left.
+    fn pop_to(&mut self, length: usize);
+    /// Whether the text may end here.
+    fn is_complete(&mut self) -> bool;
+}
+
+/// Words of a mask over this many tokens.
+#[must_use]
+pub fn mask_words(tokens: usize) -> usize {
+    tokens.div_ceil(32)
+}
+
+/// Fills a packed mask: bit `id % 32` of word `id / 32` says whether the token is allowed. The end tokens are allowed iff
+/// the text may end.
+///
+/// # Panics
+/// If `words` is not [`mask_words`] long.
+pub(crate) fn fill_mask(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, words: &mut [u32]) {
+    words.fill(0);
+    add_tokens(recognizer, vocabulary, words);
+    if recognizer.is_complete() {
+        add_end_tokens(vocabulary, words);
+    }
+}
+
+/// Adds the tokens that may follow to a packed mask, the end tokens left out.
+///
+/// # Panics
+/// If `words` is not [`mask_words`] long.
+pub(crate) fn add_tokens(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, words: &mut [u32]) {
+    assert_eq!(words.len(), mask_words(vocabulary.len()), "one word for 32 tokens");
+    let nodes = vocabulary.nodes();
+    let mut at = 0;
+    while at < nodes.len() {
+        let node = &nodes[at];
+        recognizer.pop_to(node.depth as usize - 1);
+        if !recognizer.try_push(node.byte) {
+            at = node.skip as usize;
+            continue;
+        }
+        for token in vocabulary.ending(node) {
+            words[token.index() / 32] |= 1 << (token.0 % 32);
+        }
+        at += 1;
+    }
+    recognizer.pop_to(0);
+}
+
+/// Adds the end tokens to a packed mask.
+pub(crate) fn add_end_tokens(vocabulary: &Vocabulary, words: &mut [u32]) {
+    for token in vocabulary.end_tokens() {
+        words[token.index() / 32] |= 1 << (token.0 % 32);
+    }
+}

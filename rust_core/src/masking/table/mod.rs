@@ -1,0 +1,5 @@
+//! The token table: its builder, its sets and its file.
+
+pub(crate) mod build;
+pub(crate) mod file;
+pub(crate) mod sets;

@@ -1,0 +1,3 @@
+//! The right context: its lattice and the chart over it.
+
+pub(crate) mod chart;
