@@ -48,6 +48,9 @@ pub struct Layout {
     pub column_classes: bool,
 }
 
+/// Texts that a search puts together.
+pub(crate) type Texts = Box<[Box<[u8]>]>;
+
 /// A definition, compiled. What a middle can do in the language is told by [`crate::language::compiled::Language`].
 #[derive(Debug)]
 pub struct Definition {
@@ -67,8 +70,8 @@ pub struct Definition {
     pub block_lines: Arc<[BlockLineSpec]>,
     /// Texts that open a bracket.
     pub openings: Arc<[Box<[u8]>]>,
-    /// Symbols of more than one byte or of a letter, each in its shortest text: filled by the first search for a completion.
-    pub(crate) words: OnceLock<Box<[Box<[u8]>]>>,
+    /// Symbols of more than one byte or of a letter, each in its shortest text, once a search has asked for them.
+    pub(crate) words: OnceLock<Texts>,
     /// What is done with each lexeme.
     pub(crate) roles: Vec<Role>,
     mode_count: usize,
