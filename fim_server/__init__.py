@@ -3,8 +3,8 @@
 The public API is what this module exports; everything else may change.
 """
 
-from fim_server.language import Explanation, Language, LanguageError, Matcher, Session, State, Verdict
-from fim_server.vocabulary import Vocabulary, VocabularyError
+from fim_server.language.session import Explanation, Language, LanguageError, Matcher, Session, State, Verdict
+from fim_server.tokens.vocabulary import Vocabulary, VocabularyError
 
 __all__ = [
     "Explanation",

@@ -13,8 +13,8 @@ from typing import Any
 
 from fim_server.evaluation.records import MODES
 from fim_server.evaluation.shards import Shard
-from fim_server.language import Language
-from fim_server.versions import NEWEST
+from fim_server.language.session import Language
+from fim_server.language.versions import NEWEST
 
 DONE, NEGATIVE = 0, 1
 

@@ -63,7 +63,7 @@ class Record:
     guarantee: str | None = None
     """The session's: ``exact``, ``partial``, ``none``."""
     stop_reason: str | None = None
-    """A :class:`fim_server.decode.StopReason`."""
+    """A :class:`fim_server.decoding.loop.StopReason`."""
     won: str | None = None
     """``end_token`` (the model ended the text), ``point`` (the best complete point before the budget's end), ``landed``
     (the text that the budget's end forced), ``prefix`` (of a checked text that the model had not ended where it fits),
@@ -205,7 +205,7 @@ class RunInfo:
     judge: str = ""
     """The version of the Python whose ``ast.parse`` says what parses."""
     landing: bool = True
-    """Whether the constrained mode had to end within the budget (:mod:`fim_server.landing`)."""
+    """Whether the constrained mode had to end within the budget (:mod:`fim_server.decoding.landing`)."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of fim-server, Python, torch and transformers."""
     machine: Mapping[str, Any] = field(default_factory=dict)

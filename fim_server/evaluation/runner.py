@@ -45,13 +45,13 @@ from fim_server.evaluation.records import (
     record_files,
 )
 from fim_server.evaluation.shards import Shard, form_batches
-from fim_server.language import Language
-from fim_server.recovery import Recovery
+from fim_server.language.session import Language
+from fim_server.recovery.recovery import Recovery
 
 if TYPE_CHECKING:
-    from fim_server.decode import Session
+    from fim_server.decoding.loop import Session
     from fim_server.evaluation.modes import Decoder, Offer, Offers, Prepared
-    from fim_server.model import FimModel
+    from fim_server.models.load import FimModel
 
 FAILURES_IN_A_ROW = 200
 """So many samples failing one after the other end the run: the device is gone, or the disk of the model. What was
@@ -110,8 +110,8 @@ class Worker:
         """
         similarity_function()
         from fim_server.evaluation.modes import Decoder, Decoding
-        from fim_server.masks import prepare
-        from fim_server.model import load_model
+        from fim_server.models.load import load_model
+        from fim_server.tokens.masks import prepare
 
         self._settings = settings
         self._judge = Judge(settings.judge)
@@ -145,7 +145,7 @@ class Worker:
 
     def about(self) -> Mapping[str, Any]:
         """As :meth:`Measuring.about`."""
-        from fim_server.batches import describe_machine
+        from fim_server.decoding.batches import describe_machine
 
         return {
             "format": self.model.format.family,
@@ -189,7 +189,7 @@ class Worker:
 
     def _decode(self, samples: Sequence[Prepared]) -> list[Offers]:
         """Decode together; where that fails as a whole (out of memory), one by one."""
-        from fim_server.batches import free_memory
+        from fim_server.decoding.batches import free_memory
 
         try:
             return self.decoder.decode(samples)
@@ -313,7 +313,7 @@ def all_samples(paths: Sequence[str], limit: int | None) -> Iterator[Sample]:
 
 def model_hash(name: str | None) -> str:
     """One SHA-256 of the files of a model's folder: their names, sizes and contents (of large ones, both ends)."""
-    from fim_server.model import locate
+    from fim_server.models.load import locate
 
     digest = hashlib.sha256()
     for path in sorted(Path(locate(name)).iterdir()):

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fim_server.recovery import IgnoredLines, Recovered, Recovery
-from fim_server.reuse import Sessions
+from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
 from fim_server.server.place import Place, contains_in_order
+from fim_server.text.reuse import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fim_server.document import Split
-    from fim_server.language import Language, Session
+    from fim_server.language.session import Language, Session
+    from fim_server.text.document import Split
 
 SESSIONS = 16
 """Right contexts whose sessions are kept."""

@@ -1,4 +1,4 @@
-"""The documents that editors have open, kept by the positions of :mod:`fim_server.document`.
+"""The documents that editors have open, kept by the positions of :mod:`fim_server.text.document`.
 
 pygls' own documents count lines as ``str.splitlines`` does, so an incremental change below a form feed (the standard
 library has them) would land on the wrong line.
@@ -18,7 +18,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import LanguageServerProtocol
 from pygls.workspace import TextDocument, Workspace
 
-from fim_server.document import Document, PositionEncoding
+from fim_server.text.document import Document, PositionEncoding
 
 logger = logging.getLogger(__name__)
 

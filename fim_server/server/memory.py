@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from fim_server.server.place import CLOSERS, MOST_CLOSERS, contains_in_order
 
 if TYPE_CHECKING:
-    from fim_server.decode import Completion
-    from fim_server.document import Split
+    from fim_server.decoding.loop import Completion
+    from fim_server.text.document import Split
 
 CAPACITY = 64
 """Offers that are remembered, all documents together."""

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from fim_server.document import PositionEncoding
 from fim_server.server.place import Place
 from fim_server.server.usage import rounded
+from fim_server.text.document import PositionEncoding
 
 if TYPE_CHECKING:
-    from fim_server.document import Split
-    from fim_server.model import FimModel
+    from fim_server.models.load import FimModel
     from fim_server.server.contexts import Opened
     from fim_server.server.memory import Answer, Offer
     from fim_server.server.worker import Costs, Explained
+    from fim_server.text.document import Split
 
 ACCEPTED = "fim-server.accepted"
 """The command that an editor runs when an item is accepted."""

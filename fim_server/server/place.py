@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fim_server.document import Split
     from fim_server.server.settings import ServerSettings
+    from fim_server.text.document import Split
 
 CLOSERS = frozenset(")]}\"'`>")
 """What editors put right of the cursor when its partner is typed."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from fim_server.language import Language
-from fim_server.versions import NEWEST
+from fim_server.language.session import Language
+from fim_server.language.versions import NEWEST
 
 SECTION = "fim-server"
 """The settings' name in an editor's configuration."""

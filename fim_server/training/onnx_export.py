@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from fim_server.onnx_runtime import CONFIGURATION, DIGEST, NO_TELEMETRY, RECORD, weights_digest
+from fim_server.models.onnx_runtime import CONFIGURATION, DIGEST, NO_TELEMETRY, RECORD, weights_digest
 from fim_server.training.errors import TrainingError
 
 PACKAGES = {"onnxruntime_genai": "onnxruntime-genai", "onnx": "onnx", "onnx_ir": "onnx-ir"}

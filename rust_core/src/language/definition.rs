@@ -1,7 +1,6 @@
 //! A compiled language: lexer, grammar, and what a middle that is still free can do.
 
 use crate::chart::next::Aheads;
-use crate::completing::short;
 use crate::error::Error;
 use crate::grammar::rules::Grammar;
 use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
@@ -14,7 +13,10 @@ use crate::lexing::lexer::{self, Lexer, LexerTable};
 use crate::lexing::roles::{self, Role, find};
 use crate::spec::{BlockLineSpec, LanguageSpec, LimitsSpec};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// Texts that a search puts together.
+pub(crate) type Texts = Box<[Box<[u8]>]>;
 
 /// A compiled language. Immutable; shared by all sessions.
 #[derive(Debug)]
@@ -43,8 +45,8 @@ pub struct Language {
     pub block_lines: Arc<[BlockLineSpec]>,
     /// Texts that open a bracket.
     pub openings: Arc<[Box<[u8]>]>,
-    /// Symbols of more than one byte or of a letter, each in its shortest text.
-    pub words: Arc<[Box<[u8]>]>,
+    /// Symbols of more than one byte or of a letter, each in its shortest text, once a search has asked for them.
+    pub(crate) words: Arc<OnceLock<Texts>>,
     mode_count: usize,
     roles: Vec<Role>,
     /// Per lexeme: whether it is, or is part of, a string literal.
@@ -93,6 +95,7 @@ impl Language {
         let (constructs, constructs_of) = constructs(spec, &grammar)?;
         let free = Free::derive(&lexer, &grammar, &roles, layout)?;
         let follow = Follow::derive(&grammar, &free, layout.is_some());
+        let openings = spec.openings.iter().filter(|text| !text.is_empty()).map(|text| text.as_bytes().into());
         let mut language = Self {
             name: spec.name.clone(),
             lexer: Arc::new(lexer),
@@ -105,7 +108,7 @@ impl Language {
             fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
             limits: spec.limits,
             block_lines: spec.block_lines.clone().into(),
-            openings: Arc::default(),
+            openings: openings.collect(),
             words: Arc::default(),
             mode_count: spec.modes.len() + 1,
             roles,
@@ -114,9 +117,6 @@ impl Language {
             constructs_of,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
         };
-        let openings = spec.openings.iter().filter(|text| !text.is_empty()).map(|text| text.as_bytes().into());
-        language.openings = openings.collect();
-        language.words = short::words(&language).into();
         if language.follow.is_even() {
             language.aheads = Arc::new(Aheads::derive(&language));
         }

@@ -1,0 +1,1 @@
+"""Benchmarks: what `fim-server bench` measures and prints."""

@@ -1,0 +1,276 @@
+"""Grammars for engines that have neither indentation nor modes nor a right context, in the Lark dialects they take.
+
+Python is derived from the package's own definition, so that all engines parse nearly the same language:
+
+- Without INDENT and DEDENT a file is a list of lines. The header of a block (``if x:``) is a line of its own, and so is
+  ``else:``, because nothing can say which header it belongs to.
+- Line breaks count outside brackets only. The layout stage of fim-server knows the brackets; here every rule that can
+  stand inside brackets exists twice, and inside a line break may follow every symbol.
+- A formatted string is one lexeme, as it was up to Python 3.11.
+- Lexemes that only forbid something (``error_lexemes``) are left out.
+
+Two other forms were tried and dropped, because masks took both peers twice as long or more: line breaks ignored
+everywhere, and blank lines as statements of their own for an engine that matches longest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fim_server.language import compile as grammar
+
+OPAQUE_STRINGS = "3.11"
+"""The newest version of Python in which a formatted string is one lexeme."""
+
+LONG_NEWLINE = r"[\r\n]([ \t\x0c\r\n]|#[^\r\n\x00]*[\r\n])*(#[^\r\n\x00]*)?"
+"""A line break with all blank lines and comments after it. After each of its characters it may also be over: an engine
+that matches longest without going back needs that."""
+
+INSIDE = "_in"
+"""Suffix of the rules that stand inside brackets."""
+
+Rules = dict[str, list[list[str]]]
+"""The right sides of every nonterminal."""
+
+
+@dataclass(frozen=True)
+class Flat:
+    """A context-free grammar without layout.
+
+    Attributes:
+        rules: The right sides by nonterminal; `start` is the first.
+        literals: Texts by terminal.
+        patterns: Regular expressions by terminal.
+        ignored: Terminals between any two symbols.
+        reserved: Literals that a name must not be.
+    """
+
+    rules: Rules
+    literals: dict[str, str]
+    patterns: dict[str, str]
+    ignored: tuple[str, ...]
+    reserved: tuple[str, ...]
+
+    def rule_count(self) -> int:
+        """Right sides."""
+        return sum(map(len, self.rules.values()))
+
+    def lark(self, reserve: bool) -> str:
+        """The grammar as Lark text that uses nothing but literals, patterns and alternatives.
+
+        Args:
+            reserve: Whether names exclude keywords, by the intersection of expressions that llguidance's dialect has.
+        """
+        lines = [
+            f"{name}: " + " | ".join(" ".join(map(self._shown, side)) for side in sides)
+            for name, sides in self.rules.items()
+        ]
+        used = {symbol for sides in self.rules.values() for side in sides for symbol in side} | set(self.ignored)
+        for name, pattern in self.patterns.items():
+            excluded = f" & ~/({'|'.join(self.reserved)})/" if reserve and name == "NAME" else ""
+            if name in used:
+                lines.append(f"{name}: /{slashed(pattern)}/{excluded}")
+        return "\n".join([*lines, *(f"%ignore {name}" for name in self.ignored), ""])
+
+    def _shown(self, symbol: str) -> str:
+        return quoted(self.literals[symbol]) if symbol in self.literals else symbol
+
+
+def json_grammar(end: str = "") -> str:
+    """The package's own JSON, which needs nothing that the peers lack; `start` is the one name that they ask for.
+
+    Args:
+        end: What may follow the value, as Lark's text.
+    """
+    definition = grammar.read_builtin("json")
+    return f"start: {definition.spec['start']} {end}\n{definition.grammar}"
+
+
+def flat_python(longest_match: bool) -> Flat:
+    """The newest Python without indentation.
+
+    Args:
+        longest_match: Whether the engine takes the longest lexeme; if not, it tries every way to split a text, and
+            each of its lexemes has to be as short as can be.
+    """
+    lowered = grammar.lower(grammar.read_builtin("python"))
+    older = grammar.lower(grammar.read_builtin("python", OPAQUE_STRINGS))
+    literals = {lexeme["name"]: lexeme["literal"] for lexeme in lowered["lexemes"] if "literal" in lexeme}
+    patterns = {lexeme["name"]: lexeme["pattern"] for lexeme in lowered["lexemes"] if "pattern" in lexeme}
+    patterns |= {lexeme["name"]: lexeme["pattern"] for lexeme in older["lexemes"] if lexeme["name"] == "F_STRING"}
+    rules: Rules = {}
+    for rule in lowered["rules"]:
+        rules.setdefault(rule["lhs"], []).append(list(rule["rhs"]))
+    layout = lowered["layout"]
+    newline, structure = layout["newline"], {layout["indent"], layout["dedent"]}
+    patterns |= {newline: LONG_NEWLINE} if longest_match else {}
+    rules["f_string"] = [["F_STRING"]]
+    rules["t_string"] = []
+    if longest_match:
+        # After `..` there is no way back to two dots, because it might become `...`.
+        literals["DOT_DOT"] = ".."
+        for sides in rules.values():
+            sides += [[*side[:-1], "DOT_DOT"] for side in sides if is_dots(side)]
+    rules = lines_only(rules, newline, structure)
+    if not longest_match:
+        rules["statement"].append([newline])
+    rules["start"] = [[lowered["start"]], *([[newline, lowered["start"]]] if longest_match else [])]
+    rules = bracketed(rules, dict(lowered["brackets"]), newline, many=not longest_match)
+    rules = reachable(productive(rules))
+    soft = {*lowered["soft_keywords"], "UNDERSCORE"}
+    return Flat(
+        rules={rename(name): [[rename(symbol) for symbol in side] for side in sides] for name, sides in rules.items()},
+        literals={rename(name): text for name, text in literals.items()},
+        patterns={rename(name): pattern for name, pattern in patterns.items()},
+        ignored=tuple(map(rename, lowered["ignore"])),
+        reserved=tuple(sorted(t for name, t in literals.items() if t.isidentifier() and name not in soft)),
+    )
+
+
+def is_dots(side: Sequence[str]) -> bool:
+    """Whether a right side is one of the list of dots before a relative import's module."""
+    return side[-1:] == ["DOT"] and (len(side) == 1 or (len(side) == 2 and side[0].startswith("__import_source")))
+
+
+# --- without indentation ------------------------------------------------------------------------------------------
+
+
+def lines_only(rules: Rules, newline: str, structure: set[str]) -> Rules:
+    """Makes every part of a compound statement that ends in a block a statement by itself, and the block's body, too.
+
+    A block's nonterminal is one of whose right sides has INDENT.
+    """
+    blocks = {name for name, sides in rules.items() if any(structure.intersection(side) for side in sides)}
+    flat = {name: list(sides) for name, sides in rules.items()}
+    for name in blocks:
+        flat[name] = [[newline], *(side for side in rules[name] if not structure.intersection(side))]
+    compound = derive(flat, blocks) - blocks - derive(flat, {"statement"})
+    flat |= {name: [] for name in (*compound, "statement")}
+    for name in sorted({*compound, "statement"}):
+        for side in rules[name]:
+            parts = pieces(side, compound | blocks)
+            if name in compound and parts[0] != [name]:
+                add(flat[name], parts[0])
+            for part in parts:
+                if len(part) > 1 or part[0] not in compound:
+                    add(flat["statement"], part)
+    return flat
+
+
+def add(sides: list[list[str]], side: list[str]) -> None:
+    if side not in sides:
+        sides.append(side)
+
+
+def derive(rules: Rules, wanted: set[str]) -> set[str]:
+    """The nonterminals in which one of some nonterminals can occur, and these."""
+    found = set(wanted)
+    while True:
+        more = {name for name, sides in rules.items() if any(found.intersection(side) for side in sides)} - found
+        if not more:
+            return found
+        found |= more
+
+
+def pieces(side: Sequence[str], ends: set[str]) -> list[list[str]]:
+    """Cuts a right side after every symbol that ends in a block."""
+    cut: list[list[str]] = [[]]
+    for index, symbol in enumerate(side):
+        cut[-1].append(symbol)
+        if symbol in ends and index + 1 < len(side):
+            cut.append([])
+    return cut
+
+
+# --- line breaks inside brackets ----------------------------------------------------------------------------------
+
+
+def bracketed(rules: Rules, brackets: dict[str, str], newline: str, many: bool) -> Rules:
+    """Copies all rules for the inside of brackets, where a line break, or many, may follow every terminal."""
+    closing = set(brackets.values())
+    both: Rules = {name: [] for name in rules}
+    padded: set[str] = set()
+
+    def pad(terminal: str) -> str:
+        padded.add(terminal)
+        return f"t_{terminal}"
+
+    for name, sides in rules.items():
+        inner = both.setdefault(name + INSIDE, [])
+        for side in sides:
+            depth = 0
+            outside, inside = [], []
+            for symbol in side:
+                depth -= symbol in closing
+                within = symbol + INSIDE if symbol in rules else pad(symbol)
+                inside.append(within)
+                if depth:
+                    outside.append(within)
+                else:
+                    outside.append(pad(symbol) if symbol in brackets else symbol)
+                depth += symbol in brackets
+            add(both[name], outside)
+            if newline not in side:
+                add(inner, inside)
+    for terminal in sorted(padded):
+        padding = f"t_{terminal}"
+        both[padding] = [[terminal], [padding if many else terminal, newline]]
+    return both
+
+
+# --- housekeeping -------------------------------------------------------------------------------------------------
+
+
+def productive(rules: Rules) -> Rules:
+    """Without the right sides that derive no text."""
+    good: set[str] = set()
+
+    def derives(side: Iterable[str]) -> bool:
+        return all(symbol in good or symbol not in rules for symbol in side)
+
+    while more := {name for name, sides in rules.items() if any(map(derives, sides))} - good:
+        good |= more
+    return {name: [side for side in sides if derives(side)] for name, sides in rules.items() if name in good}
+
+
+def reachable(rules: Rules) -> Rules:
+    """Without the nonterminals that `start` never leads to."""
+    seen, waiting = {"start"}, ["start"]
+    while waiting:
+        for side in rules[waiting.pop()]:
+            for symbol in side:
+                if symbol in rules and symbol not in seen:
+                    seen.add(symbol)
+                    waiting.append(symbol)
+    return {name: sides for name, sides in rules.items() if name in seen}
+
+
+def rename(name: str) -> str:
+    """A name that every dialect takes, of letters, digits and inner underscores; terminals are in upper case."""
+    if name.startswith("t_") and name[2:].lstrip("_").isupper():
+        return "t_" + name[2:].lstrip("_").lower()
+    return re.sub(r"\W", "_", name.lstrip("_"))
+
+
+def slashed(pattern: str) -> str:
+    """A regular expression between slashes, its control characters written as escapes."""
+
+    def escapes() -> Iterator[str]:
+        escaped = False
+        for character in pattern:
+            if character == "/" and not escaped:
+                yield "\\/"
+            elif ord(character) < 0x20 or ord(character) == 0x7F:
+                yield f"\\x{ord(character):02x}"
+            else:
+                yield character
+            escaped = character == "\\" and not escaped
+
+    return "".join(escapes())
+
+
+def quoted(text: str) -> str:
+    """A literal in double quotes."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,547 @@
+"""``fim-server bench runtimes``: what a model's runtime and precision cost and gain, on one CPU thread and more.
+
+Each variant does what the server's decoding loop does: it reads a prompt in chunks, then takes one token at a time and
+hands over the whole row of logits, which a grammar's mask needs, and it takes tokens back and reads a few others in
+their place, as after a keystroke. Variants take turns within every repeat, so that they meet the same load: compare the
+figures of one run, not those of two.
+
+onnxruntime-genai is measured where it is installed and a folder of it is named. Its own builder (which needs the
+packages ``onnx`` and ``onnx-ir``) makes one from a model folder::
+
+    python -m onnxruntime_genai.models.builder -i MODEL -o FOLDER -p int4 -e cpu -c CACHE --extra_options \\
+        prune_lm_head=true
+
+``-p`` is ``fp32``, ``int8`` or ``int4``; with ``prune_lm_head`` a chunk of the prompt has one row of logits, not one a
+token.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import json
+import math
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fim_server.bench import engine as bench
+from fim_server.bench.engine import DONE
+from fim_server.bench.masks import aligned
+from fim_server.models import onnx_runtime
+from fim_server.models.load import PREFILL_CHUNK, FimModel, first_line, load_model, locate
+from fim_server.tokens.formats import ModelError
+
+TORCH_PRECISIONS = ("fp32", "bf16", "int8", "int8-weights")
+"""Of the torch variants: int8 quantises activations while it runs, int8-weights multiplies bf16 ones."""
+
+REFERENCE = "fp32"
+"""The precision of torch that others are compared with."""
+
+KEYSTROKE_TOKENS = (2, 3, 4)
+"""Tokens that are taken back, and others read in their place, after a keystroke."""
+
+KEYSTROKES = 7
+"""Keystrokes of each kind in a round."""
+
+MOST_TOKENS = 1_000_000
+MOST_THREADS = 1024
+
+SETTLING = 0.05
+"""Seconds between two variants: threads of onnxruntime spin on for a moment, and would take another one's time."""
+
+DEFAULT_TEXT = Path(__file__).parents[1] / "decoding" / "loop.py"
+
+ONNX = onnx_runtime.PACKAGE
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``fim-server bench runtimes``."""
+    parser.epilog = (
+        "Exit status: 0 measured, 2 bad input. Figures are medians. prefill: the whole prompt in chunks; decode: one "
+        "token a step, with the logits of each; keystroke: 2 to 4 tokens after as many were taken back; nats: mean "
+        "loss of the prompt's own text, read token by token; same: share of its places where the likeliest token is "
+        "that of torch fp32. A folder for --onnx is made by: python -m onnxruntime_genai.models.builder -i MODEL "
+        "-o FOLDER -p int4 -e cpu -c CACHE --extra_options prune_lm_head=true (or -p int8, -p fp32; it needs onnx and "
+        "onnx-ir)."
+    )
+    parser.add_argument("--model", metavar="MODEL", help="a local model folder (default: the embedded model)")
+    parser.add_argument(
+        "--onnx",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="the same model exported for onnxruntime-genai; may be given several times",
+    )
+    parser.add_argument(
+        "--threads", type=thread_counts, default=(1, 2), metavar="N,N,...", help="numbers of threads (default: 1,2)"
+    )
+    parser.add_argument("--text", metavar="FILE", help="Python code to read (default: a module of fim-server)")
+    parser.add_argument(
+        "--prompt", type=count, default=880, metavar="N", help="tokens of the prompt at most (default: 880)"
+    )
+    parser.add_argument("--steps", type=count, default=128, metavar="N", help="tokens decoded after it (default: 128)")
+    parser.add_argument("--repeats", type=count, default=5, metavar="N", help="rounds of all variants (default: 5)")
+    parser.add_argument(
+        "--cpu-time",
+        action="store_true",
+        help="count the processor time of this process, all its threads, instead of the clock's, where the machine "
+        "has other work",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def count(text: str) -> int:
+    """An argument that is a number above 0, within reason."""
+    number = bench.positive_count(text)
+    if number > MOST_TOKENS:
+        raise argparse.ArgumentTypeError(f"{text} is more than {MOST_TOKENS:,}")
+    return number
+
+
+def thread_counts(text: str) -> tuple[int, ...]:
+    """Different numbers above 0 with commas between them."""
+    found = tuple(dict.fromkeys(bench.positive_count(part) for part in text.split(",")))
+    if max(found) > MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"{max(found)} threads are more than {MOST_THREADS:,}")
+    return found
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print a table or JSON; returns the exit status.
+
+    Raises:
+        ModelError: The model, the text or an exported folder cannot be read or used.
+    """
+    with bench.Progress(enabled=sys.stderr.isatty() or not arguments.json) as progress:
+        before = torch.get_num_threads()
+        try:
+            report = measure(arguments, progress)
+        finally:
+            torch.set_num_threads(before)
+    if arguments.json:
+        print(json.dumps(report.as_json(), ensure_ascii=False))
+    else:
+        for line in report.lines():
+            print(line)
+    return DONE
+
+
+# --- runtimes -----------------------------------------------------------------------------------------------------
+
+
+class Runtime(Protocol):
+    """A loaded model that reads one text."""
+
+    size: int
+    """Bytes of its weights as they are stored in this precision."""
+
+    def begin(self) -> None:
+        """Start again with nothing read."""
+
+    def forward(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        """Read on; returns the logits [V] after the last token."""
+
+    def rewind(self, n_tokens: int) -> None:
+        """Take back the last tokens."""
+
+
+class TorchRuntime:
+    """transformers on torch, as the server runs it."""
+
+    def __init__(self, model: FimModel) -> None:
+        self._model = model
+        self._cache = model.new_cache()
+        stored = io.BytesIO()
+        torch.save(model.network.state_dict(), stored)  # counts tied weights once, and packed ones as they are
+        self.size = stored.tell()
+
+    def begin(self) -> None:
+        self._cache = self._model.new_cache()
+
+    def forward(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        logits: NDArray[np.float32] = self._model.forward(tokens, self._cache).numpy()
+        return logits
+
+    def rewind(self, n_tokens: int) -> None:
+        self._cache.crop(-n_tokens)
+
+
+class WeightOnlyLinear(torch.nn.Module):
+    """A linear layer without bias that keeps int8 weights, with one scale a row, and multiplies bf16 activations."""
+
+    def __init__(self, linear: torch.nn.Linear) -> None:
+        super().__init__()
+        weight = linear.weight.detach().float()  # [out, in]
+        scales = weight.abs().amax(dim=1).clamp(min=1e-12) / 127
+        self.register_buffer("weight", (weight / scales[:, None]).round().to(torch.int8))
+        self.register_buffer("scales", scales.to(torch.bfloat16))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Inputs [..., in] in bf16; returns [..., out]."""
+        rows = inputs.reshape(-1, inputs.shape[-1])
+        product: torch.Tensor = torch.ops.aten._weight_int8pack_mm(rows, self.weight, self.scales)  # noqa: SLF001
+        return product.view(*inputs.shape[:-1], -1)
+
+
+def load_torch(model: FimModel, folder: str, precision: str) -> TorchRuntime:
+    """The weights of a folder in one of ``TORCH_PRECISIONS``; everything else is the model's.
+
+    Raises:
+        Exception: Whatever torch raises where it lacks the precision.
+    """
+    from transformers import AutoModelForCausalLM
+
+    dtype = torch.bfloat16 if precision in ("bf16", "int8-weights") else torch.float32
+    network: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, trust_remote_code=False)
+    if precision == "int8":
+        quantization = import_module("torch.ao.quantization")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch announces that this is to move to another package
+            kinds = {torch.nn.Linear: quantization.per_channel_dynamic_qconfig}
+            network = quantization.quantize_dynamic(network, kinds, dtype=torch.qint8)
+    elif precision == "int8-weights":
+        plain = [name for name, layer in network.named_modules() if type(layer) is torch.nn.Linear]
+        for name in plain:
+            parent, _, own = name.rpartition(".")
+            layer = network.get_submodule(name)
+            if layer.bias is None:
+                setattr(network.get_submodule(parent), own, WeightOnlyLinear(layer))
+    return TorchRuntime(replace(model, network=network))
+
+
+class OnnxRuntime:
+    """onnxruntime-genai, which keeps its KV cache itself.
+
+    Args:
+        folder: What its builder wrote.
+        threads: Threads within an operator.
+        length: Tokens to keep room for.
+    """
+
+    def __init__(self, folder: Path, threads: int, length: int) -> None:
+        self._library = onnx_runtime.load_library()
+        config = self._library.Config(str(folder))
+        options = {"intra_op_num_threads": threads, "inter_op_num_threads": 1}
+        config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
+        self._model = self._library.Model(config)
+        self._parameters = self._library.GeneratorParams(self._model)
+        self._parameters.set_search_options(max_length=length)
+        self._generator = self._library.Generator(self._model, self._parameters)
+        self.size = onnx_size(folder)
+
+    def begin(self) -> None:
+        self._generator.rewind_to(0)
+
+    def forward(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        self._generator.append_tokens(list(tokens))
+        logits: NDArray[np.float32] = self._generator.get_logits()[0, -1]  # [1, 1, V]
+        return logits
+
+    def rewind(self, n_tokens: int) -> None:
+        self._generator.rewind_to(self._generator.token_count() - n_tokens)
+
+
+def onnx_size(folder: Path) -> int:
+    """Bytes of an exported model's graph and weights."""
+    return sum(path.stat().st_size for path in folder.glob("*.onnx*"))
+
+
+def check_onnx(folder: Path, model: FimModel) -> None:
+    """Whether a folder can be measured beside a model.
+
+    Raises:
+        ModelError: It is no exported folder, another model's, or the package is not installed.
+    """
+    try:
+        config = json.loads((folder / "genai_config.json").read_text(encoding="utf-8"))
+        vocabulary, window = int(config["model"]["vocab_size"]), int(config["model"]["context_length"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ModelError(
+            f"{folder}: not a folder of onnxruntime-genai (no genai_config.json that can be read)"
+        ) from None
+    if vocabulary != model.size or window < model.window:
+        raise ModelError(f"{folder}: another model's export ({vocabulary} tokens, window {window})")
+    if not onnx_runtime.is_installed():
+        raise ModelError("--onnx needs the package onnxruntime-genai, which is not installed")
+
+
+# --- the report ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """The figures of a variant on a number of threads; None where it could not be measured.
+
+    Attributes:
+        prefill_ms: Milliseconds of the prompt.
+        decode_ms: Milliseconds of a step.
+        decode_tokens_per_second: Steps of that length in a second.
+        keystroke_ms: Milliseconds to read a few tokens in place of others.
+        load_ms: Milliseconds to load it, with the files in memory.
+        megabytes: Stored weights.
+        nats: Mean loss of a token of the text.
+        same: Share of the places where its likeliest token is torch fp32's.
+        note: Why there are no figures.
+    """
+
+    runtime: str
+    precision: str
+    threads: int
+    prefill_ms: float | None = None
+    decode_ms: float | None = None
+    decode_tokens_per_second: float | None = None
+    keystroke_ms: float | None = None
+    load_ms: float | None = None
+    megabytes: float | None = None
+    nats: float | None = None
+    same: float | None = None
+    note: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        """A line of the table."""
+        figures = (self.prefill_ms, self.decode_ms, self.decode_tokens_per_second, self.keystroke_ms, self.load_ms)
+        nats = "-" if self.nats is None else f"{self.nats:.4f}"
+        same = "-" if self.same is None else f"{self.same:.1%}"
+        shown = (*map(bench.shown, figures), bench.shown(self.megabytes), nats, same)
+        return self.runtime, self.precision, str(self.threads), *shown, self.note
+
+
+HEADER = (
+    *("runtime", "precision", "threads", "prefill ms", "decode ms", "decode tok/s", "keystroke ms", "load ms", "MB"),
+    *("nats", "same", ""),
+)
+
+
+@dataclass
+class Report:
+    """What was measured, and on what."""
+
+    setting: dict[str, str]
+    rows: list[Row] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as one JSON object."""
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """The report as an aligned table."""
+        yield from (f"{name}: {value}" for name, value in self.setting.items())
+        yield ""
+        yield from aligned(HEADER, [row.cells() for row in self.rows], range(2, 11))
+
+
+# --- measuring ----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Variant:
+    """A runtime in a precision on a number of threads, and the seconds it took; a failure is noted, and ends it."""
+
+    name: str
+    precision: str
+    threads: int
+    folder: Path | None = None
+    """Where onnxruntime-genai loads from; None for torch."""
+    runtime: Runtime | None = None
+    load: float = 0.0
+    prefill: list[float] = field(default_factory=list)
+    decode: list[float] = field(default_factory=list)
+    keystroke: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    choices: list[int] = field(default_factory=list)
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.precision}, threads: {self.threads}"
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Work of this variant on its number of threads; nothing is done once it has failed."""
+        torch.set_num_threads(self.threads)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  # each library raises its own; the others can still be measured
+            self.note = self.note or first_line(error)
+
+    def started(self) -> Runtime:
+        """Its runtime, with nothing read.
+
+        Raises:
+            ValueError: It failed before.
+        """
+        if self.runtime is None or self.note:
+            raise ValueError(self.note)
+        self.runtime.begin()
+        return self.runtime
+
+    def row(self, reference: Variant) -> Row:
+        """Its figures; ``reference`` is the variant whose choices count as right."""
+        row = Row(self.name, self.precision, self.threads, note=self.note)
+        if self.runtime is None or self.note:
+            return row
+        step = statistics.median(self.decode)
+        agreed = [mine == other for mine, other in zip(self.choices, reference.choices, strict=False)]
+        return replace(
+            row,
+            prefill_ms=1e3 * statistics.median(self.prefill),
+            decode_ms=1e3 * step,
+            decode_tokens_per_second=1 / step if step else None,
+            keystroke_ms=1e3 * statistics.median(self.keystroke),
+            load_ms=1e3 * self.load,
+            megabytes=self.runtime.size / 1e6,
+            nats=statistics.fmean(self.losses),
+            same=statistics.fmean(agreed) if agreed else None,
+        )
+
+
+def measure(arguments: argparse.Namespace, progress: bench.Progress) -> Report:
+    """Every variant on every number of threads.
+
+    Raises:
+        ModelError: As :func:`run`.
+    """
+    if arguments.model is not None and not Path(arguments.model).expanduser().is_dir():
+        raise ModelError(f"{arguments.model}: no such model folder")
+    folders = [Path(given).expanduser() for given in arguments.onnx]
+    text = read_text(Path(arguments.text).expanduser() if arguments.text is not None else DEFAULT_TEXT)
+    progress.say("loading the model")
+    model = load_model(arguments.model, device="cpu", runtime="torch")
+    for folder in folders:
+        check_onnx(folder, model)
+    prompt = prompt_tokens(model, text, arguments.prompt)
+    length = len(prompt) + arguments.steps
+    if length > model.window:
+        raise ModelError(f"{length} tokens of prompt and steps are more than the model's window, {model.window}")
+    clock: bench.Clock = time.process_time if arguments.cpu_time else time.perf_counter
+    source = locate(arguments.model)
+    variants = [
+        Variant(name, precision, threads, folder)
+        for threads in arguments.threads
+        for name, precision, folder in (
+            *(("torch", precision, None) for precision in TORCH_PRECISIONS),
+            *((ONNX, folder.resolve().name, folder) for folder in folders),
+        )
+    ]
+    for variant in variants:
+        progress.say(f"loading {variant}")
+        with variant.attempt():
+            variant.runtime, variant.load = bench.timed(clock, load, variant, model, source, length)
+    for number in range(arguments.repeats + 1):
+        for variant in variants:
+            progress.say(f"{f'round {number} of {arguments.repeats}' if number else 'warming up'}: {variant}")
+            with variant.attempt():
+                replay(variant, prompt, arguments.steps, clock, record=number > 0)
+    for variant in variants:
+        progress.say(f"reading the text: {variant}")
+        with variant.attempt():
+            score(variant, prompt, model)
+    references = {each.threads: each for each in variants if (each.name, each.precision) == ("torch", REFERENCE)}
+    rows = [variant.row(references[variant.threads]) for variant in variants]
+    return Report(setting(arguments, model, len(prompt)), rows)
+
+
+def load(variant: Variant, model: FimModel, source: str, length: int) -> Runtime:
+    """Load what a variant measures. Raises whatever its library raises."""
+    if variant.folder is not None:
+        return OnnxRuntime(variant.folder, variant.threads, length)
+    return load_torch(model, source, variant.precision)
+
+
+def replay(variant: Variant, prompt: Sequence[int], steps: int, clock: bench.Clock, record: bool) -> None:
+    """One round: prompt, steps with the likeliest token each, and keystrokes."""
+    runtime = variant.started()
+    time.sleep(SETTLING)
+    chunks = [prompt[start : start + PREFILL_CHUNK] for start in range(0, len(prompt), PREFILL_CHUNK)]
+    spent = [bench.timed(clock, runtime.forward, chunk) for chunk in chunks]
+    logits = spent[-1][0]
+    decode: list[float] = []
+    for _ in range(steps):
+        logits, seconds = bench.timed(clock, runtime.forward, [int(logits.argmax())])
+        decode.append(seconds)
+    keystrokes: list[float] = []
+    for tokens in KEYSTROKE_TOKENS * KEYSTROKES:
+        again = min(tokens, len(prompt))
+        _, seconds = bench.timed(clock, reread, runtime, prompt[:again])
+        keystrokes.append(seconds)
+    if record:
+        variant.prefill.append(math.fsum(seconds for _, seconds in spent))
+        variant.decode += decode
+        variant.keystroke += keystrokes
+
+
+def reread(runtime: Runtime, tokens: Sequence[int]) -> None:
+    """Take back as many tokens as these, and read these."""
+    runtime.rewind(len(tokens))
+    runtime.forward(tokens)
+
+
+def score(variant: Variant, prompt: Sequence[int], model: FimModel) -> None:
+    """Read the prompt token by token, as decoding does, and note the loss of each token of the text."""
+    runtime = variant.started()
+    for token, target in itertools.pairwise(prompt):
+        logits = runtime.forward([token]).astype(np.float64)
+        if target not in model.format.control_ids:
+            highest = logits.max()
+            variant.losses.append(float(highest + np.log(np.exp(logits - highest).sum()) - logits[target]))
+            variant.choices.append(int(logits.argmax()))
+
+
+def read_text(path: Path) -> str:
+    """A file's text.
+
+    Raises:
+        ModelError: It cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ModelError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise ModelError(f"{path}: not a text in UTF-8") from None
+
+
+def prompt_tokens(model: FimModel, text: str, most: int) -> list[int]:
+    """A prompt in the model's FIM format, with the cursor in the middle of a text.
+
+    Raises:
+        ModelError: There is too little room or text for one.
+    """
+    half = len(text) // 2
+    try:
+        prompt = model.format.encode(text[:half], text[half:], most)
+    except ValueError as error:
+        raise ModelError(str(error)) from error
+    if sum(token not in model.format.control_ids for token in prompt[1:]) < 1:
+        raise ModelError("the prompt has no token of the text: give more text, or a longer prompt")
+    return prompt
+
+
+def setting(arguments: argparse.Namespace, model: FimModel, length: int) -> dict[str, str]:
+    """The machine and the work, in words."""
+    libraries = [f"torch {torch.__version__}"]
+    for name in ("transformers", *((ONNX, "onnxruntime") if arguments.onnx else ())):
+        with suppress(PackageNotFoundError):
+            libraries.append(f"{name} {version(name)}")
+    text = Path(arguments.text) if arguments.text is not None else DEFAULT_TEXT
+    weights = sum(parameter.numel() for parameter in model.network.parameters())
+    return {
+        "machine": bench.machine(),
+        "libraries": ", ".join(libraries),
+        "model": f"{Path(model.name).name}, {weights / 1e6:.2f} M parameters",
+        "work": f"{length} tokens of prompt from {text.name}, {arguments.steps} steps, {arguments.repeats} rounds",
+        "time": bench.kind_of_time(arguments.cpu_time),
+    }

@@ -1,0 +1,1 @@
+"""Fill-in-the-middle models: where they are found, how they are prompted, what runs them."""

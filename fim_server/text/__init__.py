@@ -1,0 +1,1 @@
+"""Texts and positions, and sessions that follow a keystroke."""

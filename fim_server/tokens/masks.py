@@ -1,0 +1,71 @@
+"""What the masks of a language and a vocabulary share: the token table, and the masks that were computed before."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fim_server import _core
+from fim_server.language.session import Language, Matcher
+from fim_server.tokens.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A token table that is ready.
+
+    Attributes:
+        seconds: What it took to have it, when it was first asked for.
+        cached: It came from the file that an earlier run left.
+        bytes: Its size, in memory as in the file.
+    """
+
+    seconds: float
+    cached: bool
+    bytes: int
+
+
+def prepare(language: Language, vocabulary: Vocabulary) -> Prepared:
+    """Makes the token table of a language and a vocabulary ready, which the first mask would do otherwise.
+
+    It is kept in the cache folder (`language.cache`), from where later runs map it into memory. A file that is
+    damaged, or another's, is never used: the table is built again.
+    """
+    return Prepared(*vocabulary.core.prepare(language.core))
+
+
+def clear(language: Language, vocabulary: Vocabulary) -> None:
+    """Forgets the masks that were computed; the table stays."""
+    vocabulary.core.clear(language.core)
+
+
+def statistics(language: Language, vocabulary: Vocabulary) -> dict[str, int]:
+    """What the masks of a language and a vocabulary did and hold.
+
+    `masks` states are known, with `distinct` different masks among them, in `bytes`; `hits` were answered from them and
+    `misses` computed since they were last cleared. `table` is the size of the token table in bytes.
+    """
+    names = ("masks", "distinct", "hits", "misses", "bytes", "table")
+    return dict(zip(names, vocabulary.core.statistics(language.core), strict=True))
+
+
+def fill_masks(matchers: Sequence[Matcher], words: NDArray[np.uint32], threads: int | None = None) -> None:
+    """Fills a packed mask for each matcher, on several threads and without the interpreter's lock.
+
+    Args:
+        matchers: Matchers of vocabularies of one size, each of which may be of another session and language.
+        words: Filled in place; shape [matchers, at least ceil(vocabulary size / 32)], contiguous. Words beyond the
+            vocabulary become 0.
+        threads: How many; default: one for each processor.
+
+    Raises:
+        ValueError: The array does not fit or has gaps, or the vocabularies differ in size.
+        BufferError: The array is of another type or read-only.
+    """
+    if words.ndim != 2 or len(words) != len(matchers):
+        raise ValueError(f"{len(matchers)} masks do not fit an array of shape {list(words.shape)}")
+    if threads is not None and threads < 1:
+        raise ValueError(f"{threads} threads cannot fill a mask")
+    _core.fill_masks([matcher.core for matcher in matchers], words, threads or os.cpu_count() or 1)

@@ -1,0 +1,233 @@
+"""``fim-server bench runtimes``: every figure is there, precisions stay one model, and no time is judged."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.machinery
+import io
+import json
+import shutil
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from fim_server.bench import runtimes as runtime_bench
+from fim_server.bench.engine import EMBEDDED_TOKENIZER
+from fim_server.cli import program as cli
+from fim_server.models import onnx_runtime
+from fim_server.models.load import FimModel, load_model
+
+EMBEDDED = EMBEDDED_TOKENIZER.parent
+SMALL = ("--threads", "1", "--prompt", "40", "--steps", "3", "--repeats", "1")
+TIMES = ("prefill_ms", "decode_ms", "decode_tokens_per_second", "keystroke_ms", "load_ms", "megabytes", "nats", "same")
+
+
+def printed(*arguments: str) -> tuple[int, str, str]:
+    """Exit status, standard output and the last line of standard error."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            status = cli.main(["bench", "runtimes", *arguments])
+        except SystemExit as refused:
+            status = int(refused.code or 0)
+    return status, output.getvalue(), errors.getvalue()
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, Any]:
+    """A tiny run's JSON."""
+    before = torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runtime_bench, "KEYSTROKES", 1)
+        status, output, _ = printed(*SMALL, "--json")
+    assert status == 0
+    assert torch.get_num_threads() == before
+    report: dict[str, Any] = json.loads(output)
+    return report
+
+
+def test_every_figure_is_there(measured: dict[str, Any]) -> None:
+    rows = measured["rows"]
+    assert [(row["runtime"], row["precision"], row["threads"]) for row in rows] == [
+        ("torch", precision, 1) for precision in runtime_bench.TORCH_PRECISIONS
+    ]
+    for row in rows:
+        assert row["note"] == ""
+        assert all(row[name] > 0 for name in TIMES)
+        assert row["same"] <= 1
+        assert row["decode_tokens_per_second"] == pytest.approx(1e3 / row["decode_ms"])
+
+
+def test_precisions_are_the_same_model_in_less_room(measured: dict[str, Any]) -> None:
+    fp32, *others = measured["rows"]
+    assert fp32["same"] == 1
+    for row in others:
+        assert row["same"] > 0.8
+        assert row["nats"] == pytest.approx(fp32["nats"], abs=0.1)
+        assert row["megabytes"] < fp32["megabytes"]
+
+
+def test_the_table_has_a_line_for_each_row(measured: dict[str, Any]) -> None:
+    rows = [runtime_bench.Row(**row) for row in measured["rows"]]
+    *_, header, first, second, third, fourth = runtime_bench.Report(measured["setting"], rows).lines()
+    assert header.split()[:3] == ["runtime", "precision", "threads"]
+    assert [line.split()[1] for line in (first, second, third, fourth)] == list(runtime_bench.TORCH_PRECISIONS)
+
+
+def test_nothing_printed_names_a_folder_of_this_machine(measured: dict[str, Any]) -> None:
+    assert str(EMBEDDED.parent) not in json.dumps(measured)
+
+
+def test_weights_kept_in_int8_multiply_like_the_layer() -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(64, 48, bias=False)
+    inputs = torch.randn(2, 3, 64)
+    packed = runtime_bench.WeightOnlyLinear(layer)(inputs.bfloat16()).float()
+    assert packed.shape == (2, 3, 48)
+    assert float((packed - layer(inputs).detach()).abs().max()) < 0.05
+
+
+# --- onnxruntime-genai, played by torch ----------------------------------------------------------------------------
+
+
+class PlayedOnnx(types.ModuleType):
+    """What the bench uses of the package, over the embedded model; remembers the options it was given."""
+
+    def __init__(self, model: FimModel) -> None:
+        super().__init__(onnx_runtime.MODULE)
+        self.__spec__ = importlib.machinery.ModuleSpec(self.__name__, None)
+        self.options: list[dict[str, int]] = []
+        played = self
+
+        class Config:
+            def __init__(self, folder: str) -> None:
+                assert (Path(folder) / "genai_config.json").is_file()
+
+            def overlay(self, text: str) -> None:
+                played.options.append(json.loads(text)["model"]["decoder"]["session_options"])
+
+        class Model:
+            def __init__(self, config: Config) -> None: ...
+
+        class GeneratorParams:
+            def __init__(self, model: Model) -> None: ...
+
+            def set_search_options(self, *, max_length: int) -> None:
+                self.max_length = max_length
+
+        class Generator:
+            def __init__(self, model_: Model, parameters: GeneratorParams) -> None:
+                self._tokens: list[int] = []
+                self._room = parameters.max_length
+
+            def append_tokens(self, tokens: list[int]) -> None:
+                self._tokens += tokens
+                assert len(self._tokens) <= self._room
+
+            def get_logits(self) -> NDArray[np.float32]:
+                row: NDArray[np.float32] = model.forward(self._tokens, model.new_cache()).numpy()
+                return row[None, None]
+
+            def token_count(self) -> int:
+                return len(self._tokens)
+
+            def rewind_to(self, length: int) -> None:
+                del self._tokens[length:]
+
+        self.Config, self.Model, self.GeneratorParams, self.Generator = Config, Model, GeneratorParams, Generator
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    """What a folder of onnxruntime-genai looks like from outside."""
+    folder = tmp_path / "int4"
+    folder.mkdir()
+    config = {"model": {"vocab_size": 16384, "context_length": 1024}}
+    (folder / "genai_config.json").write_text(json.dumps(config))
+    (folder / "model.onnx").write_bytes(b"x" * 1000)
+    (folder / "model.onnx.data").write_bytes(b"x" * 2000)
+    return folder
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedOnnx:
+    package = PlayedOnnx(load_model(device="cpu", runtime="torch"))
+    monkeypatch.setitem(sys.modules, onnx_runtime.MODULE, package)
+    monkeypatch.setattr(runtime_bench, "TORCH_PRECISIONS", ("fp32",))
+    monkeypatch.setattr(runtime_bench, "KEYSTROKES", 1)
+    return package
+
+
+def test_an_exported_folder_is_measured_beside_torch(played: PlayedOnnx, exported: Path) -> None:
+    status, output, _ = printed(*SMALL, "--prompt", "20", "--onnx", str(exported), "--json")
+    assert status == 0
+    plain, row = json.loads(output)["rows"]
+    assert [options["intra_op_num_threads"] for options in played.options] == [1]
+    assert (row["runtime"], row["precision"], row["threads"]) == ("onnxruntime-genai", "int4", 1)
+    assert (row["megabytes"], row["same"]) == (0.003, 1)
+    assert row["nats"] == pytest.approx(plain["nats"], abs=1e-3)
+
+
+def test_the_number_of_threads_reaches_an_exported_model(played: PlayedOnnx, exported: Path) -> None:
+    for threads in (2, 3):
+        runtime_bench.OnnxRuntime(exported, threads, length=8)
+    assert [options["intra_op_num_threads"] for options in played.options] == [2, 3]
+
+
+def test_a_variant_that_fails_is_noted(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = types.ModuleType(onnx_runtime.MODULE)
+    broken.__spec__ = importlib.machinery.ModuleSpec(broken.__name__, None)
+    monkeypatch.setitem(sys.modules, onnx_runtime.MODULE, broken)
+    monkeypatch.setattr(runtime_bench, "TORCH_PRECISIONS", ("fp32",))
+    monkeypatch.setattr(runtime_bench, "KEYSTROKES", 1)
+    status, output, _ = printed(*SMALL, "--onnx", str(exported), "--json")
+    assert status == 0
+    plain, failed = json.loads(output)["rows"]
+    assert plain["prefill_ms"] > 0
+    assert "Config" in failed["note"]
+    assert all(failed[name] is None for name in TIMES)
+
+
+# --- bad input ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--threads", "0"), "above 0"),
+        (("--threads", "1,x"), "above 0"),
+        (("--threads", "99999"), "threads"),
+        (("--repeats", "0"), "above 0"),
+        (("--model", "no/such/folder"), "no such model folder"),
+        (("--text", "no-such-file.py"), "no-such-file.py"),
+        (("--onnx", "no-such-folder"), "genai_config.json"),
+        (("--prompt", "1000", "--steps", "1000"), "window"),
+        (("--prompt", "1"), "too short"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(arguments: tuple[str, ...], problem: str) -> None:
+    status, output, errors = printed(*arguments, "--json")
+    assert (status, output) == (2, "")
+    assert problem in errors
+    assert errors.count("\n") == 1
+
+
+def test_an_export_of_another_model_is_refused(exported: Path) -> None:
+    (exported / "genai_config.json").write_text('{"model": {"vocab_size": 7, "context_length": 1024}}')
+    status, _, errors = printed(*SMALL, "--onnx", str(exported), "--json")
+    assert status == 2
+    assert "another model" in errors
+
+
+def test_a_model_without_weights_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(EMBEDDED, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    status, _, errors = printed(*SMALL, "--model", str(folder), "--json")
+    assert status == 2
+    assert "weights" in errors

@@ -1,0 +1,497 @@
+"""The command line: what it prints where, its exit statuses, and one clear line for every kind of bad input."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fim_server import Language
+from fim_server.cli import program as cli
+from fim_server.decoding.loop import Completion, DecodeOptions, StopReason, Won
+from fim_server.text.document import Split
+from fim_server.tokens import formats
+
+COMMAND = [sys.executable, "-m", "fim_server"]
+
+HOLE = "def f(a):\n    return a + \n\n\nprint(f(1))\n"
+CURSOR = "2:16"
+BROKEN = "def f(:\n    return 1\n"
+
+F_STRING = re.compile(r"(?i)f[rb]?['\"]")
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process; gives exit status, standard output and standard error."""
+
+    def runner(*arguments: str) -> tuple[int, str, str]:
+        try:
+            status = cli.main(arguments)
+        except SystemExit as exit_:
+            status = int(exit_.code or 0)
+        output, errors = capsys.readouterr()
+        return status, output, errors
+
+    return runner
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Any:
+    from fim_server.models.load import load_model
+
+    return load_model()
+
+
+@pytest.fixture
+def one_model(embedded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedded model, loaded once for all tests."""
+    monkeypatch.setattr("fim_server.models.load.load_model", lambda name, device, runtime: embedded)
+
+
+@pytest.fixture
+def hole(tmp_path: Path) -> Path:
+    path = tmp_path / "hole.py"
+    path.write_text(HOLE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    path = tmp_path / "broken.py"
+    path.write_text(BROKEN, encoding="utf-8")
+    return path
+
+
+def inserted(source: str, line: int, column: int, text: str) -> str:
+    lines = source.split("\n")
+    lines[line - 1] = lines[line - 1][: column - 1] + text + lines[line - 1][column - 1 :]
+    return "\n".join(lines)
+
+
+def assert_parses(text: str, middle: str) -> None:
+    """The promise, asked of the engine afresh and of Python itself.
+
+    Python looks into the replacement fields of f-strings, the language definition takes them as whole strings.
+    """
+    assert Language.load("python").open("", "").check(text).complete
+    if not F_STRING.search(middle):
+        ast.parse(text)
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+# --- complete ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("one_model")
+class TestComplete:
+    def test_prints_a_middle_with_which_the_file_parses(self, run: Run, hole: Path) -> None:
+        status, output, _ = run("complete", str(hole), CURSOR)
+        assert status == 0
+        assert output.endswith("\n")
+        assert_parses(inserted(HOLE, 2, 16, output[:-1]), output)
+
+    def test_json_says_everything(self, run: Run, hole: Path) -> None:
+        status, output, errors = run("complete", str(hole), CURSOR, "--json")
+        assert status == 0
+        assert errors == ""
+        answer = json.loads(output)
+        assert (answer["language"], answer["model"], answer["guarantee"]) == ("python", "embedded", "exact")
+        assert answer["stop_reason"] in {"end_token", "budget"}
+        assert answer["won"] in {"end_token", "point", "landed"}
+        assert answer["statistics"]["tokens"] > 0
+        assert_parses(inserted(HOLE, 2, 16, answer["text"]), answer["text"])
+
+    def test_reads_standard_input(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(HOLE.encode())))
+        status, output, _ = run("complete", "-", CURSOR, "--language", "python", "--json")
+        assert status == 0
+        text = json.loads(output)["text"]
+        assert_parses(inserted(HOLE, 2, 16, text), text)
+
+    def test_the_files_own_line_breaks_come_back(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        canned = Completion("\n        c\n", "exact", StopReason.END_TOKEN, None)
+        monkeypatch.setattr("fim_server.decoding.loop.complete", lambda *arguments, **settings: canned)
+        path = tmp_path / "crlf.py"
+        path.write_bytes(b"def f(a):\r\n    for b in a:")
+        _, output, _ = run("complete", str(path), "2:16", "--json")
+        assert json.loads(output)["text"] == "\r\n        c\r\n"
+
+    def test_a_diff_is_headed_by_the_guarantee(self, run: Run, hole: Path) -> None:
+        status, output, _ = run("complete", str(hole), CURSOR, "--diff")
+        assert status == 0
+        header, old, new, hunk, *lines = output.splitlines()
+        assert header.startswith("guarantee exact: with this text the whole file parses as python (")
+        assert (old, new) == (f"--- {hole}", f"+++ {hole}")
+        assert re.fullmatch(r"@@ -1,5 \+1,\d+ @@", hunk)
+        assert "-    return a + " in lines
+        added = "\n".join(line[1:] for line in lines if line[0] in " +")
+        assert_parses(added, added)
+
+    def test_a_diff_in_colour_is_the_same_diff(self, run: Run, hole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("NO_COLOR", "1")
+        _, without, _ = run("complete", str(hole), CURSOR, "--diff")
+        _, coloured, _ = run("complete", str(hole), CURSOR, "--diff", "--color", "always")
+        assert "\x1b[" not in without
+        assert "\x1b[32m" in coloured
+        timeless = re.compile(r"\d+ ms")
+        assert timeless.sub("", plain(coloured)) == timeless.sub("", without)
+
+    def test_a_seed_repeats_and_the_budget_holds(self, run: Run, hole: Path) -> None:
+        options = (
+            "complete",
+            str(hole),
+            CURSOR,
+            "--temperature",
+            "1",
+            "--seed",
+            "3",
+            "--max-new-tokens",
+            "9",
+            "--json",
+        )
+        first, second = (json.loads(run(*options)[1]) for _ in range(2))
+        assert first["text"] == second["text"]
+        assert first["statistics"]["tokens"] <= 9
+
+    def test_nothing_in_the_budget_is_a_negative_verdict_with_a_reason(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "deep.py"
+        path.write_text("a = " + "(" * 30, encoding="utf-8")
+        status, output, errors = run("complete", str(path), "1:35", "--max-new-tokens", "2")
+        assert (status, output) == (1, "")
+        assert errors == (
+            "fim-server: no completion: at no point within 2 tokens was the text complete; "
+            "the shortest completion known takes 8\n"
+        )
+
+    def test_a_text_ends_in_as_few_tokens_as_it_takes(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "deep.py"
+        path.write_text("a = " + "(" * 30, encoding="utf-8")
+        status, output, _ = run("complete", str(path), "1:35", "--max-new-tokens", "8", "--json")
+        answer = json.loads(output)
+        assert status == 0
+        assert_parses("a = " + "(" * 30 + answer["text"], answer["text"])
+        assert answer["statistics"]["tokens"] <= 8
+
+    @pytest.mark.parametrize("lands", [True, False])
+    def test_landing_can_be_switched_off(
+        self, run: Run, hole: Path, monkeypatch: pytest.MonkeyPatch, lands: bool
+    ) -> None:
+        asked: list[DecodeOptions] = []
+
+        def canned(
+            model: object, language: object, split: object, options: DecodeOptions, **settings: object
+        ) -> object:
+            asked.append(options)
+            return Completion("c", "exact", StopReason.BUDGET, None, won=Won.LANDED)
+
+        monkeypatch.setattr("fim_server.decoding.loop.complete", canned)
+        _, output, _ = run("complete", str(hole), CURSOR, "--json", *([] if lands else ["--no-landing"]))
+        assert [options.landing for options in asked] == [lands]
+        assert json.loads(output)["won"] == "landed"
+
+    def test_a_file_that_is_broken_elsewhere_is_completed_without_its_broken_lines(
+        self, run: Run, broken: Path
+    ) -> None:
+        status, output, _ = run("complete", str(broken), "2:12", "--json")
+        answer = json.loads(output)
+        assert answer["guarantee"] == "partial"
+        assert answer["diagnostics"] == ["line 1 does not parse and is left out"]
+        assert status == (0 if answer["text"] is not None else 1)
+        _, _, errors = run("complete", str(broken), "2:12")
+        assert "guarantee partial" in errors or "no completion" in errors
+        assert "line 1 does not parse and is left out" in errors
+
+    def test_a_file_of_another_kind_is_completed_without_a_guarantee(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "prose.py"
+        path.write_text("This is = no program) at the cursor either: \n", encoding="utf-8")
+        status, output, _ = run("complete", str(path), "1:45", "--json")
+        answer = json.loads(output)
+        assert answer["guarantee"] == "none"
+        assert answer["diagnostics"]
+        assert status == (0 if answer["text"] is not None else 1)
+
+    def test_the_grammar_can_be_switched_off(self, run: Run, hole: Path) -> None:
+        _, output, _ = run("complete", str(hole), CURSOR, "--unconstrained", "--json")
+        assert json.loads(output)["guarantee"] == "none"
+
+
+# --- check, explain, languages -----------------------------------------------------------------------------------
+
+
+def test_check_is_silent_on_a_file_that_parses(run: Run) -> None:
+    assert run("check", cli.__file__) == (0, "", "")
+
+
+def test_check_says_where_a_file_fails_and_what_was_allowed(run: Run, broken: Path) -> None:
+    status, output, errors = run("check", str(broken))
+    assert (status, errors) == (1, "")
+    assert output.startswith(f"{broken}:1:7: ':' cannot be here; expected: ")
+
+
+def test_check_says_when_a_file_ends_too_early(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "early.py"
+    path.write_text("a = (1,\n", encoding="utf-8")
+    status, output, _ = run("check", str(path))
+    assert status == 1
+    assert output.startswith(f"{path}:2:1: the file ends too early; expected: ")
+
+
+def test_check_as_json(run: Run, broken: Path) -> None:
+    status, output, _ = run("check", str(broken), "--json")
+    answer = json.loads(output)
+    assert status == 1
+    assert (answer["valid"], answer["at_end"]) == (False, False)
+    assert answer["position"] == {"line": 1, "column": 7, "offset": 6}
+    assert answer["expected"]
+    status, output, _ = run("check", formats.__file__, "--json", "--python-version", "newest")
+    assert (status, json.loads(output)) == (0, {"file": formats.__file__, "language": "python", "valid": True})
+
+
+def test_explain_says_what_may_come(run: Run, hole: Path) -> None:
+    status, output, _ = run("explain", str(hole), CURSOR)
+    assert status == 0
+    assert output.startswith(f"{hole}:2:16: python, guarantee exact\n")
+    assert "may come next: " in output
+
+
+def test_explain_judges_a_text(run: Run, hole: Path) -> None:
+    status, output, _ = run("explain", str(hole), CURSOR, "--text", "1)", "--json")
+    answer = json.loads(output)
+    assert status == 1
+    assert (answer["accepted"], answer["rejected_at"], answer["complete"]) == ("1", 1, False)
+    status, output, _ = run("explain", str(hole), CURSOR, "--text", "1", "--json")
+    assert (status, json.loads(output)["complete"]) == (0, True)
+
+
+def test_explain_prints_the_grammar(run: Run, hole: Path) -> None:
+    status, output, _ = run("explain", str(hole), CURSOR, "--grammar")
+    assert status == 0
+    assert output.strip()
+
+
+def test_languages(run: Run) -> None:
+    status, output, _ = run("languages")
+    assert status == 0
+    assert "python\t.py" in output
+    status, output, _ = run("languages", "--json")
+    assert {"python"} <= {entry["name"] for entry in json.loads(output)}
+
+
+# --- bad input ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def latin(tmp_path: Path) -> Path:
+    path = tmp_path / "latin.py"
+    path.write_bytes(b"a = '\xe9'\n")
+    return path
+
+
+BAD_INPUT = {
+    "no command": ([], "the following arguments are required: COMMAND"),
+    "unknown command": (["frobnicate"], "invalid choice: 'frobnicate'"),
+    "missing file": (["check", "missing.py"], "missing.py: no such file or directory"),
+    "directory": (["check", "{tmp}"], "{tmp}: is a directory"),
+    "undecodable bytes": (["check", "{latin}"], "latin.py: not UTF-8 (byte 0xe9 at offset 5, line 1)"),
+    "unknown suffix": (["check", "{unknown}"], ".unknown"),
+    "unknown language": (["check", "{hole}", "--language", "klingon"], "klingon"),
+    "standard input without a language": (["check", "-"], "name its language with --language"),
+    "cursor without column": (["explain", "{hole}", "2"], "'2' is not a cursor: LINE:COLUMN expected"),
+    "cursor below the file": (["explain", "{hole}", "99:1"], "line 99 is outside the file, which has 6 lines"),
+    "cursor beyond the line": (["explain", "{hole}", "1:11"], "columns go from 1 to 10"),
+    "cursor at zero": (["complete", "{hole}", "0:1"], "line 0 is outside the file"),
+    "no budget": (["complete", "{hole}", "2:16", "--max-new-tokens", "0"], "'0' is not a number above 0"),
+    "budget in words": (["complete", "{hole}", "2:16", "--max-new-tokens", "many"], "'many' is not a number above 0"),
+    "cold": (["complete", "{hole}", "2:16", "--temperature", "-1"], "'-1' is not a number from 0"),
+    "missing model folder": (["complete", "{hole}", "2:16", "--model", "./none"], "./none: no such model folder"),
+    "folder without a model": (["complete", "{hole}", "2:16", "--model", "{tmp}"], "no config.json in it"),
+    "file as a model": (["complete", "{hole}", "2:16", "--model", "{hole}"], "not a model folder"),
+    "unknown model": (["complete", "{hole}", "2:16", "--model", "nobody/nothing"], "nobody/nothing: no such model"),
+    "unknown device": (["complete", "{hole}", "2:16", "--device", "abacus"], "device abacus: "),
+    "address without port": (["serve", "--tcp", "localhost"], "'localhost' is not an address"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_one_clear_line_and_status_2(
+    case: str, run: Run, hole: Path, latin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(cli, "QUIET_SECONDS", 600.0)
+    arguments, message = BAD_INPUT[case]
+    unknown = tmp_path / "a.unknown"
+    unknown.touch()
+    names = {"hole": hole, "latin": latin, "unknown": unknown, "tmp": tmp_path}
+    status, output, errors = run(*(argument.format(**names) for argument in arguments))
+    assert (status, output) == (2, "")
+    assert errors.count("\n") == 1
+    assert errors.startswith("fim-server")
+    assert message.format(**names) in errors
+
+
+def test_a_model_without_fim_tokens_is_refused_in_one_line(run: Run, hole: Path, tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, models
+    from transformers import LlamaConfig, PreTrainedTokenizerFast
+
+    make: Any = PreTrainedTokenizerFast
+    folder = tmp_path / "plain-model"
+    make(tokenizer_object=Tokenizer(models.BPE(vocab={"a": 0}, merges=[]))).save_pretrained(folder)
+    LlamaConfig(vocab_size=1).save_pretrained(folder)
+    status, output, errors = run("complete", str(hole), CURSOR, "--model", str(folder))
+    assert (status, output) == (2, "")
+    assert errors.splitlines()[-1].startswith(f"fim-server: {folder}: not a fill-in-the-middle model")
+
+
+# --- the process -------------------------------------------------------------------------------------------------
+
+
+def test_help_of_every_command(run: Run) -> None:
+    for command in ([], ["complete"], ["check"], ["explain"], ["languages"], ["serve"], ["bench"], ["bench", "engine"]):
+        status, output, _ = run(*command, "--help")
+        assert status == 0
+        assert output.startswith("usage: fim-server")
+
+
+def test_check_starts_without_torch() -> None:
+    script = (
+        "import sys; from fim_server.cli import main; status = main(['languages']); "
+        "sys.exit(status or ('torch' in sys.modules or 'transformers' in sys.modules) * 3)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as output:
+        process = subprocess.run([*COMMAND, "languages"], stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
+    fifo = tmp_path / "waiting.py"
+    os.mkfifo(fifo)
+
+    def heed_interrupts() -> None:
+        """A job in the background of a script, as CI may be, has them ignored, and its children inherit that."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    process = subprocess.Popen(
+        [*COMMAND, "check", str(fifo)], stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+    )
+    with fifo.open("w"):  # opens when the command does, which then waits for text that never comes
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "")
+
+
+# --- progress ----------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_silent_when_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with cli.Progress(argparse.Namespace(json=False)) as progress:
+        progress.say("working")
+    assert screen.getvalue() == ""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_says_what_takes_long(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    screen = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(cli, "QUIET_SECONDS", 0.01)
+    with cli.Progress(argparse.Namespace(json=False)) as progress:
+        progress.say("working")
+        for _ in range(500):
+            if "working" in screen.getvalue():
+                break
+            threading.Event().wait(0.01)
+    if terminal:
+        assert screen.getvalue().startswith("\r\x1b[Kworking (0 s)")
+        assert screen.getvalue().endswith("\r\x1b[K")
+    else:
+        assert screen.getvalue() == "working ...\n"
+
+
+# --- the diff itself ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("left", "text", "right"),
+    [
+        ("a\nb", "X", "c\nd\n"),
+        ("a\n", "X\nY\n", "b\n"),
+        ("", "X", ""),
+        ("a", "\nX", ""),
+        ("", "X\n", "a"),
+        ("a\n" * 20, "X", "\n" + "b\n" * 20),
+        ("a\n\n", "X\n\n", "\nb"),
+    ],
+)
+def test_a_diff_applies(left: str, text: str, right: str) -> None:
+    lines = list(diff_of(left, text, right, colour=False))
+    assert patched(left + right, lines) == left + text + right
+    assert [plain(line) for line in diff_of(left, text, right, colour=True)] == lines
+
+
+def test_the_inserted_characters_stand_out() -> None:
+    lines = list(diff_of("ab", "X\nY", "cd\n", colour=True))
+    assert lines[-2:] == [
+        "\x1b[32m+\x1b[0m\x1b[32mab\x1b[0m\x1b[1;92mX\x1b[0m",
+        "\x1b[32m+\x1b[0m\x1b[1;92mY\x1b[0m\x1b[32mcd\x1b[0m",
+    ]
+
+
+def diff_of(left: str, text: str, right: str, colour: bool) -> Any:
+    completion = Completion(text, "exact", StopReason.END_TOKEN, None)
+    return cli.diff_lines("f.py", Split(left, right), completion, "python", colour)
+
+
+def patched(text: str, diff: list[str]) -> str:
+    """Apply a diff of one hunk by the book."""
+    old = cli.keep_line_ends(text)
+    _, _, _, hunk, *lines = diff
+    match = re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@", hunk)
+    assert match is not None
+    count = int(match[2] or 1)
+    start = int(match[1]) - (count > 0)
+    new: list[str] = []
+    last = ""
+    for line in lines:
+        if line.startswith("\\"):
+            if last in " +":
+                new[-1] = new[-1].removesuffix("\n")
+            continue
+        last = line[0]
+        if last in " +":
+            new.append(line[1:] + "\n")
+    return "".join([*old[:start], *new, *old[start + count :]])

@@ -1,0 +1,707 @@
+"""Building sets: sources, reproducibility, and going on after a kill."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fim_server.cli import program as cli
+from fim_server.datasets import SET_NAMES, DatasetError, Origin, Sample, UnitTest, read_samples, write_samples
+from fim_server.datasets import build as building
+from fim_server.datasets.build import Counts, Request, build, decode, manifest_path
+from fim_server.datasets.constructions import CONSTRUCTIONS
+from fim_server.datasets.licences import spdx, spdx_of_all
+from fim_server.datasets.sources import open_source
+
+LONG = os.environ.get("FIM_SERVER_LONG") == "1"
+STDLIB = Path(sysconfig.get_paths()["stdlib"])
+KILLS = 12 if LONG else 4
+
+GOOD = "def f(x, y):\n    total = x + y\n    return f'{total:>{x}} is {y}'\n\n\nprint(f(1, 2))\n"
+
+HUMAN_EVAL = {
+    "SingleLineInfilling": {
+        "task_id": "SingleLineInfilling/HumanEval/0/L0",
+        "entry_point": "twice",
+        "prompt": "def twice(x):\n",
+        "canonical_solution": "    y = x + x\n",
+        "suffix": "    return y\n",
+        "test": "def check(candidate):\n    assert candidate(2) == 4\n",
+    },
+    "RandomSpanInfillingLight": {
+        "task_id": "RandomSpanInfillingLight/HumanEval/1/1",
+        "entry_point": "one",
+        "prompt": "def one():\n    ret",
+        "canonical_solution": "urn",
+        "suffix": " 1\n",
+        "test": "def check(candidate):\n    assert candidate() == 1\n",
+    },
+}
+"""Records of the form that HumanEval-Infilling's files have."""
+
+
+def write_tree(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt") if path.suffix == ".gz" else path.open("w", encoding="utf-8") as output:
+        output.writelines(json.dumps(row) + "\n" for row in rows)
+    return path
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some files of the standard library, in a tree of two levels."""
+    folder = tmp_path_factory.mktemp("sources") / "library"
+    paths = [path for path in sorted(STDLIB.glob("*.py")) if 2_000 < path.stat().st_size < 30_000]
+    for number, path in enumerate(random.Random(1).sample(paths, 30)):
+        target = folder / f"part{number % 4}" / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    return folder
+
+
+def built(request: Request, out: Path) -> tuple[dict[str, Any], list[Sample]]:
+    return build(request, out), list(read_samples(out))
+
+
+# --- what comes out ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CONSTRUCTIONS)
+def test_samples_are_the_files_with_holes(name: str, library: Path, tmp_path: Path) -> None:
+    manifest, samples = built(Request(name, str(library)), tmp_path / "out.jsonl")
+    texts = {}
+    for sample in samples:
+        assert sample.set == name
+        assert sample.language == "python"
+        assert sample.middle
+        content = sample.left + sample.middle + sample.right
+        assert content == sample.text == sample.filled(sample.middle)
+        assert hashlib.sha256(content.encode()).hexdigest() == sample.origin.sha256
+        assert (library / sample.origin.path).read_text(encoding="utf-8") == content
+        assert sample.origin.source == "library"
+        texts[sample.origin.sha256] = content
+    for text in texts.values():
+        ast.parse(text)
+    assert len({sample.id for sample in samples}) == len(samples) == manifest["counts"]["samples"]
+    assert max(Counter(sample.origin.sha256 for sample in samples).values()) == 10
+    assert manifest["counts"]["kept"] == len(texts)
+    assert manifest["sha256"] == hashlib.sha256((tmp_path / "out.jsonl").read_bytes()).hexdigest()
+    assert json.loads(manifest_path(tmp_path / "out.jsonl").read_text(encoding="utf-8")) == manifest
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.manifest.json"]
+
+
+def test_files_left_out_are_counted(tmp_path: Path) -> None:
+    folder = write_tree(
+        tmp_path / "source",
+        {
+            "a.py": GOOD,
+            "b/copy.py": GOOD.replace("\n", "\r\n").encode("utf-8-sig"),
+            "b/broken.py": "print 'x'\n",
+            "b/empty.py": "",
+            "c/bytes.py": b"# coding: utf-8\nx = '\xff'\n",
+            "c/latin.py": "# coding: latin-1\nname = 'ü' + b\n".encode("latin-1"),
+            "c/data.txt": GOOD + "1",
+            ".hidden/d.py": GOOD + "2",
+            "lib/site-packages/e.py": GOOD + "3",
+            "__pycache__/f.py": GOOD + "4",
+        },
+    )
+    (folder / "gone.py").symlink_to(folder / "nowhere")
+    (folder / "round").symlink_to(folder)
+    manifest, samples = built(Request("stack-boundary", str(folder)), tmp_path / "out.jsonl")
+    assert manifest["counts"] == {
+        "files": 7,
+        "kept": 2,
+        "duplicates": 1,
+        "left_out": {"refused by ast.parse": 1, "no hole": 1, "not decodable": 1, "unreadable": 1},
+        "samples": 20,
+    }
+    assert {sample.origin.path for sample in samples} == {"a.py", "c/latin.py"}
+    assert {sample.text for sample in samples} == {GOOD, "# coding: latin-1\nname = 'ü' + b\n"}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"a\r\nb\rc\n", "a\nb\nc\n"),
+        (b"\xef\xbb\xbfa\n", "a\n"),
+        ("\ufeffa\r\n", "a\n"),
+        ("é\n".encode(), "é\n"),
+        (b"\xe9\n", None),
+        (b"# coding: latin-1\n\xe9\n", "# coding: latin-1\né\n"),
+        (b"# coding: no-such\n", None),
+        ("\ud800", None),
+        (None, None),
+    ],
+)
+def test_decoding(content: bytes | str | None, text: str | None) -> None:
+    assert decode(content) == text
+
+
+def test_the_standard_library(tmp_path: Path) -> None:
+    manifest, samples = built(Request("line", "stdlib", limit=25), tmp_path / "out.jsonl")
+    assert len(samples) == 25
+    assert {sample.origin.licence for sample in samples} == {"PSF-2.0"}
+    assert {sample.origin.package for sample in samples} == {"python-standard-library"}
+    assert samples[0].origin.path == "__future__.py"
+    assert manifest["pinned"] == {"python-standard-library": samples[0].origin.version}
+    paths = [text.path for text in open_source("stdlib")]
+    assert paths == sorted(paths, key=lambda path: path.split("/"))
+    assert "json/decoder.py" in paths
+    assert not [path for path in paths if {"test", "tests", "site-packages", "idle_test"} & set(path.split("/"))]
+
+
+def test_installed_packages(tmp_path: Path) -> None:
+    manifest, samples = built(Request("line", "packages:lark, packaging", share=0.3), tmp_path / "out.jsonl")
+    assert {sample.origin.package for sample in samples} == {"lark", "packaging"}
+    licences = {sample.origin.package: sample.origin.licence for sample in samples}
+    assert licences == {"lark": "MIT", "packaging": "Apache-2.0 OR BSD-2-Clause"}
+    assert manifest["pinned"] == {name: metadata.version(name) for name in ("lark", "packaging")}
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ("MIT", "MIT"),
+        ("mit", "MIT"),
+        ("MIT License", "MIT"),
+        ("apache-2.0 or mit", "Apache-2.0 OR MIT"),
+        ("Apache Software License", "Apache-2.0"),
+        ("BSD License", None),
+        ("see LICENSE", None),
+        ("", None),
+    ],
+)
+def test_licences(stated: str, expected: str | None) -> None:
+    assert spdx(stated) == expected
+
+
+def test_several_licences_all_hold() -> None:
+    assert spdx_of_all(["mit", "Apache-2.0 OR BSD-2-Clause"]) == "(Apache-2.0 OR BSD-2-Clause) AND MIT"
+    assert spdx_of_all(["mit", "mine"]) is None
+    assert spdx_of_all([]) is None
+
+
+# --- corpora -------------------------------------------------------------------------------------------------------
+
+
+def test_corpus_of_this_project(tmp_path: Path) -> None:
+    corpus = write_lines(tmp_path / "held_out.jsonl", [{"package": "p", "path": "p/a.py", "text": GOOD}])
+    described = {"packages": [{"package": "p", "version": "1.2", "licence": "MIT", "held_out": True}]}
+    (tmp_path / "sources.json").write_text(json.dumps(described), encoding="utf-8")
+    _, samples = built(Request("line", str(corpus)), tmp_path / "out.jsonl")
+    digest = hashlib.sha256(GOOD.encode()).hexdigest()
+    assert samples[0].origin == Origin("held_out.jsonl", "p", "1.2", "p/a.py", "MIT", digest)
+
+
+ROWS: list[dict[str, Any]] = [
+    {"content": GOOD, "lang": "Python", "path": "a.py", "repository_name": "o/n", "licenses": ["mit"]},
+    {"content": GOOD + "x = 1\n", "lang": "Python", "path": "b.py", "repository_name": "o/m", "licenses": ["mit", "?"]},
+    {"content": "int x;\n", "lang": "C", "path": "c.c", "repository_name": "o/n", "licenses": []},
+    {"content": GOOD, "lang": "Python", "path": "copy.py", "repository_name": "o/l", "licenses": ["mit"]},
+]
+
+
+def write_parquet(path: Path, rows: list[dict[str, Any]]) -> Path:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["data.jsonl", "data.json", "data.jsonl.gz", "data.parquet"])
+@pytest.mark.parametrize("named", ["{file}", "{folder}", "hub:o/n={file}", "hub:o/n={folder}"])
+def test_corpora_of_the_hub_in_local_files(kind: str, named: str, tmp_path: Path) -> None:
+    path = tmp_path / "corpus" / "data" / kind
+    (write_parquet if kind.endswith("parquet") else write_lines)(path, ROWS)
+    write_tree(tmp_path / "corpus", {"README.md": "no", "dataset_infos.json": "{"})
+    source = named.format(file=path, folder=tmp_path / "corpus")
+    manifest, samples = built(Request("line", source), tmp_path / "out.jsonl")
+    assert manifest["counts"]["duplicates"] == 1
+    assert manifest["counts"]["left_out"] == {"another language": 1}
+    assert {(one.origin.path, one.origin.package, one.origin.licence) for one in samples} == {
+        ("a.py", "o/n", "MIT"),
+        ("b.py", "o/m", None),
+    }
+    expected = {"hub:o/n"} if named.startswith("hub:") else {"corpus" if "folder" in named else kind}
+    assert {one.origin.source for one in samples} == expected
+
+
+def test_parquet_needs_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_tree(tmp_path, {"a.parquet": b"PAR1"}) / "a.parquet"
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(DatasetError, match=r"pip install 'fim-server\[eval\]'"):
+        build(Request("line", str(path)), tmp_path / "out.jsonl")
+
+
+class FakeHub(BaseHTTPRequestHandler):
+    """The three answers of the hub that reading a data set takes."""
+
+    files: Mapping[str, bytes] = {}
+    revision = "0123456789abcdef0123456789abcdef01234567"
+
+    def do_GET(self) -> None:
+        self.answer(True)
+
+    def do_HEAD(self) -> None:
+        self.answer(False)
+
+    def answer(self, with_body: bool) -> None:
+        path = self.path.split("?")[0]
+        name = path.removeprefix(f"/datasets/o/n/resolve/{self.revision}/")
+        if path in ("/api/datasets/o/n", "/api/datasets/o/n/revision/main"):
+            siblings = [{"rfilename": name} for name in self.files]
+            body = json.dumps({"id": "o/n", "sha": self.revision, "siblings": siblings}).encode()
+        elif name in self.files:
+            body = self.files[name]
+        else:
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("ETag", f'"{hashlib.sha1(body).hexdigest()}"')
+        self.send_header("X-Repo-Commit", self.revision)
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def hub() -> Iterator[str]:
+    """The address of a hub with one data set, whose files for Python are the second and the third."""
+    rows = ["".join(json.dumps(row) + "\n" for row in part).encode() for part in (ROWS[:1], ROWS[1:])]
+    FakeHub.files = {
+        "data/c/data.jsonl": b"not read",
+        "data/python/1.jsonl": rows[1],
+        "data/python/0.jsonl": rows[0],
+        "README.md": b"not read",
+    }
+    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeHub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_hub(hub: str, tmp_path: Path) -> None:
+    """With the hub's own client, in a process of its own since it reads its settings once."""
+    out = tmp_path / "out.jsonl"
+    environment = {**os.environ, "HF_ENDPOINT": hub, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_DISABLE_XET": "1"}
+    for name in ("HF_HUB_OFFLINE", "HF_TOKEN", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        environment.pop(name, None)
+    run_cli(["build", "line", "--source", "hub:o/n", "--out", str(out)], environment)
+    samples = list(read_samples(out))
+    assert {(one.origin.source, one.origin.path) for one in samples} == {("hub:o/n", "a.py"), ("hub:o/n", "b.py")}
+    assert samples[0].origin.path == "a.py"
+    manifest = json.loads(manifest_path(out).read_text(encoding="utf-8"))
+    assert manifest["pinned"] == {"revision": FakeHub.revision}
+    missing = run_cli(["build", "line", "--source", "hub:o/m", "--out", str(tmp_path / "no")], environment, status=2)
+    assert missing.startswith("fim-server: o/m: cannot be read from the hub: ")
+    assert missing.count("\n") == 1
+
+
+def run_cli(arguments: list[str], environment: Mapping[str, str] | None = None, status: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "fim_server", "dataset", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    return done.stderr
+
+
+# --- the same bytes ------------------------------------------------------------------------------------------------
+
+
+def test_bytes_do_not_depend_on_the_order_on_disk_or_the_hash_seed(library: Path, tmp_path: Path) -> None:
+    files = list(library.rglob("*.py"))[:12]
+    written = []
+    for seed in (1, 2):
+        folder = tmp_path / str(seed) / "library"
+        random.Random(seed).shuffle(files)
+        for path in files:
+            target = folder / path.relative_to(library)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        out = tmp_path / str(seed) / "out.jsonl"
+        environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+        run_cli(["build", "expression", "--source", str(folder), "--out", str(out)], environment)
+        written.append(out.read_bytes())
+    assert written[0] == written[1]
+    assert written[0].count(b"\n") > 100
+
+
+def test_a_file_gives_the_same_samples_wherever_it_is(tmp_path: Path) -> None:
+    one = write_tree(tmp_path / "one", {"a.py": GOOD})
+    many = write_tree(tmp_path / "many", {"0.py": "x = 1\n", "z/b.py": GOOD, "zz.py": "y = x\n"})
+    _, alone = built(Request("stack-boundary", str(one)), tmp_path / "one.jsonl")
+    _, among = built(Request("stack-boundary", str(many)), tmp_path / "many.jsonl")
+    holes = {(sample.id, sample.left, sample.middle) for sample in among}
+    assert {(sample.id, sample.left, sample.middle) for sample in alone} <= holes
+
+
+def test_a_limit_gives_the_beginning(library: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "whole.jsonl"
+    build(Request("stack-randspan", str(library)), whole)
+    for limit in (1, 10, 37):
+        part = tmp_path / f"{limit}.jsonl"
+        build(Request("stack-randspan", str(library), limit=limit), part)
+        assert part.read_bytes() == b"".join(whole.read_bytes().splitlines(keepends=True)[:limit])
+
+
+def test_a_share_takes_the_same_files_for_every_set(library: Path, tmp_path: Path) -> None:
+    files = []
+    for name in ("stack-randspan", "line"):
+        manifest, samples = built(Request(name, str(library), share=0.4), tmp_path / f"{name}.jsonl")
+        files.append({sample.origin.sha256 for sample in samples})
+        assert manifest["counts"]["left_out"] == {"not drawn": 30 - len(files[-1])}
+    assert files[0] == files[1]
+    assert 4 < len(files[0]) < 20
+
+
+# --- going on ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
+def test_going_on_after_kills(library: Path, tmp_path: Path) -> None:
+    """Killed whenever the file of samples has grown by some more, and once right after the start."""
+    whole, out = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
+    build(Request("stack-boundary", str(library)), whole)
+    command = [sys.executable, "-m", "fim_server", "dataset", "build", "stack-boundary"]
+    command += ["--source", str(library), "--out", str(out)]
+    part, killed, sizes = tmp_path / "out.jsonl.part", 0, []
+    for step in range(KILLS):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            wanted = whole.stat().st_size * step // KILLS
+            while process.poll() is None and not (part.exists() and part.stat().st_size >= wanted):
+                time.sleep(0.002)
+            process.kill()
+        killed += process.returncode == -signal.SIGKILL
+        sizes.append(part.stat().st_size)
+    assert killed == KILLS
+    assert sizes == sorted(sizes)
+    assert not out.exists()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert out.read_bytes() == whole.read_bytes()
+    assert counts_of(out) == counts_of(whole)
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.jsonl", "out.jsonl.manifest.json"]
+
+
+def counts_of(path: Path) -> dict[str, Any]:
+    counts: dict[str, Any] = json.loads(manifest_path(path).read_text(encoding="utf-8"))["counts"]
+    return counts
+
+
+class Stopped(Exception):
+    pass
+
+
+def interrupt(request: Request, out: Path, files: int) -> None:
+    def stop(counts: Counts) -> None:
+        if counts.files == files:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        build(request, out, stop)
+
+
+def test_going_on_from_any_state_of_the_files(library: Path, tmp_path: Path) -> None:
+    """A kill leaves the journal and the samples at any byte; a crash of the machine may lose the ends of both."""
+    request = Request("stack-randspan", str(library), limit=150)
+    whole = tmp_path / "whole.jsonl"
+    build(request, whole)
+    out = tmp_path / "out.jsonl"
+    interrupt(request, out, 12)
+    part, journal = tmp_path / "out.jsonl.part", tmp_path / "out.jsonl.journal"
+    samples, records = part.read_bytes(), journal.read_bytes()
+    header = records.index(b"\n") + 1
+    generator = random.Random(4)
+    for step in range(200 if LONG else 30):
+        cut = generator.choice([0, header - 5, header, header + 1, len(records), generator.randrange(len(records))])
+        journal.write_bytes(records[:cut])
+        kept = generator.choice([0, len(samples), generator.randrange(len(samples))])
+        part.write_bytes(samples[:kept] + b"x" * generator.choice([0, 3, 5000]) * (kept == len(samples)))
+        if step % 10 == 9:
+            part.unlink()
+        build(request, out)
+        assert out.read_bytes() == whole.read_bytes()
+        assert counts_of(out) == counts_of(whole)
+        out.unlink()
+        manifest_path(out).unlink()
+
+
+@pytest.mark.parametrize("moment", ["before the manifest", "before the move", "before the journal goes"])
+def test_going_on_at_the_end(library: Path, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    request, out = Request("line", str(library), limit=50), tmp_path / "out.jsonl"
+    replaced: list[Path] = []
+
+    def replace(self: Path, target: Path) -> Path:
+        replaced.append(self)
+        if moment == "before the manifest" or (moment == "before the move" and len(replaced) == 2):
+            raise Stopped
+        return original(self, target)
+
+    def unlink(self: Path, missing_ok: bool = False) -> None:
+        raise Stopped
+
+    original = Path.replace
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", replace)
+        patched.setattr(Path, "unlink", unlink)
+        with pytest.raises(Stopped):
+            build(request, out)
+    build(request, out)
+    build(request, tmp_path / "other.jsonl")
+    assert out.read_bytes() == (tmp_path / "other.jsonl").read_bytes()
+    assert counts_of(out) == counts_of(tmp_path / "other.jsonl")
+    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob("*.journal"))
+
+
+def test_a_changed_source_is_not_gone_on_with(tmp_path: Path) -> None:
+    folder = write_tree(tmp_path / "source", {f"{name}.py": f"{name} = 1\n" for name in "abcdef"})
+    for change in ({"b.py": "b = 2\n"}, {"aa.py": "aa = 1\n"}):
+        request, out = Request("stack-randspan", str(folder)), tmp_path / "out.jsonl"
+        interrupt(request, out, 4)
+        write_tree(folder, change)
+        with pytest.raises(DatasetError, match="has changed since"):
+            build(request, out)
+        (tmp_path / "out.jsonl.journal").unlink()
+        build(request, out)
+        out.unlink()
+
+
+def test_other_arguments_are_not_gone_on_with(tmp_path: Path) -> None:
+    folder = write_tree(tmp_path / "source", {"a.py": GOOD, "b.py": GOOD + "x\n"})
+    out = tmp_path / "out.jsonl"
+    interrupt(Request("line", str(folder)), out, 1)
+    with pytest.raises(DatasetError, match="begun with other arguments"):
+        build(Request("line", str(folder), seed=1), out)
+    build(Request("line", str(folder)), out)
+    with pytest.raises(DatasetError, match="is there already"):
+        build(Request("line", str(folder), seed=1), out)
+    before = out.read_bytes()
+    build(Request("line", str(folder)), out)  # nothing to do
+    assert out.read_bytes() == before
+    out.write_bytes(before + b"\n")
+    with pytest.raises(DatasetError, match="is there already"):
+        build(Request("line", str(folder)), out)
+
+
+def test_one_process_builds_a_set(tmp_path: Path) -> None:
+    folder = write_tree(tmp_path / "source", {"a.py": GOOD})
+    with building.Journal(tmp_path / "out.jsonl.journal"), pytest.raises(DatasetError, match="another process"):
+        build(Request("line", str(folder)), tmp_path / "out.jsonl")
+
+
+def test_a_source_is_not_held_in_memory(tmp_path: Path) -> None:
+    """Files are asked for one at a time, and each one's samples are written before the next is asked for."""
+    import fim_server.datasets.sources as sources
+
+    out = tmp_path / "out.jsonl"
+    sizes: list[int] = []
+
+    class Endless(sources.Source):
+        name = "endless"
+
+        def __iter__(self) -> Iterator[sources.SourceText]:
+            number = 0
+            while True:
+                part = tmp_path / "out.jsonl.part"
+                sizes.append(part.stat().st_size)
+                number += 1
+                yield sources.SourceText(f"x = {number}\ny = x\n", f"{number}.py")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(building, "open_source", lambda named, pinned: Endless())
+        build(Request("line", "endless", limit=200), out)
+    assert len(sizes) == 101  # and one more to see that there are enough
+    assert all(after > before for before, after in pairwise(sizes))
+
+
+# --- HumanEval-Infilling -------------------------------------------------------------------------------------------
+
+
+def write_human_eval(folder: Path) -> Path:
+    write_lines(folder / "HumanEval-SingleLineInfilling.jsonl.gz", [HUMAN_EVAL["SingleLineInfilling"]])
+    write_lines(folder / "HumanEval-RandomSpanInfillingLight.jsonl", [HUMAN_EVAL["RandomSpanInfillingLight"]])
+    return folder
+
+
+def test_human_eval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = write_human_eval(tmp_path / "source"), tmp_path / "out.jsonl"
+    assert cli.main(["dataset", "build", "human-eval-infilling", "--source", str(folder), "--out", str(out)]) == 0
+    samples = list(read_samples(out))
+    assert [sample.kind for sample in samples] == ["single-line", "random-span-light"]
+    assert samples[0].id == "human-eval-infilling.1/SingleLineInfilling/HumanEval/0/L0"
+    assert samples[0].text == "def twice(x):\n    y = x + x\n    return y\n"
+    assert samples[0].origin.licence == "MIT"
+    assert samples[0].test == UnitTest(
+        "SingleLineInfilling/HumanEval/0/L0",
+        "def twice(x):\n",
+        "def check(candidate):\n    assert candidate(2) == 4\n",
+        "twice",
+    )
+    light = [*("dataset", "build", "human-eval-infilling", "--source", str(folder)), "--kind", "random-span-light"]
+    assert cli.main([*light, "--out", str(tmp_path / "light.jsonl")]) == 0
+    assert list(read_samples(tmp_path / "light.jsonl")) == samples[1:]
+    assert cli.main([*light, "--kind", "multi-line", "--out", str(tmp_path / "multi.jsonl")]) == 2
+    assert "HumanEval-MultiLineInfilling.jsonl.gz: no such file" in capsys.readouterr().err
+
+
+# --- samples and the command line ----------------------------------------------------------------------------------
+
+
+SAMPLE = Sample(
+    id="a/1",
+    set="line",
+    kind="line",
+    left="x = 1\n",
+    middle="y = '\u2028é'",
+    right="\nz\n",
+    language="python",
+    origin=Origin("s", None, None, "a.py", None, "00"),
+)
+
+
+def test_samples_are_written_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    tested = Sample.from_json({**SAMPLE.to_json(), "id": "b", "test": HUMAN_EVAL["SingleLineInfilling"], "later": 1})
+    digest = write_samples(path, [SAMPLE, tested])
+    assert list(read_samples(path)) == [SAMPLE, tested]
+    assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert list(json.loads(path.read_bytes().splitlines()[0])) == [
+        "id", "set", "kind", "left", "middle", "right", "language", "origin",
+    ]  # fmt: skip
+    with gzip.open(tmp_path / "a.jsonl.gz", "wb") as packed:
+        packed.write(path.read_bytes())
+    assert list(read_samples(tmp_path / "a.jsonl.gz")) == [SAMPLE, tested]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("{", "a.jsonl:2: not JSON"),
+        ("[]", "a.jsonl:2: not a JSON object"),
+        ("{}", "a.jsonl:2: not a sample: 'origin' is missing"),
+        (json.dumps({**SAMPLE.to_json(), "origin": {}}), "a.jsonl:2: not a sample: 'source' is missing"),
+        (json.dumps({**SAMPLE.to_json(), "left": 1}), "a.jsonl:2: not a sample: id, set, kind"),
+    ],
+)
+def test_bad_samples_are_one_line(
+    line: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_samples(tmp_path / "a.jsonl", [SAMPLE])
+    with (tmp_path / "a.jsonl").open("a", encoding="utf-8") as output:
+        output.write(line + "\n")
+    assert cli.main(["dataset", "show", str(tmp_path / "a.jsonl")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("fim-server: ")
+    assert complaint in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["line", "--source", "nowhere"], "nowhere: no such file or folder"),
+        (["line", "--source", "packages:no-such-package"], "no-such-package: not installed"),
+        (["line", "--source", "packages:"], "packages:: not installed"),
+        (["line", "--source", "hub:nobody"], "hub:OWNER/NAME[@REVISION][=PATH] expected"),
+        (["line", "--source", "hub:o/n=nowhere"], "nowhere: no parquet or JSON Lines file"),
+        (["line", "--source", "broken.jsonl"], "broken.jsonl:1: not JSON"),
+        (["line", "--source", "texts.jsonl"], "texts.jsonl:1: no text in content or text"),
+        (["line", "--source", "stdlib", "--kind", "single-line"], "--kind is for human-eval-infilling"),
+        (["line", "--source", "stdlib", "--share", "2"], "'2' is not a share"),
+        (["line", "--source", "stdlib", "--limit", "0"], "'0' is not a whole number above 0"),
+        (["lines", "--source", "stdlib"], "invalid choice: 'lines'"),
+        (["human-eval-infilling", "--source", "nowhere"], "nowhere: no files of HumanEval-Infilling"),
+        (["human-eval-infilling", "--source", "texts.jsonl"], "texts.jsonl:1: not a task of HumanEval-Infilling"),
+        (["human-eval-infilling", "--source", "nowhere", "--share", "0.5"], "--share and --per-file are not for"),
+    ],
+)
+def test_bad_arguments_are_one_line(
+    arguments: list[str],
+    complaint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_tree(tmp_path, {"broken.jsonl": "{\n", "texts.jsonl": '{"name": 1}\n'})
+    try:
+        status = cli.main(["dataset", "build", *arguments, "--out", "out.jsonl"])
+    except SystemExit as usage:
+        status = int(usage.code or 0)
+    said = capsys.readouterr().err
+    assert status == 2
+    assert complaint in said
+    assert said.count("\n") == 1
+    left = {path.name for path in tmp_path.glob("out*")}
+    assert "out.jsonl" not in left
+    assert not left or "texts" in said or "broken" in said  # those are found out when they are read
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = write_tree(tmp_path / "source", {"a.py": GOOD, "b.py": "("}), tmp_path / "deep" / "out.jsonl"
+    command = ["dataset", "build", "line", "--source", str(folder), "--per-file", "2", "--out", str(out)]
+    assert cli.main(command) == 0
+    assert capsys.readouterr().out == f"{out}: 2 samples from 1 of 2 files (1 refused by ast.parse)\n"
+    assert cli.main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["samples"] == 2
+    assert cli.main(["dataset", "show", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "2 samples" in shown
+    assert "⟦" in shown
+    sample = next(read_samples(out))
+    for named in ("1", sample.id):
+        assert cli.main(["dataset", "show", str(out), "--sample", named, "--json"]) == 0
+        assert Sample.from_json(json.loads(capsys.readouterr().out)) == sample
+    assert cli.main(["dataset", "show", str(out), "--sample", "1", "--color", "always"]) == 0
+    assert f"\x1b[30;42m{sample.middle}\x1b[0m" in capsys.readouterr().out
+    assert cli.main(["dataset", "show", str(out), "--json"]) == 0
+    overview = json.loads(capsys.readouterr().out)
+    assert overview["kinds"][0]["samples"] == 2
+    assert overview["manifest"]["construction"]["name"] == "line"
+    assert cli.main(["dataset", "show", str(out), "--sample", "3"]) == 2
+
+
+def test_every_set_can_be_built() -> None:
+    assert set(SET_NAMES) == {*CONSTRUCTIONS, "human-eval-infilling"}

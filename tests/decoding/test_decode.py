@@ -1,0 +1,1024 @@
+"""The decode loop against a small exact grammar and scripted models, and the KV cache against a real network."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from fim_server.decoding.constraint import (
+    Constraint,
+    _refused,
+    apply_mask,
+    apply_mask_,
+    contains,
+    mask_buffer,
+    word_count,
+)
+from fim_server.decoding.loop import (
+    Completion,
+    DecodeOptions,
+    StopReason,
+    alternatives,
+    candidates,
+    complete,
+    complete_session,
+)
+from fim_server.models.load import PREFILL_CHUNK, FimModel, Reading, Readings
+from fim_server.text.document import Split
+from fim_server.tokens.formats import BoundFormat, Slot
+
+# --- a language: brackets in order; everything else is free -------------------------------------------------------
+
+PAIRS = {")": "(", "]": "["}
+
+
+def stack_of(text: str) -> str | None:
+    """The open brackets, or None after a mismatch."""
+    stack = ""
+    for character in text:
+        if character in "([":
+            stack += character
+        elif character in PAIRS:
+            if stack[-1:] != PAIRS[character]:
+                return None
+            stack = stack[:-1]
+    return stack
+
+
+class ByteMatcher:
+    """Exact over bytes: a middle is viable while it has no mismatch, complete when the whole text is balanced."""
+
+    def __init__(self, session: BracketSession, vocabulary: ByteVocabulary) -> None:
+        self.session = session
+        self.vocabulary = vocabulary
+        self.middle = b""
+        self.masks = 0
+        self.checks = 0
+        self.busy = threading.Lock()
+
+    def fits(self, token_id: int) -> bool:
+        if token_id in self.vocabulary.end_token_ids:
+            return self.is_complete()
+        data = self.vocabulary.token_bytes(token_id)
+        return bool(data) and self.session.viable(self.middle + data)
+
+    def fill_mask(self, words: NDArray[np.uint32]) -> None:
+        with self.alone():
+            self.masks += 1
+            time.sleep(self.session.mask_seconds)
+            words.fill(0)
+            for token_id in range(self.vocabulary.size):
+                if self.fits(token_id):
+                    words[token_id // 32] |= np.uint32(1 << token_id % 32)
+
+    def allows(self, token_id: int) -> bool:
+        with self.alone():
+            self.checks += 1
+            return self.fits(token_id)
+
+    def commit(self, token_id: int) -> None:
+        with self.alone():
+            if not self.fits(token_id):
+                raise ValueError(f"token {token_id} is not allowed")
+            self.middle += self.vocabulary.token_bytes(token_id)
+
+    def is_complete(self) -> bool:
+        return self.session.complete(self.middle)
+
+    def alone(self) -> threading.Lock:
+        assert not self.busy.locked(), "two threads in one matcher"
+        return self.busy
+
+
+@dataclass
+class BracketSession:
+    left: str
+    right: str
+    guarantee: str = "exact"
+    diagnostics: Sequence[str] = ()
+    mask_seconds: float = 0.0
+    matchers: list[ByteMatcher] = field(default_factory=list)
+
+    def viable(self, middle: bytes) -> bool:
+        try:
+            text = middle.decode()
+        except UnicodeDecodeError as error:
+            if error.reason != "unexpected end of data":
+                return False
+            text = middle[: error.start].decode()
+        return stack_of(self.left + text) is not None
+
+    def complete(self, middle: bytes) -> bool:
+        try:
+            return stack_of(self.left + middle.decode() + self.right) == ""
+        except UnicodeDecodeError:
+            return False
+
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
+        self.matchers.append(ByteMatcher(self, vocabulary))
+        return self.matchers[-1]
+
+
+class NothingFits(BracketSession):
+    def viable(self, middle: bytes) -> bool:
+        return False
+
+    def complete(self, middle: bytes) -> bool:
+        return False
+
+
+@dataclass
+class Brackets:
+    """A language whose sessions can be looked into afterwards."""
+
+    make: Callable[..., BracketSession] = BracketSession
+    settings: dict[str, Any] = field(default_factory=dict)
+    opened: list[BracketSession] = field(default_factory=list)
+
+    def open(self, left: str, right: str) -> BracketSession:
+        self.opened.append(self.make(left, right, **self.settings))
+        return self.opened[-1]
+
+    @property
+    def matcher(self) -> ByteMatcher:
+        return self.opened[-1].matchers[-1]
+
+
+# --- a model: bytes, some longer tokens, and logits from a script --------------------------------------------------
+
+END, END2, CONTROL = 256, 257, 258
+WORDS = {259: b"((", 260: b"f(x)", 261: b"]]", 262: " \U0001f600".encode()[:3]}
+SIZE = 300
+
+
+class ByteVocabulary:
+    size = SIZE
+    end_token_ids = (END, END2)
+
+    def token_bytes(self, token_id: int) -> bytes:
+        return bytes([token_id]) if token_id < 256 else WORDS.get(token_id, b"")
+
+
+class ByteTokenizer:
+    """Encodes to bytes; enough for a prompt."""
+
+    def encode(self, text: str, *, add_special_tokens: bool, split_special_tokens: bool) -> list[int]:
+        return list(text.encode())
+
+
+Script = Callable[[list[int]], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class ScriptedModel(FimModel):
+    """Logits [SIZE] as a function of the tokens of the middle so far."""
+
+    script: Script = field(kw_only=True)
+    forward_seconds: float = 0.0
+    seen: list[int] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return SIZE
+
+    def new_cache(self) -> list[int]:
+        return []
+
+    def forward(self, token_ids: Sequence[int], cache: list[int]) -> torch.Tensor:
+        cache.extend(token_ids)
+        self.seen[:] = cache
+        time.sleep(self.forward_seconds)
+        return self.script(after_prompt(cache))
+
+
+def after_prompt(tokens: list[int]) -> list[int]:
+    """The tokens of the middle; the prompt ends with the last control token."""
+    return tokens[len(tokens) - tokens[::-1].index(CONTROL) :] if CONTROL in tokens else []
+
+
+def scripted(script: Script, **settings: Any) -> ScriptedModel:
+    tokenizer: Any = ByteTokenizer()
+    pieces = (Slot.SUFFIX, CONTROL, Slot.PREFIX, CONTROL)
+    bound = BoundFormat("test", tokenizer, pieces, (END, END2), frozenset({CONTROL}))
+    parts: dict[str, Any] = {"network": None, "tokenizer": None, "vocabulary": ByteVocabulary()}
+    return ScriptedModel(
+        "test", format=bound, device=torch.device("cpu"), window=4096, script=script, **parts, **settings
+    )
+
+
+def ranking(*tokens: int | str) -> torch.Tensor:
+    """Logits that prefer tokens in this order, with a large step between any two."""
+    logits = torch.full((SIZE,), -100.0)
+    for place, token in enumerate(tokens):
+        logits[ord(token) if isinstance(token, str) else token] = 50.0 - 10 * place
+    return logits
+
+
+def saying(*steps: Sequence[int | str]) -> Script:
+    """Step n prefers the n-th list of tokens; the last goes on for ever."""
+    return lambda middle: ranking(*steps[min(len(middle), len(steps) - 1)])
+
+
+def noise(seed: int) -> Script:
+    """Logits that look like nothing, the same for the same middle."""
+
+    def script(middle: list[int]) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(hash((seed, *middle)) & 0xFFFFFFFF)
+        return 3 * torch.randn(SIZE, generator=generator)
+
+    return script
+
+
+def run(script: Script, left: str = "(", right: str = ")", **options: Any) -> Completion:
+    return complete(scripted(script), Brackets(), Split(left, right), DecodeOptions(**options))
+
+
+# --- ending ------------------------------------------------------------------------------------------------------
+
+
+def test_an_allowed_end_token_ends_the_middle() -> None:
+    completion = run(saying(["a"], [END]))
+    assert completion.text == "a"
+    assert (completion.guarantee, completion.stop_reason) == ("exact", StopReason.END_TOKEN)
+    assert not completion.truncated
+
+
+def test_every_end_token_of_the_family_ends_the_middle() -> None:
+    assert run(saying(["a"], [END2])).text == "a"
+
+
+def test_an_end_token_is_refused_while_the_text_is_not_complete() -> None:
+    completion = run(saying(["("], [END, ")"], [END]))
+    assert completion.text == "()"
+    assert completion.statistics.refused_tokens == 1
+    assert completion.statistics.forced_share == 0.5
+
+
+def test_a_refused_token_gives_way_to_the_likeliest_allowed_one() -> None:
+    assert run(saying(["]", 261, "x"], [END])).text == "x"
+
+
+def test_control_tokens_never_become_text() -> None:
+    assert run(saying([CONTROL, "x"], [END])).text == "x"
+
+
+def test_an_end_token_may_come_first() -> None:
+    completion = run(saying([END]))
+    assert (completion.text, completion.stop_reason) == ("", StopReason.END_TOKEN)
+
+
+def test_end_tokens_are_in_the_mask_when_the_text_is_complete() -> None:
+    completion = run(saying(["]", END2]))
+    assert (completion.text, completion.stop_reason) == ("", StopReason.END_TOKEN)
+
+
+# --- the budget --------------------------------------------------------------------------------------------------
+
+
+def end_with(probabilities: dict[int, float]) -> Script:
+    """Say "x" for ever, giving the end token a probability that depends on the length."""
+
+    def script(middle: list[int]) -> torch.Tensor:
+        chosen = probabilities.get(len(middle), 0.001)
+        logits = torch.full((SIZE,), -1000.0)
+        logits[ord("x")], logits[END] = np.log(1 - chosen), np.log(chosen)
+        return logits
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "length"),
+    [
+        ({3: 0.4, 7: 0.1}, 3),  # 3 * 0.4 > 7 * 0.1
+        ({3: 0.2, 7: 0.1}, 7),  # 3 * 0.2 < 7 * 0.1
+        ({0: 0.49, 2: 0.01}, 2),  # nothing at all is never better than something
+        ({}, 10),  # all alike: the longest
+    ],
+)
+def test_the_best_complete_point_is_returned(probabilities: dict[int, float], length: int) -> None:
+    completion = run(end_with(probabilities), max_new_tokens=10)
+    assert completion.text == "x" * length
+    assert completion.truncated
+    assert completion.stop_reason is StopReason.BUDGET
+    assert completion.statistics.tokens == 10
+
+
+def test_only_complete_points_count() -> None:
+    completion = run(saying(["a"], ["("]), max_new_tokens=5)
+    assert completion.text == "a"
+
+
+def test_nothing_is_returned_with_the_reason_where_no_point_was_complete() -> None:
+    completion = run(saying(["("]), max_new_tokens=5)
+    assert completion.text is None
+    assert completion.reason == "at no point within 5 tokens was the text complete"
+
+
+def test_no_more_tokens_than_the_budget() -> None:
+    model = scripted(saying(["x"]))
+    completion = complete(model, Brackets(), Split("(", ")"), DecodeOptions(max_new_tokens=3))
+    assert completion.text == "xxx"
+
+
+def test_a_dead_end_says_so() -> None:
+    completion = complete(scripted(saying(["x"])), Brackets(NothingFits), Split("(", ")"))
+    assert (completion.text, completion.stop_reason) == (None, StopReason.DEAD_END)
+    assert completion.reason == "nothing can connect the text before the cursor with the text after it"
+
+
+# --- interruption ------------------------------------------------------------------------------------------------
+
+
+def test_the_deadline_returns_the_best_text_so_far() -> None:
+    model = scripted(saying(["x"]), forward_seconds=0.01)
+    completion = complete(model, Brackets(), Split("(", ")"), DecodeOptions(deadline_ms=100))
+    assert completion.stop_reason is StopReason.DEADLINE
+    assert completion.text
+    assert set(completion.text) == {"x"}
+
+
+def test_a_deadline_that_has_passed_gives_nothing() -> None:
+    completion = run(saying(["x"]), deadline_ms=0)
+    assert (completion.text, completion.stop_reason) == (None, StopReason.DEADLINE)
+    assert "deadline" in (completion.reason or "")
+
+
+def test_a_cancel_flag_stops_within_one_forward_pass() -> None:
+    cancelled = threading.Event()
+    model = scripted(saying(["x"]))
+    completion = complete(
+        model,
+        Brackets(),
+        Split("(", ")"),
+        cancelled=cancelled,
+        on_token=lambda count: cancelled.set() if count == 3 else None,
+    )
+    assert (completion.text, completion.stop_reason) == (None, StopReason.CANCELLED)
+    assert completion.statistics.tokens == 3
+    assert after_prompt(model.seen) == [ord("x")] * 2  # the third token never reached the model
+
+
+def test_a_long_prompt_can_be_cancelled_between_its_chunks() -> None:
+    cancelled = threading.Event()
+
+    def script(middle: list[int]) -> torch.Tensor:
+        cancelled.set()
+        return ranking("x")
+
+    model = scripted(script)
+    completion = complete(model, Brackets(), Split("", "x" * 900), cancelled=cancelled)
+    assert completion.stop_reason is StopReason.CANCELLED
+    assert len(model.seen) == PREFILL_CHUNK
+
+
+# --- exactness ---------------------------------------------------------------------------------------------------
+
+
+def naive(script: Script, left: str, right: str, budget: int) -> list[int]:
+    """Greedy decoding with a full mask at every step."""
+    session, vocabulary, tokens = BracketSession(left, right), ByteVocabulary(), list[int]()
+    matcher = session.matcher(vocabulary)
+    while len(tokens) < budget:
+        logits = script(tokens)
+        allowed = [t for t in range(SIZE) if matcher.fits(t)]
+        token = max(allowed, key=lambda t: float(logits[t]))
+        if token in (END, END2):
+            break
+        matcher.commit(token)
+        tokens.append(token)
+    return tokens
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_checking_first_equals_masking_always(seed: int) -> None:
+    left, right = "f([", "])"
+    model = scripted(noise(seed))
+    complete(model, Brackets(), Split(left, right), DecodeOptions(max_new_tokens=24))
+    assert after_prompt(model.seen) == naive(noise(seed), left, right, 24)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_text_is_in_the_language(seed: int) -> None:
+    for temperature in (0.0, 1.0):
+        completion = run(noise(seed), "f([", "])", temperature=temperature, seed=seed, max_new_tokens=24)
+        if completion.text is not None:
+            assert stack_of("f([" + completion.text + "])") == ""
+
+
+def test_a_middle_of_split_characters_is_joined_before_it_is_decoded() -> None:
+    face = " \U0001f600".encode()
+    completion = run(saying([262], [face[3]], [face[4]], [END]))
+    assert completion.text == " \U0001f600"
+
+
+def test_drawing_again_after_a_refusal_is_the_masked_distribution() -> None:
+    logits = torch.full((SIZE,), -1000.0)
+    for token, probability in (("]", 0.6), ("a", 0.3), ("b", 0.1)):
+        logits[ord(token)] = np.log(probability)
+
+    def script(middle: list[int]) -> torch.Tensor:
+        return logits if not middle else ranking(END)
+
+    texts = [run(script, temperature=1.0, seed=seed).text for seed in range(400)]
+    assert set(texts) == {"a", "b"}
+    assert abs(texts.count("a") / 400 - 0.75) < 0.08
+
+
+def test_a_seed_repeats_a_text_and_another_seed_does_not() -> None:
+    first, again, other = (run(noise(1), temperature=1.5, seed=seed, max_new_tokens=40) for seed in (5, 5, 6))
+    assert first.text == again.text
+    assert first.statistics.tokens == again.statistics.tokens
+    assert first.text != other.text
+
+
+# --- when the grammar has no say -----------------------------------------------------------------------------------
+
+
+def test_without_a_guarantee_decoding_is_free_and_says_so() -> None:
+    language = Brackets(settings={"guarantee": "none", "diagnostics": ["line 1 does not parse"]})
+    completion = complete(scripted(saying(["]"], [END])), language, Split("(", ")"))
+    assert (completion.text, completion.guarantee) == ("]", "none")
+    assert completion.diagnostics == ("line 1 does not parse",)
+    assert language.opened[-1].matchers == []
+
+
+def test_without_the_grammar_the_budget_ends_the_text() -> None:
+    completion = run(saying(["]"]), constrained=False, max_new_tokens=4)
+    assert (completion.text, completion.guarantee, completion.stop_reason) == ("]]]]", "none", StopReason.BUDGET)
+
+
+def test_without_the_grammar_half_a_character_and_control_tokens_are_left_out() -> None:
+    assert run(saying(["a"], [262], [CONTROL]), constrained=False).text == "a "
+
+
+# --- who computes the mask, and when -------------------------------------------------------------------------------
+
+
+def test_a_mask_that_fits_behind_the_model_is_computed_meanwhile() -> None:
+    language = Brackets(settings={"mask_seconds": 0.01})
+    model = scripted(saying(*[["x"]] * 6, [END]), forward_seconds=0.03)
+    statistics = complete(model, language, Split("(", ")")).statistics
+    assert language.matcher.masks == 7
+    assert language.matcher.checks == 0
+    assert statistics.engine_ms > 60
+    assert statistics.engine_wait_ms < statistics.engine_ms / 2
+
+
+def test_a_mask_that_takes_longer_than_the_model_is_computed_only_on_refusal() -> None:
+    language = Brackets(settings={"mask_seconds": 0.02})
+    model = scripted(saying(["x"], ["x"], ["]", "y"], ["x"], [END]), forward_seconds=0.0)
+    assert complete(model, language, Split("(", ")")).text == "xxyx"
+    assert language.matcher.masks == 2  # the first step's, hidden behind the prefill, and the refused one's
+    assert language.matcher.checks == 4  # all but the first, whose mask lay ready
+
+
+def test_statistics_add_up() -> None:
+    completion = run(saying(["a"], ["]", "b"], [END]))
+    statistics = completion.statistics
+    assert (statistics.tokens, statistics.refused_tokens, statistics.fast_forwarded_tokens) == (2, 1, 0)
+    assert statistics.prompt_tokens == len("(") + len(")") + 2
+    assert 0 <= statistics.engine_wait_ms <= statistics.total_ms
+    assert 0 < statistics.model_ms <= statistics.total_ms
+
+
+# --- forced tokens -------------------------------------------------------------------------------------------------
+
+
+class FiniteVocabulary(ByteVocabulary):
+    """A vocabulary that can encode: the longest of its tokens."""
+
+    longest_token = 4
+
+    def encode(self, text: bytes) -> list[int]:
+        tokens = []
+        while text:
+            tokens.append(next((token for token, word in WORDS.items() if text.startswith(word)), text[0]))
+            text = text[len(self.token_bytes(tokens[-1])) :]
+        return tokens
+
+    def longer_tokens(self, start: bytes) -> list[int]:
+        return [token for token, word in WORDS.items() if word.startswith(start) and word != start]
+
+
+class FiniteMatcher(ByteMatcher):
+    """Knows what is forced, and notes when it was asked."""
+
+    def forced(self) -> bytes:
+        assert isinstance(self.session, Finite)
+        assert not self.busy.locked()
+        rests = [
+            text.encode()[len(self.middle) :] for text in self.session.texts if self.session.fits(text, self.middle)
+        ]
+        length = 0
+        while rests and len({rest[: length + 1] for rest in rests}) == 1 and length < min(map(len, rests)):
+            length += 1
+        return rests[0][:length] if rests else b""
+
+    def commit(self, token_id: int) -> None:
+        super().commit(token_id)
+        self.lengths = [*getattr(self, "lengths", []), len(self.vocabulary.token_bytes(token_id))]
+
+    def rollback(self, n_tokens: int) -> None:
+        for _ in range(n_tokens):
+            self.middle = self.middle[: len(self.middle) - self.lengths.pop()]
+
+
+@dataclass
+class Finite(BracketSession):
+    """A language of a few middles."""
+
+    texts: tuple[str, ...] = ()
+
+    @staticmethod
+    def fits(text: str, middle: bytes) -> bool:
+        return text.encode().startswith(middle)
+
+    def viable(self, middle: bytes) -> bool:
+        return any(self.fits(text, middle) for text in self.texts)
+
+    def complete(self, middle: bytes) -> bool:
+        return any(text.encode() == middle for text in self.texts)
+
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> FiniteMatcher:
+        self.matchers.append(FiniteMatcher(self, vocabulary))
+        return self.matchers[-1]  # type: ignore[return-value]
+
+
+def run_finite(script: Script, texts: Sequence[str], **options: Any) -> tuple[Completion, list[list[int]]]:
+    """The completion, and the tokens of each forward pass after the prompt's."""
+    passes: list[list[int]] = []
+
+    class Watched(ScriptedModel):
+        def forward(self, token_ids: Sequence[int], cache: list[int]) -> torch.Tensor:
+            passes.append(after_prompt([*token_ids]) if CONTROL in token_ids else [*token_ids])
+            return super().forward(token_ids, cache)
+
+    model = scripted(script)
+    values = {name: getattr(model, name) for name in model.__dataclass_fields__} | {"vocabulary": FiniteVocabulary()}
+    language = Brackets(Finite, {"texts": tuple(texts)})
+    return complete(Watched(**values), language, Split("(", ")"), DecodeOptions(**options)), passes
+
+
+def test_forced_tokens_are_appended_without_the_model_and_read_with_the_one_before() -> None:
+    texts = ["abcf(x)d1", "abcf(x)d2", "b"]
+    script = saying(["a"], ["?"], ["?"], ["?"], ["?"], ["2"], [END])
+    completion, passes = run_finite(script, texts, fast_forward=True)
+    assert (completion.text, completion.stop_reason) == ("abcf(x)d2", StopReason.END_TOKEN)
+    assert passes == [[], [ord("a"), ord("b"), ord("c"), 260, ord("d")], [ord("2")]]
+    statistics = completion.statistics
+    assert (statistics.tokens, statistics.fast_forwarded_tokens, statistics.refused_tokens) == (6, 4, 0)
+
+
+def test_tokens_forced_at_once_are_read_with_the_prompt() -> None:
+    completion, passes = run_finite(saying([END]), ["f(x)"], fast_forward=True)
+    assert completion.text == "f(x)"
+    assert passes == [[260]]
+    assert (completion.statistics.tokens, completion.statistics.fast_forwarded_tokens) == (1, 1)
+
+
+def test_without_the_option_the_model_is_asked_for_every_token() -> None:
+    completion, passes = run_finite(saying(["f"], ["("], ["x"], [")"], [END]), ["f(x)"])
+    assert completion.text == "f(x)"
+    assert passes == [[], [ord("f")], [ord("(")], [ord("x")], [ord(")")]]
+    assert completion.statistics.fast_forwarded_tokens == 0
+
+
+def test_forced_tokens_keep_to_the_budget() -> None:
+    completion, passes = run_finite(saying(["a"], ["x"]), ["abcdefgh"], fast_forward=True, max_new_tokens=5)
+    assert (completion.text, completion.stop_reason) == (None, StopReason.BUDGET)
+    assert passes == [list(b"abcde")]
+    assert completion.statistics.tokens == 5
+
+
+def test_a_forced_token_that_the_model_has_not_is_left_to_the_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ScriptedModel, "size", 260)  # its f(x) is beyond that
+    completion, passes = run_finite(saying(["?"], ["f"], ["("], ["x"], [")"], [END]), ["af(x)"], fast_forward=True)
+    assert completion.text == "af(x)"
+    assert passes[0] == [ord("a")]
+    assert all(260 not in tokens for tokens in passes)
+
+
+def test_nothing_is_forced_where_the_middle_may_end_or_the_matcher_cannot_tell() -> None:
+    completion, _ = run_finite(saying([END]), ["", "abc"], fast_forward=True)
+    assert (completion.text, completion.statistics.tokens) == ("", 0)
+    assert run(saying(["a"], [END]), fast_forward=True).statistics.fast_forwarded_tokens == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_fast_forwarding_ends_in_the_language_too(seed: int) -> None:
+    texts = ["ab((cd", "ab((ce", "abf(x)", "]]]]", "]]f(x)", "]]f(x)((", "éa", "éb"]
+    completion, _ = run_finite(noise(seed), texts, fast_forward=True, temperature=1.0, seed=seed)
+    assert completion.text in texts
+    assert completion.statistics.tokens >= completion.statistics.fast_forwarded_tokens
+
+
+# --- masks on tensors ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 300])
+def test_a_packed_mask_is_applied_bit_by_bit(size: int) -> None:
+    generator = np.random.default_rng(size)
+    allowed = generator.random(size) < 0.5
+    padded = np.zeros(word_count(size) * 32, dtype=bool)
+    padded[:size] = allowed
+    words = np.packbits(padded, bitorder="little").view("<u4").astype(np.uint32)
+    logits = torch.randn(size)
+    masked = apply_mask(logits, words)
+    assert torch.equal(masked.isinf(), torch.from_numpy(~allowed))
+    assert torch.equal(masked[~masked.isinf()], logits[torch.from_numpy(allowed)])
+    assert [contains(words, token) for token in range(size)] == allowed.tolist()
+
+
+def test_logits_beyond_the_mask_are_refused_and_words_beyond_the_logits_do_not_count() -> None:
+    words = np.full(2, 0xFFFFFFFF, dtype=np.uint32)
+    assert torch.equal(apply_mask(torch.zeros(40), words), torch.zeros(40))
+    for rows in ((), (3,)):
+        masked = apply_mask(torch.zeros(*rows, 70), words)
+        assert torch.equal(masked[..., :64], torch.zeros(*rows, 64))
+        assert bool((masked[..., 64:] == float("-inf")).all())
+    assert not contains(words, 64)
+
+
+FLOATS = [torch.float32, torch.bfloat16, torch.float16, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(("size", "masked_size"), [(1, 1), (33, 33), (300, 300), (64, 320), (320, 33), (1000, 990)])
+def test_a_batch_of_masks_is_applied_row_by_row(dtype: torch.dtype, size: int, masked_size: int) -> None:
+    generator = np.random.default_rng(size)
+    rows = 5
+    packed, words = mask_buffer(masked_size, rows)
+    assert [*packed.shape] == [*words.shape] == [rows, word_count(masked_size)]
+    words[:] = generator.integers(0, 1 << 32, words.shape, dtype=np.uint32)
+    words[0], words[1] = 0, 0xFFFFFFFF
+    logits = torch.randn(rows, size).to(dtype)
+    logits[2] = float("nan")
+    logits[3] = float("inf")
+    logits[4] = -0.0
+    expected = logits.clone()
+    beyond = word_count(masked_size) * 32
+    for row in range(rows):
+        for token in range(size):
+            if token >= beyond or not contains(words[row], token):
+                expected[row, token] = float("-inf")
+    for form in (words, packed, words.copy(order="F")):
+        assert same_bits(apply_mask(logits, form), expected)
+        changed = logits.clone()
+        assert apply_mask_(changed, form) is changed
+        assert same_bits(changed, expected)
+    for row in range(rows):
+        assert same_bits(apply_mask(logits[row], words[row]), expected[row])
+        assert same_bits(apply_mask(logits[row], packed[row]), expected[row])
+    assert same_bits(apply_mask(logits, words[4])[4], expected[4])  # one mask for all rows
+    assert bool(apply_mask(logits, words[0]).isinf().all())
+
+
+def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Equality that takes NaN for equal to itself and zeros of different signs for different."""
+    integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}[one.element_size()]
+    return one.dtype == other.dtype and torch.equal(one.view(integers), other.view(integers))
+
+
+def test_unpacking_as_on_other_devices_says_the_same() -> None:
+    words = np.random.default_rng(0).integers(0, 1 << 32, (3, 4), dtype=np.uint32)
+    packed = torch.from_numpy(words.view(np.int32))
+    for size in (1, 31, 97, 128):
+        refused = _refused(packed[:, : word_count(size)], size)
+        expected = [[not contains(row, token) for token in range(size)] for row in words]
+        assert refused.tolist() == expected
+        assert _refused(packed[0, : word_count(size)], size).tolist() == expected[0]
+
+
+def test_masks_are_applied_to_parts_of_tensors_in_place() -> None:
+    words = np.array([0b1010, 0], dtype=np.uint32)
+    whole = torch.zeros(4, 3, 8)
+    apply_mask_(whole[:, 1], words)
+    assert bool((whole[:, [0, 2]] == 0).all())
+    assert torch.equal(whole[:, 1].isinf(), torch.tensor([True, False] * 2 + [True] * 4).expand(4, -1))
+    columns = torch.zeros(8, 2).T  # not contiguous
+    apply_mask_(columns, words)
+    assert columns[0].isinf().tolist() == [True, False, True, False, True, True, True, True]
+
+
+def test_masks_are_applied_in_inference_mode_and_with_gradients() -> None:
+    words = np.array([0b01], dtype=np.uint32)
+    with torch.inference_mode():
+        logits = torch.zeros(2)
+    assert apply_mask(logits, words).tolist() == [0.0, float("-inf")]
+    assert logits.tolist() == [0.0, 0.0]
+    assert apply_mask_(logits, words).tolist() == [0.0, float("-inf")]
+    learnt = torch.zeros(2, requires_grad=True)
+    apply_mask(learnt, words)[0].backward()  # type: ignore[no-untyped-call]
+    assert learnt.grad is not None
+    assert learnt.grad.tolist() == [1.0, 0.0]
+
+
+def test_read_only_words_are_fine_and_other_types_and_shapes_are_not() -> None:
+    frozen = np.frombuffer(b"\x01\0\0\0", dtype=np.uint32)
+    assert apply_mask(torch.zeros(2), frozen).tolist() == [0.0, float("-inf")]
+    wrong: list[tuple[Any, Any]] = [
+        (torch.zeros(2), np.zeros(1, dtype=np.int64)),
+        (torch.zeros(2), torch.zeros(1, dtype=torch.int64)),
+        (torch.zeros(2), np.zeros((1, 1), dtype=np.uint32)),
+        (torch.zeros(2, 2), np.zeros((3, 1), dtype=np.uint32)),
+        (torch.zeros(2, 2, 2), np.zeros(1, dtype=np.uint32)),
+        (torch.zeros(()), np.zeros(1, dtype=np.uint32)),
+        (torch.zeros(2), np.zeros((), dtype=np.uint32)),
+        (torch.zeros(2, dtype=torch.int64), np.zeros(1, dtype=np.uint32)),
+    ]
+    for logits, words in wrong:
+        with pytest.raises(ValueError, match=r"shape|type"):
+            apply_mask(logits, words)
+
+
+def test_a_mask_buffer_is_one_memory_in_two_views() -> None:
+    for rows in (None, 3):
+        packed, words = mask_buffer(33, rows)
+        assert [*packed.shape] == [*words.shape] == ([2] if rows is None else [3, 2])
+        assert not words.any()
+        words[..., 0] = 0x80000001
+        assert bool((packed[..., 0] == -(2**31) + 1).all())
+        assert packed.is_pinned() == torch.cuda.is_available()
+
+
+def test_a_refused_commit_raises() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as worker:
+        constraint = Constraint(lambda: BracketSession("", "").matcher(ByteVocabulary()), SIZE, worker)
+        with pytest.raises(ValueError, match="not allowed"):
+            constraint.commit(ord(")"))
+
+
+# --- a real network -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def network() -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=SIZE,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+    )
+    return LlamaForCausalLM(config).train(False)
+
+
+def real(network: Any) -> FimModel:
+    model = scripted(saying([END]))
+    return FimModel("tiny", network, None, model.format, model.vocabulary, model.device, window=512)  # type: ignore[arg-type]
+
+
+def test_cached_and_chunked_passes_give_the_same_logits_as_one(network: Any) -> None:
+    model, tokens = real(network), torch.randint(SIZE, (60,), generator=torch.Generator().manual_seed(0)).tolist()
+    with torch.inference_mode():
+        whole = network(torch.tensor([tokens])).logits[0]
+    cache = model.new_cache()
+    assert torch.allclose(model.forward(tokens[:40], cache), whole[39], atol=1e-5)
+    assert torch.allclose(model.forward(tokens[40:59], cache), whole[58], atol=1e-5)
+    assert torch.allclose(model.forward(tokens[59:], cache), whole[59], atol=1e-5)
+
+
+def test_a_real_network_completes_in_the_language(network: Any) -> None:
+    completion = complete(real(network), Brackets(), Split("f([", "])"), DecodeOptions(max_new_tokens=32))
+    assert completion.statistics.tokens == 32 or completion.stop_reason is StopReason.END_TOKEN
+    if completion.text is not None:
+        assert stack_of("f([" + completion.text + "])") == ""
+
+
+def test_the_prompt_is_cut_to_the_window_and_the_engine_sees_the_whole_file(network: Any) -> None:
+    language = Brackets()
+    split = Split("(" * 3000, ")" * 3000)
+    completion = complete(real(network), language, split, DecodeOptions(max_new_tokens=400, constrained=False))
+    assert (language.opened[0].left, language.opened[0].right) == (split.left, split.right)
+    assert completion.statistics.prompt_tokens == 256
+    assert completion.statistics.tokens <= 256
+
+
+# --- what editors need: kept readings, single lines, alternatives ---------------------------------------------------
+
+
+class Cache(list[int]):
+    """A KV cache of nothing but its tokens, which can forget its end."""
+
+    def crop(self, length: int) -> None:
+        assert length < 0
+        del self[length:]
+
+
+class SlidingCache(Cache):
+    def crop(self, length: int) -> None:
+        raise RuntimeError("a sliding window cannot be cropped")
+
+
+@dataclass(frozen=True)
+class CountingModel(ScriptedModel):
+    """A scripted model that notes how many tokens each forward pass reads."""
+
+    cache: type[Cache] = Cache
+    passes: list[int] = field(default_factory=list)
+
+    def new_cache(self) -> list[int]:
+        return self.cache()
+
+    def forward(self, token_ids: Sequence[int], cache: list[int]) -> torch.Tensor:
+        self.passes.append(len(token_ids))
+        return super().forward(token_ids, cache)
+
+
+def counting(script: Script, **settings: Any) -> CountingModel:
+    model = scripted(script)
+    parts: dict[str, Any] = {"network": None, "tokenizer": None, "vocabulary": model.vocabulary, "script": script}
+    return CountingModel("test", format=model.format, device=model.device, window=4096, **parts, **settings)
+
+
+def test_a_reading_keeps_what_two_requests_have_in_common() -> None:
+    model = counting(saying([END]))
+    reading = Reading(model)
+    assert reading.resume([1, 2, 3]) == 0
+    reading.forward([1, 2, 3])
+    assert reading.resume([1, 2, 3, 4, 5]) == 3
+    reading.forward([4, 5])
+    assert reading.resume([1, 2, 9, 9]) == 2
+    reading.forward([9, 9])
+    assert model.seen == [1, 2, 9, 9]
+    assert reading.resume([1, 2, 9, 9]) == 3  # the last token's logits are wanted
+    assert reading.resume([7]) == 0
+    reading.forward([7])
+    assert model.seen == [7]
+    reading.forget()
+    assert reading.resume([7, 8]) == 0
+
+
+def test_a_reading_that_cannot_go_back_starts_again() -> None:
+    reading = Reading(counting(saying([END]), cache=SlidingCache))
+    reading.forward([1, 2, 3])
+    assert reading.resume([1, 2, 3, 4]) == 3
+    assert reading.resume([1, 2, 9]) == 0
+
+
+def test_a_reading_that_failed_is_forgotten() -> None:
+    def failing(middle: list[int]) -> torch.Tensor:
+        raise MemoryError
+
+    reading = Reading(counting(failing))
+    with pytest.raises(MemoryError):
+        reading.forward([1, 2])
+    assert reading.resume([1, 2, 3]) == 0
+
+
+def test_readings_of_several_beginnings_are_kept() -> None:
+    readings = Readings(counting(saying([END])), most=2)
+    first, second = [1, 2, 3, 4], [5, 6, 7, 8]
+    one = readings.nearest(first)
+    one.forward(first)
+    two = readings.nearest(second)
+    assert two is not one
+    two.forward(second)
+    assert readings.nearest([1, 2, 3, 9]) is one
+    assert readings.nearest([5, 6, 7, 9]) is two
+    assert readings.nearest([1, 9, 9, 9]) not in (one, two)  # too little in common; the first is given up for it
+    assert readings.nearest([5, 6, 7, 9]) is two
+    assert readings.nearest(first) is not one
+
+
+def test_the_next_keystroke_reads_the_new_tokens_alone() -> None:
+    model = counting(saying(["a"], [END]))
+    readings = Readings(model)
+    texts = []
+    for left in ("(some text", "(some text x", "(some text xy", "(some tex"):
+        model.passes.clear()
+        session = BracketSession(left, ")")
+        completion = complete_session(model, session, Split(left, ")"), readings=readings)
+        fresh = complete_session(counting(saying(["a"], [END])), BracketSession(left, ")"), Split(left, ")"))
+        assert (completion.text, completion.stop_reason) == (fresh.text, fresh.stop_reason)
+        texts.append((sum(model.passes), completion.statistics.reused_tokens))
+    first, *others = texts
+    assert first[1] == 0
+    assert all(read < first[0] / 2 and reused > 0 for read, reused in others)
+
+
+def test_several_readings_outlive_a_look_elsewhere() -> None:
+    readings = Readings(counting(saying([END])), most=2)
+
+    def read(tokens: list[int]) -> int:
+        reading = readings.nearest(tokens)
+        kept = reading.resume(tokens)
+        reading.forward(tokens[kept:])
+        return kept
+
+    assert read([1, 2, 3, 4]) == 0
+    assert read([9, 8, 7, 6]) == 0
+    assert read([1, 2, 3, 4, 5]) == 4
+    assert read([9, 8, 7, 5]) == 3
+    assert read([5, 5, 5, 5]) == 0  # takes the place of the first one
+    assert read([9, 8, 7, 5]) == 3
+    assert read([1, 2, 3, 4]) == 0
+
+
+def test_a_single_line_ends_where_the_model_begins_another() -> None:
+    completion = run(saying(["a"], ["\n"]), single_line=True)
+    assert (completion.text, completion.stop_reason) == ("a", StopReason.END_TOKEN)
+    assert run(saying(["a"], ["\n"], ["b"], [END])).text == "a\nb"
+
+
+class OneLine(BracketSession):
+    """Its matchers refuse line breaks where a single line is asked for."""
+
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
+        matcher = super().matcher(vocabulary)
+        if shape is not None:
+            fits = matcher.fits
+            matcher.fits = lambda token_id: token_id != ord("\n") and fits(token_id)  # type: ignore[method-assign]
+        return matcher
+
+
+def test_a_single_line_goes_on_where_the_text_is_not_complete() -> None:
+    script = saying(["("], ["\n", ")"], ["\n", "x"], [END])
+    completion = complete(scripted(script), Brackets(OneLine), Split("(", ")"), DecodeOptions(single_line=True))
+    assert completion.text == "()"
+
+
+def branching(first: str, second: str) -> Script:
+    """Says the first word, and the second if something makes it begin with that."""
+
+    def script(middle: list[int]) -> torch.Tensor:
+        words = [word for word in (first, second) if list(word.encode()[: len(middle)]) == middle]
+        rest = [word[len(middle)] for word in words if len(word) > len(middle)]
+        logits = torch.full((SIZE,), -100.0)
+        logits[END] = 1.0
+        for place, character in enumerate(dict.fromkeys(rest)):
+            logits[ord(character)] = 10.0 - place
+        return logits
+
+    return script
+
+
+def others(script: Script, count: int, left: str = "(", right: str = ")", **options: Any) -> list[Completion]:
+    model = counting(script)
+    session = BracketSession(left, right)
+    return list(alternatives(model, session, Split(left, right), count, DecodeOptions(**options)))
+
+
+def test_alternatives_begin_with_the_completion_itself() -> None:
+    for seed in range(20):
+        found = others(noise(seed), 4, max_new_tokens=12)
+        alone = run(noise(seed), max_new_tokens=12)
+        assert found[0].text == alone.text
+        assert len(found) <= 4
+        texts = [completion.text for completion in found[1:]]
+        assert None not in texts
+        assert "" not in texts
+        assert len({completion.text for completion in found}) == len(found)
+        for completion in found:
+            assert completion.text is None or stack_of("(" + completion.text + ")") == ""
+
+
+def test_an_alternative_leaves_where_the_model_nearly_chose_otherwise() -> None:
+    found = others(branching("call", "carry"), 2)
+    assert [completion.text for completion in found] == ["call", "carry"]
+
+
+def test_one_completion_is_all_if_one_is_wanted() -> None:
+    assert [completion.text for completion in others(branching("call", "carry"), 1)] == ["call"]
+
+
+def test_alternatives_share_one_deadline() -> None:
+    model = scripted(saying(["x"]), forward_seconds=0.01)
+    started = time.perf_counter()
+    options = DecodeOptions(deadline_ms=100)
+    found = list(alternatives(model, BracketSession("(", ")"), Split("(", ")"), 5, options))
+    assert time.perf_counter() - started < 5
+    assert len(found) == 1
+    assert found[0].stop_reason is StopReason.DEADLINE
+
+
+def test_a_cancelled_search_gives_one_completion_without_a_text() -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    model = counting(saying(["x"]))
+    (found,) = alternatives(model, BracketSession("(", ")"), Split("(", ")"), 3, DecodeOptions(), cancelled)
+    assert (found.text, found.stop_reason) == (None, StopReason.CANCELLED)
+    assert model.passes == []
+
+
+def test_candidates_are_the_models_likeliest_tokens_and_say_what_is_allowed() -> None:
+    model = counting(saying([")", "x", END, "]"]))
+    found = candidates(model, BracketSession("", ""), Split("", ""), 4, DecodeOptions())
+    assert [(one.text, one.allowed) for one in found] == [(")", False), ("x", True), ("", True), ("]", False)]
+    assert [one.probability for one in found] == sorted((one.probability for one in found), reverse=True)

@@ -1,0 +1,68 @@
+"""The files of docs/editors: each can be read by its kind of program, and starts the server with its own arguments."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from fim_server.cli import program as cli
+
+EDITORS = Path(__file__).parents[2] / "docs/editors"
+PAGE = EDITORS.with_suffix(".md").read_text(encoding="utf-8")
+COMMAND = ["fim-server", "serve"]
+COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+
+
+def settings(name: str) -> Any:
+    """A JSON file whose comments have lines of their own."""
+    return json.loads(COMMENT.sub("", (EDITORS / name).read_text(encoding="utf-8")))
+
+
+def test_every_file_is_on_the_page() -> None:
+    files = [path for path in EDITORS.rglob("*") if path.is_file()]
+    assert len(files) >= 7
+    for path in files:
+        assert f"](editors/{path.relative_to(EDITORS).as_posix()})" in PAGE, path
+
+
+def test_the_page_links_to_files_that_exist() -> None:
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", PAGE):
+        assert (EDITORS.parent / target).exists(), target
+
+
+def test_no_file_names_a_place_of_this_machine() -> None:
+    for path in EDITORS.rglob("*.*"):
+        assert not re.search(r"/(work|root|tmp|home)/", path.read_text(encoding="utf-8")), path
+
+
+def test_the_command_line_takes_what_the_files_give_it() -> None:
+    assert cli.build_parser(COMMAND[1:]).parse_args(COMMAND[1:]).run
+
+
+def test_helix() -> None:
+    languages = tomllib.loads((EDITORS / "helix/languages.toml").read_text(encoding="utf-8"))
+    server = languages["language-server"]["fim-server"]
+    assert [server["command"], *server["args"]] == COMMAND
+    assert all("fim-server" in language["language-servers"] for language in languages["language"])
+
+
+def test_jupyterlab() -> None:
+    manager = settings("jupyterlab/fim-server.json")["LanguageServerManager"]
+    specification = manager["language_servers"]["fim-server"]
+    assert specification["argv"] == COMMAND
+    assert specification["version"] == 2
+    assert specification["languages"] == ["python"]
+
+
+def test_zed() -> None:
+    binary = settings("zed/settings.json")["lsp"]["pylsp"]["binary"]
+    assert [binary["path"], *binary["arguments"]] == COMMAND
+
+
+def test_sublime_text() -> None:
+    client = settings("sublime-text/LSP.sublime-settings")["clients"]["fim-server"]
+    assert client["command"] == COMMAND
+    assert client["enabled"] is True

@@ -1,0 +1,840 @@
+"""Runs: what is measured, what is written, and that a kill at any point loses nothing and doubles nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fim_server import Language
+from fim_server.cli import program as cli
+from fim_server.datasets import Origin, Sample, UnitTest, read_samples, write_samples
+from fim_server.evaluation import judge as judge_module
+from fim_server.evaluation import measures, runner, shards
+from fim_server.evaluation.judge import Judge
+from fim_server.evaluation.modes import Decoder, Offer, follow
+from fim_server.evaluation.records import (
+    MODES,
+    Data,
+    Record,
+    RecordError,
+    RunInfo,
+    encode_record,
+    read_records,
+    read_run,
+    write_records,
+)
+from fim_server.evaluation.runner import Journal, Worker, WorkerSettings
+from fim_server.evaluation.shards import Shard, form_batches
+from fim_server.models.load import FimModel, load_model
+from tiny_models import write_tiny_model
+
+LONG = os.environ.get("FIM_SERVER_LONG") == "1"
+
+TIMES = {"open_ms", "model_ms", "engine_ms", "engine_wait_ms", "total_ms"}
+
+FILE = '''\
+import os
+
+
+class Reader:
+    """Reads."""
+
+    def __init__(self, path, size=10):
+        self.path = path
+        self.size = [size, {"a": (1, 2)}]
+
+    def read(self):
+        with open(self.path) as file:
+            for line in file:
+                if line.strip():
+                    yield f"{line!r:>10}"
+
+
+def main(argv):
+    return [os.path.join(name, "x") for name in argv if name]
+'''
+
+
+def sample_of(number: int, **fields: Any) -> Sample:
+    choose = random.Random(number)
+    begin = choose.randrange(len(FILE))
+    end = min(len(FILE), begin + choose.randrange(60))
+    values: dict[str, Any] = {
+        "id": f"sample-{number}",
+        "set": "stack-randspan",
+        "kind": "stack-randspan",
+        "left": FILE[:begin],
+        "middle": FILE[begin:end],
+        "right": FILE[end:],
+        "language": "python",
+        "origin": Origin("test", None, None, "file.py", None, "0" * 64),
+    }
+    return Sample(**{**values, **fields})
+
+
+# --- measures -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("x = 1\n", True),
+        ("", True),
+        ("x = '\\d'", True),  # with a warning that nobody wants to see
+        ("x is 1", True),
+        ("x =", False),
+        ("x = '\0'", False),
+        ("x = '\ud800'", False),
+        ("(" * 50_000 + ")" * 50_000, False),
+        ("-" * 200_000 + "1", False),
+    ],
+)
+def test_the_judge_says_what_the_interpreter_says(judge: Judge, text: str, verdict: bool) -> None:
+    assert judge.parses(text) is verdict
+    assert judge.version == platform.python_version()
+    assert judge.deaths == 0
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    made = Judge()
+    yield made
+    made.close()
+
+
+def test_a_judge_that_dies_of_a_text_goes_on_with_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = tmp_path / "child.py"
+    deadly = "import os\nif 'deadly' in text: os._exit(9)\nif 'endless' in text: import time; time.sleep(99)\n"
+    body = "".join(f"    {line}\n" for line in deadly.splitlines())
+    source = judge_module.CHILD.read_text(encoding="utf-8").replace("    try:\n", body + "    try:\n")
+    child.write_text(source, encoding="utf-8")
+    monkeypatch.setattr(judge_module, "CHILD", child)
+    monkeypatch.setattr(judge_module, "PATIENCE_S", 2.0)
+    judge = Judge()
+    texts = ["x = 1", "deadly = 1", "x = 2", "endless = 1", "deadly = 2", "x =", "x = 3"]
+    assert [judge.parses(text) for text in texts] == [True, False, True, False, False, False, True]
+    assert judge.deaths == 3
+    judge.close()
+
+
+def test_what_cannot_judge_is_said_in_one_line(evaluate: Eval, tmp_path: Path) -> None:
+    for executable in ("no-such-python", "true", str(tmp_path)):
+        status, output, errors = evaluate(tmp_path / "run", "--judge", executable)
+        assert (status, output, errors.count("\n")) == (2, "", 1)
+        assert executable in errors
+
+
+def levenshtein(one: str, two: str) -> int:
+    """The textbook's table."""
+    row = list(range(len(two) + 1))
+    for i, a in enumerate(one, 1):
+        before, row[0] = row[0], i
+        for j, b in enumerate(two, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (a != b))
+    return row[-1]
+
+
+def words(choose: random.Random) -> str:
+    return "".join(choose.choice("ab \n") for _ in range(choose.randrange(12)))
+
+
+def test_edit_similarity_is_its_formula() -> None:
+    choose = random.Random(3)
+    for _ in range(300):
+        one, two = words(choose), words(choose)
+        a, b = one.strip(), two.strip()
+        wanted = 1 - levenshtein(a, b) / max(len(a), len(b)) if a or b else 1.0
+        assert measures.edit_similarity(one, two) == pytest.approx(wanted)
+        assert measures.exact_match(one, two) is (a == b)
+    assert measures.edit_similarity(None, "") == 0.0
+    assert not measures.exact_match(None, "")
+
+
+def test_suffix_overlap_is_the_longest_end_that_comes_again() -> None:
+    choose = random.Random(4)
+    for _ in range(500):
+        text, right = words(choose), words(choose)
+        a, b = text.strip(), right.strip()
+        lengths = [n for n in range(1, min(len(a), len(b)) + 1) if a[-n:] == b[:n]]
+        assert measures.suffix_overlap(text, right) == max(lengths, default=0)
+    assert measures.suffix_overlap(None, "x") == 0
+    assert measures.suffix_overlap("return x)\n", "  )\nprint(1)") == 1
+
+
+def test_stretches_are_the_numbers() -> None:
+    choose = random.Random(5)
+    for _ in range(100):
+        numbers = {choose.randrange(20) for _ in range(choose.randrange(15))}
+        found = measures.stretches(numbers)
+        assert {n for first, last in found for n in range(first, last + 1)} == numbers
+        assert all(found[i][1] + 1 < found[i + 1][0] for i in range(len(found) - 1))
+
+
+def test_a_missing_library_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rapidfuzz.distance.Levenshtein", None)
+    measures.similarity_function.cache_clear()
+    with pytest.raises(RecordError, match=r"install fim-server\[eval\]"):
+        measures.similarity_function()
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+
+def record_of(number: int = 0, **fields: Any) -> Record:
+    values: dict[str, Any] = {
+        **runner.described(sample_of(number), "checked"),
+        "text": "x\n\u2028\ud800é",
+        "parses": True,
+    }
+    return Record(**{**values, **fields})
+
+
+def test_records_come_back_as_they_were(tmp_path: Path) -> None:
+    file = tmp_path / "samples.jsonl"
+    records = [record_of(n, complete_at=((1, 2), (5, 5)), model_ms=1.25, error=None if n else "no") for n in range(3)]
+    write_records(file, records[:1])
+    write_records(file, records[1:])
+    assert list(read_records(file)) == records
+    assert file.read_bytes().count(b"\n") == 3
+
+
+def test_a_torn_line_is_not_read_and_a_broken_one_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "samples.jsonl"
+    line = encode_record(record_of())
+    file.write_bytes(line + line[:-1])
+    assert list(read_records(file)) == [record_of()]
+    for broken in (b"{\n", b"[]\n", b"{}\n", b"null\n"):
+        file.write_bytes(line + broken + line)
+        with pytest.raises(RecordError, match=r"samples\.jsonl:2: "):
+            list(read_records(file))
+
+
+def info_of(**fields: Any) -> RunInfo:
+    values: dict[str, Any] = {
+        "data": (Data("a.jsonl", "0" * 64, 7), Data("b.jsonl", "1" * 64, 5)),
+        "model": "embedded",
+        "model_sha256": "2" * 64,
+        "format": "f",
+        "modes": MODES,
+        "budget": 200,
+        "max_prompt_tokens": 768,
+        "seed": 0,
+        "temperature": 0.0,
+        "batch": 8,
+        "device": "cpu",
+        "language_version": None,
+    }
+    return RunInfo(**{**values, **fields})
+
+
+def test_what_a_run_was_asked_for_comes_back(tmp_path: Path) -> None:
+    info = info_of(versions={"python": "3"}, machine={"cores": 2}, limit=9)
+    info.write(tmp_path)
+    assert RunInfo.read(tmp_path) == info
+    assert (info.samples, info_of().samples) == (9, 12)
+    for broken in ("", "[]", "{}"):
+        (tmp_path / "run.json").write_text(broken)
+        with pytest.raises(RecordError, match="not a run"):
+            RunInfo.read(tmp_path)
+    with pytest.raises(RecordError, match="not a run"):
+        list(read_run(tmp_path / "nowhere"))
+
+
+# --- shards -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "1/2/3", "-1/2", "1/"])
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="I/N expected"):
+        Shard.parse(text)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_shards_share_the_samples_out(count: int) -> None:
+    parts = [list(Shard.parse(f"{index}/{count}").of(range(23))) for index in range(1, count + 1)]
+    assert sorted(number for part in parts for number in part) == list(range(23))
+    assert len({Shard(index + 1, count).file for index in range(count)}) == count
+
+
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_batches_are_the_samples_the_alike_together(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "WINDOW_BATCHES", 4)
+    samples = [sample_of(number) for number in range(50)]
+    batches = list(form_batches(iter(samples), size, 10))
+    assert sorted(one.id for batch in batches for one in batch) == sorted(one.id for one in samples)
+    assert max(map(len, batches)) == size
+    assert len(batches) <= -(-50 // size) + 1
+    assert batches == list(form_batches(samples, size, 10))
+    known = list(form_batches(samples[: 4 * size], size, 10))
+    assert batches[: len(known)] == known  # what comes later changes nothing
+
+
+# --- runs, with a tiny model --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model of one layer with the embedded model's tokenizer."""
+    return write_tiny_model(tmp_path_factory.mktemp("tiny"), 16)
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_folder: Path) -> FimModel:
+    return load_model(str(tiny_folder), "cpu")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "samples.jsonl"
+    write_samples(path, [sample_of(number) for number in range(14)])
+    return path
+
+
+Eval = Callable[..., tuple[int, str, str]]
+
+SETTINGS = ["--budget", "12", "--batch", "4", "--temperature", "0.5"]
+
+
+@pytest.fixture
+def evaluate(
+    tiny: FimModel, tiny_folder: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Eval:
+    """``fim-server eval run`` with the tiny model, loaded once; gives exit status, standard output and error."""
+    monkeypatch.setattr("fim_server.models.load.load_model", lambda name, device=None, runtime=None: tiny)
+
+    def runner(out: Path, *arguments: str, data: Path = data, landing: bool = False) -> tuple[int, str, str]:
+        command = [
+            "eval",
+            "run",
+            "--data",
+            str(data),
+            "--out",
+            str(out),
+            "--model",
+            str(tiny_folder),
+            "--device",
+            "cpu",
+        ]
+        try:
+            status = cli.main([*command, *SETTINGS, *([] if landing else ["--no-landing"]), *arguments])
+        except SystemExit as exit_:
+            status = int(exit_.code or 0)
+        output, errors = capsys.readouterr()
+        return status, output, errors
+
+    return runner
+
+
+def results(run: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """The results of a run without its times; none may be there twice."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for record in read_run(run):
+        assert record.key not in found
+        found[record.key] = {name: value for name, value in asdict(record).items() if name not in TIMES}
+    return found
+
+
+def test_a_run_measures_every_sample_in_every_mode(evaluate: Eval, data: Path, judge: Judge, tmp_path: Path) -> None:
+    status, output, errors = evaluate(tmp_path / "run", landing=True)
+    assert (status, output) == (0, "")
+    assert "14 of 14 samples" in errors
+    found = {record.key: record for record in read_run(tmp_path / "run")}
+    samples = {sample.id: sample for sample in read_samples(data)}
+    assert set(found) == {(name, mode) for name in samples for mode in MODES}
+    language = Language.load("python", RunInfo.read(tmp_path / "run").language_version)
+    texts = 0
+    for (name, mode), record in found.items():
+        sample = samples[name]
+        assert record.error is None
+        assert record.reference == sample.middle
+        assert record.hole_characters == len(sample.middle)
+        assert sample.left.endswith(record.left_tail)
+        assert sample.right.startswith(record.right_head)
+        assert record.prompt_hash == found[name, "unconstrained"].prompt_hash
+        assert record.tokens is not None
+        assert record.complete_at is not None
+        if record.text is None:
+            assert (record.won, record.parses, record.complete, record.text_tokens) == (None, False, False, 0)
+            continue
+        texts += 1
+        assert record.parses is judge.parses(sample.filled(record.text))
+        assert record.complete is language.open(sample.left, sample.right).check(record.text).complete
+        assert record.edit_similarity == pytest.approx(measures.edit_similarity(record.text, sample.middle), abs=1e-6)
+        assert record.text_tokens is not None
+        inside = any(first <= record.text_tokens <= last for first, last in record.complete_at)
+        if mode != "unconstrained":
+            assert record.complete
+            assert inside
+        free = found[name, "unconstrained"]
+        if mode == "checked":
+            assert free.text is not None
+            assert free.text.startswith(record.text)
+        if mode == "constrained" and not record.refused and not record.landing:
+            assert record.tokens == free.tokens
+    assert texts > 14
+    assert {record.won for record in found.values()} & {"landed", "point", "prefix", "budget"}
+
+
+def test_the_file_is_what_was_asked_for(evaluate: Eval, data: Path, tiny_folder: Path, tmp_path: Path) -> None:
+    evaluate(tmp_path / "run", "--modes", "constrained", "--limit", "3", "--python-version", "3.10")
+    info = RunInfo.read(tmp_path / "run")
+    assert info.data[0].samples == 14
+    assert (info.samples, info.modes, info.budget, info.batch) == (3, ("constrained",), 12, 4)
+    assert (info.model, info.language_version, info.device) == (str(tiny_folder), "3.10", "cpu")
+    assert info.model_sha256 == runner.model_hash(str(tiny_folder)) != runner.model_hash(None)
+    assert len(results(tmp_path / "run")) == 3
+
+
+def test_prefixes_that_fit_are_those_that_checking_each_finds(tiny: FimModel) -> None:
+    language = Language.load("python")
+    vocabulary = tiny.vocabulary
+    choose = random.Random(1)
+    complete = 0
+    for number in range(12):
+        sample = sample_of(number)
+        session = language.open(sample.left, sample.right)
+        tokens = vocabulary.encode(sample.middle + choose.choice(["", "\n", " + 1", ")", "\n    x"]))
+        bytes_of = [b"".join(map(vocabulary.token_bytes, tokens[:n])) for n in range(len(tokens) + 1)]
+        wanted = [n for n, text in enumerate(bytes_of) if session.check(text.decode()).complete]
+        assert follow(session, tiny, tokens).complete == wanted
+        complete += len(wanted)
+    assert complete > 12
+
+
+def test_a_run_goes_on_wherever_it_was_cut(evaluate: Eval, tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    evaluate(whole)
+    wanted = results(whole)
+    content = (whole / "samples.jsonl").read_bytes()
+    choose = random.Random(2)
+    for size in [0, len(content), *(choose.randrange(len(content)) for _ in range(4))]:
+        shutil.rmtree(cut, ignore_errors=True)
+        cut.mkdir()
+        shutil.copy(whole / "run.json", cut)
+        (cut / "samples.jsonl").write_bytes(content[:size])
+        assert evaluate(cut)[0] == 0
+        assert results(cut) == wanted
+        kept = content[: content.rfind(b"\n", 0, size) + 1]
+        assert (cut / "samples.jsonl").read_bytes().startswith(kept)
+
+
+def test_a_killed_run_loses_and_doubles_nothing(evaluate: Eval, tmp_path: Path, command: list[str]) -> None:
+    """Real processes, killed when they have written some more, and again while they start."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    choose = random.Random(0)
+    file = killed / "samples.jsonl"
+    for _ in range(12 if LONG else 2):
+        process = subprocess.Popen([*command, "--out", str(killed)], stderr=subprocess.DEVNULL)
+        wanted = size_of(file) + choose.randrange(1, 8000)
+        while process.poll() is None and size_of(file) < wanted:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() in (-signal.SIGKILL, 0)
+    assert 0 < len(results(killed)) < 14 * len(MODES) or LONG
+    assert subprocess.run([*command, "--out", str(killed)], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    evaluate(whole)
+    assert results(killed) == results(whole)
+
+
+@pytest.fixture
+def command(data: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What `evaluate` runs, as a process."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    command = [sys.executable, "-m", "fim_server", "eval", "run", "--data", str(data), "--model", str(tiny_folder)]
+    return [*command, "--device", "cpu", *SETTINGS, "--no-landing"]
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def test_shards_together_are_the_whole(evaluate: Eval, tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    evaluate(whole, "--batch", "1")
+    for index in (2, 1):
+        assert evaluate(parts, "--batch", "1", "--shard", f"{index}/3")[0] == 0
+    assert sorted(path.name for path in parts.glob("samples*")) == ["samples-1-of-3.jsonl", "samples-2-of-3.jsonl"]
+    assert evaluate(parts, "--batch", "1")[0] == 0  # what the third lacks
+    assert results(parts) == results(whole)
+    assert len(list(read_records(parts / "samples.jsonl"))) == len(MODES) * 4
+
+
+def test_more_samples_may_follow(evaluate: Eval, tmp_path: Path) -> None:
+    evaluate(tmp_path / "run", "--limit", "5")
+    assert evaluate(tmp_path / "run", "--limit", "3")[0] == 0
+    assert RunInfo.read(tmp_path / "run").limit == 5
+    evaluate(tmp_path / "run", "--limit", "7")
+    assert {name for name, _ in results(tmp_path / "run")} == {f"sample-{number}" for number in range(7)}
+    evaluate(tmp_path / "run")
+    assert RunInfo.read(tmp_path / "run").limit is None
+    assert len(results(tmp_path / "run")) == len(MODES) * 14
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        ("--budget", "13"),
+        ("--batch", "5"),
+        ("--seed", "1"),
+        ("--temperature", "0"),
+        ("--modes", "constrained,unconstrained"),
+        ("--max-prompt-tokens", "99"),
+        ("--python-version", "3.9"),
+        ("--no-landing",),
+    ],
+)
+def test_other_settings_are_refused(evaluate: Eval, tmp_path: Path, changed: Sequence[str]) -> None:
+    evaluate(tmp_path / "run", "--limit", "1", landing=changed == ("--no-landing",))
+    before = (tmp_path / "run" / "samples.jsonl").read_bytes()
+    status, output, errors = evaluate(tmp_path / "run", "--limit", "2", *changed)
+    assert (status, output, errors.count("\n")) == (2, "", 1)
+    assert changed[0].replace("--no-", "") in errors
+    assert (tmp_path / "run" / "samples.jsonl").read_bytes() == before
+
+
+def test_other_data_and_another_model_are_refused(
+    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate(tmp_path / "run", "--limit", "1")
+    other = tmp_path / "other.jsonl"
+    write_samples(other, [sample_of(99)])
+    status, _, errors = evaluate(tmp_path / "run", data=other)
+    assert (status, errors.count("\n")) == (2, 1)
+    assert "--data" in errors
+    monkeypatch.setattr(runner, "model_hash", lambda name: "3" * 64)
+    status, _, errors = evaluate(tmp_path / "run")
+    assert (status, errors.count("\n")) == (2, 1)
+    assert "--model" in errors
+
+
+def test_bad_input_is_one_line(evaluate: Eval, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "torn.jsonl").write_text('{"id": 1\n')
+    (tmp_path / "results").mkdir()
+    write_records(tmp_path / "results" / "samples.jsonl", [record_of()])
+    cases: list[tuple[Path, list[str], Path]] = [
+        (tmp_path / "run", [], tmp_path / "nowhere.jsonl"),
+        (tmp_path / "run", [], tmp_path / "torn.jsonl"),
+        (tmp_path / "run", [], tmp_path / "file"),
+        (tmp_path / "file", [], data),
+        (tmp_path / "results", [], data),
+        (tmp_path / "run", ["--modes", "best"], data),
+        (tmp_path / "run", ["--shard", "3/2"], data),
+        (tmp_path / "run", ["--budget", "0"], data),
+        (tmp_path / "run", ["--temperature", "nan"], data),
+        (tmp_path / "run", ["--python-version", "2.7"], data),
+        (tmp_path / "run", ["--ray", "2", "--shard", "1/2"], data),
+        (tmp_path / "run", ["--data", str(data), str(data)], data),
+    ]
+    for out, arguments, path in cases:
+        status, output, errors = evaluate(out, *arguments, data=path)
+        assert (status, output, errors.count("\n")) == (2, "", 1), (arguments, errors)
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_processes_do_not_write_one_file(evaluate: Eval, tmp_path: Path) -> None:
+    evaluate(tmp_path / "run", "--limit", "1")
+    with Journal(tmp_path / "run", Shard()):
+        status, _, errors = evaluate(tmp_path / "run")
+        assert (status, errors.count("\n")) == (2, 1)
+        assert "another process" in errors
+        assert evaluate(tmp_path / "run", "--shard", "1/2")[0] == 0
+
+
+def test_a_dry_run_writes_nothing(evaluate: Eval, tmp_path: Path) -> None:
+    status, output, _ = evaluate(tmp_path / "run", "--dry-run", "--max-prompt-tokens", "60", "--shard", "1/2")
+    assert status == 0
+    assert "7 samples, 21 results" in output
+    assert "7 samples lose context to the limit of 60 tokens" in output
+    assert "decoded just now" in output
+    assert not (tmp_path / "run").exists()
+
+
+# --- failures -----------------------------------------------------------------------------------------------------
+
+
+def test_a_sample_that_fails_is_recorded_and_can_be_tried_again(
+    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Worker._open
+
+    def refusing(self: Worker, sample: Sample) -> Any:
+        if sample.id == "sample-5":
+            raise OverflowError("too deep\nfor this")
+        return opened(self, sample)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Worker, "_open", refusing)
+        status, _, errors = evaluate(tmp_path / "run")
+        assert status == 1
+        assert "1 failed" in errors
+    found = list(read_run(tmp_path / "run"))
+    failed = [record for record in found if record.error is not None]
+    assert len(found) == 14 * len(MODES)
+    assert [record.mode for record in failed] == list(MODES)
+    assert {(record.sample, record.error) for record in failed} == {("sample-5", "OverflowError: too deep for this")}
+    assert (failed[0].text, failed[0].parses, failed[0].tokens) == (None, None, None)
+    assert failed[0].reference == sample_of(5).middle
+    assert evaluate(tmp_path / "run")[0] == 0  # it has its results
+    assert list(read_run(tmp_path / "run")) == found
+    assert evaluate(tmp_path / "run", "--retry-failed")[0] == 0
+    assert all(record["error"] is None for record in results(tmp_path / "run").values())
+    evaluate(tmp_path / "whole")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+
+
+def test_a_sample_in_a_language_without_a_judge_is_recorded(evaluate: Eval, tmp_path: Path) -> None:
+    path = tmp_path / "mixed.jsonl"
+    write_samples(path, [sample_of(1), sample_of(2, language="json"), sample_of(3)])
+    assert evaluate(tmp_path / "run", data=path)[0] == 1
+    errors = {record.sample: record.error for record in read_run(tmp_path / "run")}
+    assert errors == {"sample-1": None, "sample-2": "ValueError: no parser for json to judge by", "sample-3": None}
+
+
+def test_a_batch_that_fails_as_a_whole_is_decoded_one_by_one(
+    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = Decoder.decode
+    sizes: list[int] = []
+
+    def short_of_memory(self: Decoder, samples: Any) -> Any:
+        sizes.append(len(samples))
+        if len(samples) > 1 or samples[0].sample.id == "sample-3":
+            raise MemoryError("no more")
+        return decode(self, samples)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Decoder, "decode", short_of_memory)
+        assert evaluate(tmp_path / "run")[0] == 1
+    assert sorted(set(sizes)) == [1, 2, 4]
+    failed = {record.sample: record.error for record in read_run(tmp_path / "run") if record.error is not None}
+    assert failed == {"sample-3": "MemoryError: no more"}
+    evaluate(tmp_path / "alone", "--batch", "1")
+    alone = results(tmp_path / "alone")
+    assert all(found == alone[key] for key, found in results(tmp_path / "run").items() if key[0] != "sample-3")
+
+
+def test_a_run_in_which_everything_fails_ends_and_forgets(
+    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = Decoder.decode
+    calls: list[int] = []
+
+    def gone(self: Decoder, samples: Any) -> Any:
+        calls.append(len(samples))
+        if len(calls) > 1:
+            raise RuntimeError("the device is gone")
+        return decode(self, samples)
+
+    monkeypatch.setattr(runner, "FAILURES_IN_A_ROW", 6)
+    with monkeypatch.context() as patch:
+        patch.setattr(Decoder, "decode", gone)
+        status, _, errors = evaluate(tmp_path / "run")
+    assert status == 2
+    assert "the device is gone" in errors
+    assert len(results(tmp_path / "run")) == 4 * len(MODES)
+    assert all(record.error is None for record in read_run(tmp_path / "run"))
+    assert evaluate(tmp_path / "run")[0] == 0
+    assert len(results(tmp_path / "run")) == 14 * len(MODES)
+
+
+def test_an_interrupted_run_can_be_gone_on_with(
+    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = Worker.measure
+    calls: list[int] = []
+
+    def interrupted(self: Worker, samples: Any) -> Any:
+        calls.append(len(samples))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return measure(self, samples)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Worker, "measure", interrupted)
+        status, _, errors = evaluate(tmp_path / "run")
+    assert status == 130
+    assert "the same command goes on" in errors
+    assert len(results(tmp_path / "run")) == 8 * len(MODES)
+    assert evaluate(tmp_path / "run")[0] == 0
+    evaluate(tmp_path / "whole")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+
+
+# --- tests of samples ---------------------------------------------------------------------------------------------
+
+TESTED = UnitTest("t/1", "", "def check(f):\n    assert f(2) == 4\n", "double")
+
+
+def test_the_samples_own_tests_are_run(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"unconstrained": "x * 3", "checked": "x * 2", "constrained": "x * 2"}
+    offers = {
+        mode: Offer(text, "exact", "end_token", "end_token", 3, 3, 0, 0, 0, ((3, 3),), 1, 1, 1, 1, 1)
+        for mode, text in texts.items()
+    }
+    offers["unconstrained"] = replace(offers["unconstrained"], text="x * 3")
+    monkeypatch.setattr(Decoder, "decode", lambda self, samples: [offers] * len(samples))
+    sample = sample_of(0, left="def double(x):\n    return ", middle="x + x", right="\n", test=TESTED)
+    with Worker(WorkerSettings(None, None, MODES, 8, 99, 0, 0.0, None, None), tiny) as worker:
+        records = worker.measure([sample, sample_of(1)])
+    found = {record.mode: record for record in records[:3]}
+    assert {mode: (record.passed, record.failure) for mode, record in found.items()} == {
+        "unconstrained": (False, "wrong"),
+        "checked": (True, None),
+        "constrained": (True, None),
+    }
+    assert {(record.passed, record.failure) for record in records[3:]} == {(None, None)}
+
+
+def test_a_test_that_cannot_be_run_is_recorded(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(sample: Sample, text: str) -> Any:
+        raise OSError("no process")
+
+    monkeypatch.setattr(runner, "run_test", refused)
+    sample = sample_of(0, left="def double(x):\n    return ", middle="x + x", right="\n", test=TESTED)
+    with Worker(WorkerSettings(None, None, ("constrained",), 8, 99, 0, 0.0, None, None), tiny) as worker:
+        [record] = worker.measure([sample])
+    assert record.error == "OSError: no process"
+    assert record.text is None
+
+
+# --- clusters -----------------------------------------------------------------------------------------------------
+
+
+class Died(Exception):
+    """Stands in for Ray's error of a worker that died."""
+
+
+class StubRay:
+    """Ray in one process, with workers that die of some samples, and now and then of none."""
+
+    def __init__(self, tiny: FimModel, deadly: set[str], deaths: int) -> None:
+        self.exceptions = type("exceptions", (), {"RayActorError": Died, "RayError": Exception})
+        self.tiny, self.deadly, self.deaths = tiny, deadly, deaths
+        self.started = 0
+        self.running: list[tuple[Callable[[], Any], Any]] = []
+
+    def init(self, **options: Any) -> None:
+        assert "num_cpus" in options
+
+    def shutdown(self) -> None: ...
+
+    def kill(self, worker: Any) -> None: ...
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 3}
+
+    def remote(self, actor: type[Worker]) -> Any:
+        stub = self
+
+        class Handle:
+            def __init__(self, settings: WorkerSettings) -> None:
+                stub.started += 1
+                worker = actor(settings, stub.tiny)
+                self.about = Remote(worker.about)
+                self.measure = Remote(lambda samples: stub.survive(worker, samples))
+
+        class Remote:
+            def __init__(self, call: Callable[..., Any]) -> None:
+                self.call = call
+
+            def remote(self, *arguments: Any) -> Any:
+                return lambda: self.call(*arguments)
+
+        class Actor:
+            def options(self, **resources: Any) -> Any:
+                return self
+
+            def remote(self, settings: WorkerSettings) -> Any:
+                return Handle(settings)
+
+        return Actor()
+
+    def survive(self, worker: Worker, samples: Sequence[Sample]) -> list[Record]:
+        if {sample.id for sample in samples} & self.deadly:
+            raise Died("killed\nby a sample")
+        if self.deaths:
+            self.deaths -= 1
+            raise Died("killed")
+        return worker.measure(samples)
+
+    def wait(self, references: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+        return references[-1:], references[:-1]
+
+    def get(self, reference: Any) -> Any:
+        return [one() for one in reference] if isinstance(reference, list) else reference()
+
+
+@pytest.fixture
+def stub_ray(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> Callable[..., StubRay]:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+    def make(deadly: set[str], deaths: int) -> StubRay:
+        stub = StubRay(tiny, deadly, deaths)
+        monkeypatch.setitem(sys.modules, "ray", stub)
+        return stub
+
+    return make
+
+
+def test_batches_of_workers_that_die_are_given_out_again(
+    evaluate: Eval, stub_ray: Callable[..., StubRay], tmp_path: Path
+) -> None:
+    stub = stub_ray({"sample-6"}, 2)
+    assert evaluate(tmp_path / "run", "--ray", "3")[0] == 1
+    assert stub.started > 3
+    found = results(tmp_path / "run")
+    failed = {name: record["error"] for (name, _), record in found.items() if record["error"] is not None}
+    assert failed == {"sample-6": "Died: by a sample"}
+    evaluate(tmp_path / "alone", "--batch", "1")
+    alone = results(tmp_path / "alone")
+    assert set(found) == set(alone)
+    same = sum(found[key] == alone[key] for key in alone)
+    assert same >= len(alone) - len(MODES) - 2  # other batches: rounding, and the one that failed
+
+
+def test_without_ray_it_is_said(evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    status, _, errors = evaluate(tmp_path / "run", "--ray", "2")
+    assert (status, errors.count("\n")) == (2, 1)
+    assert "fim-server[cluster]" in errors
+
+
+@pytest.mark.skipif(not LONG, reason="starts a cluster: in the long form")
+def test_a_real_cluster_survives_the_death_of_a_worker(evaluate: Eval, tmp_path: Path, command: list[str]) -> None:
+    pytest.importorskip("ray")
+    process = subprocess.Popen([*command, "--out", str(tmp_path / "run"), "--ray", "3"], stderr=subprocess.DEVNULL)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    killed = False
+    while process.poll() is None:
+        time.sleep(0.01)
+        if not killed and size_of(tmp_path / "run" / "samples.jsonl"):
+            killed = any(kill_worker(int(child)) for child in children.read_text().split())
+    assert process.returncode == 0
+    assert killed
+    evaluate(tmp_path / "whole")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+
+
+def kill_worker(process: int) -> bool:
+    """Kill one of Ray's workers among a process' descendants."""
+    try:
+        if b"ray::Worker" in Path(f"/proc/{process}/cmdline").read_bytes():
+            os.kill(process, signal.SIGKILL)
+            return True
+        below = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:
+        return False
+    return any(kill_worker(int(child)) for child in below)

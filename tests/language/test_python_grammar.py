@@ -1,0 +1,295 @@
+"""The Python grammar against CPython's own parser, by way of the plain twin in grammar_twin.py.
+
+The long form (FIM_SERVER_LONG=1) takes the whole standard library and many more mutations and sentences.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import os
+import random
+import sys
+import sysconfig
+import textwrap
+import tomllib
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fim_server import Language
+from grammar_sentences import Sentences
+from grammar_twin import Grammar, Refused, language
+
+LONG = os.environ.get("FIM_SERVER_LONG") == "1"
+CASES = Path(__file__).parents[1] / "cases" / "python_snippets.toml"
+LIBRARY = Path(sysconfig.get_path("stdlib"))
+RUNNING = sys.version_info[:2]
+TABLE: dict[str, Any] = tomllib.loads(CASES.read_text(encoding="utf-8"))
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+SYNTAX_TESTS = words(
+    "test_grammar test_syntax test_fstring test_exceptions test_positional_only_arg test_keywordonlyarg "
+    "test_named_expressions test_patma test_except_star test_unpack test_unpack_ex test_string_literals "
+    "test_int_literal test_bytes test_ast test_genexps test_listcomps test_dictcomps test_setcomps test_eof "
+    "test_with test_coroutines test_generators test_decorators test_augassign test_subclassinit test_pep646_syntax "
+    "test_type_comments test_unicode_identifiers test_tokenize test_compile test_cmd_line test_codeop test_scope "
+    "test_global test_super test_extcall test_lambda test_dis test_symtable test_peg_generator test_source_encoding"
+)
+
+
+def reference(text: str) -> bool:
+    """CPython's verdict."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError):  # ValueError: NUL, or a literal beyond the limit on digits
+            return False
+    return True
+
+
+@cache
+def running_language() -> Grammar:
+    """The grammar of the running interpreter's version."""
+    version = ".".join(map(str, RUNNING))
+    return language("python", version if version in Language.versions("python") else None)
+
+
+def disagreement(text: str) -> str | None:
+    """Why CPython's verdict differs from the grammar's: a cause that is known, or `unexplained`."""
+    grammar = running_language()
+    try:
+        symbols = grammar.lex(text)
+    except Refused:
+        symbols = []
+    expected = reference(text)
+    if (grammar.check(text) is None) == expected:
+        return None
+    formatted = [symbol for symbol in symbols if "F_STRING" in symbol.lexemes]  # whole lexemes before 3.12
+    if formatted:
+        plain = text
+        for symbol in reversed(formatted):
+            plain = plain[: symbol.start] + "''" + plain[symbol.end :]
+        if (grammar.check(plain) is None) == reference(plain):
+            return "inside an f-string"
+    if not expected and any("\\N{" in text[symbol.start : symbol.end] for symbol in symbols):
+        return "name of a character"
+    return "unexplained"
+
+
+def sources(pattern: str = "**/*.py") -> list[Path]:
+    return sorted(path for path in LIBRARY.glob(pattern) if "site-packages" not in path.parts)
+
+
+def read(path: Path) -> str | None:
+    """The file's text, or None where it is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def functions(rng: random.Random, count: int) -> Iterator[str]:
+    """Small functions of the standard library."""
+    paths = sources("*.py") + sources("[a-s]*/*.py")
+    found = 0
+    while found < count:
+        text = read(rng.choice(paths))
+        if text is None or not reference(text):
+            continue
+        lines = text.splitlines(keepends=True)
+        nodes = [
+            node
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.stmt) and 1 <= (node.end_lineno or 0) - node.lineno <= 12
+        ]
+        if not nodes or len(lines) > 5000:
+            continue
+        node = rng.choice(nodes)
+        piece = textwrap.dedent("".join(lines[node.lineno - 1 : node.end_lineno]))
+        if reference(piece):
+            found += 1
+            yield piece
+
+
+POOL = words(
+    "False None True and as assert async await break class continue def del elif else except finally for from global "
+    "if import in is lambda nonlocal not or pass raise return try while with yield match case type _ print "
+    "+ - * ** / // % @ << >> & | ^ ~ := < > <= >= == != ( ) [ ] { } , : . ; = -> ... += -= *= /= //= %= @= &= |= ^= "
+    ">>= <<= **= x y.z f(x) x[0] 0 1.5 2j 'a' b'a' f'{x}' r'\\' \"\"\"a\"\"\" # \\ ` $ ! ?"
+)
+POOL += ["\n", " ", "\n    ", "\n  ", "\t", "\\\n", "(yield)", "*x", "**x", "x=1", "x for x in y", "x as y", "'", '"']
+
+
+def mutations(rng: random.Random, text: str) -> Iterator[str]:
+    """The text with one of its symbols deleted, replaced, doubled, moved, or one put in, or a line moved sideways."""
+    symbols = [symbol for symbol in running_language().lex(text) if symbol.end > symbol.start]
+    while True:
+        index = rng.randrange(len(symbols))
+        start, end = symbols[index].start, symbols[index].end
+        match rng.randrange(7):
+            case 0:
+                yield text[:start] + text[end:]
+            case 1:
+                yield text[:start] + rng.choice(POOL) + text[end:]
+            case 2:
+                yield text[:start] + rng.choice(POOL) + " " + text[start:]
+            case 3:
+                yield text[:end] + " " + rng.choice(POOL) + text[end:]
+            case 4 if index + 1 < len(symbols):
+                after = symbols[index + 1]
+                yield (
+                    text[:start]
+                    + text[after.start : after.end]
+                    + text[end : after.start]
+                    + text[start:end]
+                    + text[after.end :]
+                )
+            case 5:
+                lines = text.splitlines(keepends=True)
+                number = rng.randrange(len(lines))
+                line = lines[number]
+                lines[number] = line[1:] if line[:1] in " \t" and rng.random() < 0.5 else rng.choice(" \t") + line
+                yield "".join(lines)
+            case 6:
+                at = rng.randrange(len(text))
+                yield text[:at] + rng.choice("()[]{}'\"\\:=,.*_0aif \n\t#é") + text[at + rng.randrange(2) :]
+            case _:
+                yield text[:start] + text[start:end] + " " + text[start:]
+
+
+def snippets() -> list[tuple[str, dict[str, Any]]]:
+    return [(str(group), case) for group, cases in TABLE["snippets"].items() for case in cases]
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
+def test_every_snippet() -> None:
+    wrong = []
+    for group, case in snippets():
+        refused = language("python").check(case["source"])
+        if (refused is None) != case["valid"]:
+            wrong.append((group, case, refused))
+    assert not wrong
+
+
+def test_the_table_of_snippets_is_what_cpython_says() -> None:
+    wrong = []
+    for group, case in snippets():
+        if version(case.get("since", "3.11")) <= RUNNING and reference(case["source"]) != case["valid"]:
+            wrong.append((group, case))
+    assert not wrong
+
+
+def test_known_differences_are_differences() -> None:
+    """Each known difference still is one; one that went away belongs to the snippets."""
+    gone = []
+    for case in TABLE["known_differences"]:
+        accepted = language("python").check(case["source"]) is None
+        if accepted == case["valid"]:
+            gone.append(case)
+        if version(case.get("since", "3.11")) <= RUNNING:
+            assert reference(case["source"]) == case["valid"], case
+    assert not gone
+
+
+def test_standard_library() -> None:
+    paths = sources()
+    if not LONG:
+        rng = random.Random(1)
+        paths = [path for path in rng.sample(paths, 50) if path.stat().st_size < 30_000]
+    checked, wrong = 0, {}
+    for path in paths:
+        text = read(path)
+        if text is None:
+            continue
+        checked += 1
+        if cause := disagreement(text):
+            wrong[path.relative_to(LIBRARY).as_posix()] = cause
+    print(f"{checked} files, {len(wrong)} disagreements", wrong or "")
+    assert not wrong
+
+
+@cache
+def texts_in_cpythons_own_tests() -> tuple[str, ...]:
+    """Every string constant and doctest example of CPython's syntax tests, valid or not, as a whole text."""
+    folder = LIBRARY / "test"
+    texts: dict[str, None] = {}
+    for name in SYNTAX_TESTS:
+        for path in (folder / f"{name}.py", *sorted((folder / name).glob("*.py"))):
+            text = read(path) if path.exists() else None
+            if text is None:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(text)
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    texts[node.value] = None
+                    texts[textwrap.dedent(node.value)] = None
+                    if ">>>" in node.value:
+                        try:
+                            examples = doctest.DocTestParser().get_examples(node.value)
+                        except ValueError:
+                            continue
+                        texts |= {example.source: None for example in examples}
+    return tuple(text for text in texts if len(text) < 10_000)
+
+
+def test_texts_in_cpythons_own_tests() -> None:
+    texts = list(texts_in_cpythons_own_tests())
+    if not texts:
+        pytest.skip("the interpreter's tests are not installed")
+    report(texts if LONG else random.Random(2).sample(texts, 2000))
+
+
+def report(texts: list[str]) -> None:
+    """Compare, say how many were compared and why some differ, and fail at what no known cause explains."""
+    causes: Counter[str] = Counter()
+    unexplained = []
+    valid = 0
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            continue
+        cause = disagreement(text)
+        valid += reference(text)
+        causes[cause or "same verdict"] += 1
+        if cause == "unexplained":
+            unexplained.append((text, str(running_language().check(text)), reference(text)))
+    print(f"{len(texts)} texts, {valid} valid:", dict(causes))
+    assert not unexplained, unexplained[:20]
+
+
+def test_mutations() -> None:
+    rng = random.Random(int(os.environ.get("FIM_SERVER_SEED", "3")))
+    pieces = list(functions(rng, 2000 if LONG else 40))
+    sentences = Sentences(running_language(), rng)
+    pieces += [sentences.sentence(rng.choice((10, 30))) for _ in range(2000 if LONG else 40)]
+    texts = []
+    for piece in pieces:
+        mutated = mutations(rng, piece)
+        texts += [next(mutated) for _ in range(25 if LONG else 12)]
+    report(texts)
+
+
+def test_errors_show_where_they_are() -> None:
+    refused = language("python").check("x = (1,\n  2))\n")
+    assert refused is not None
+    assert refused.offset == 12
+    refused = language("python").check("x = 'a\n")
+    assert refused is not None
+    assert refused.offset == 4

@@ -1,0 +1,582 @@
+"""The parts of the language server that need no process: memory, places, counts, settings, messages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+from fim_server.decoding.loop import Completion, StopReason
+from fim_server.language.session import Language
+from fim_server.server.contexts import Contexts, before_unopened, without_repetition
+from fim_server.server.documents import OpenDocument
+from fim_server.server.memory import Answer, Memory, Offer, moved
+from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
+from fim_server.server.place import Place, contains_in_order, quiet, silent, wants_single_line
+from fim_server.server.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings, own_fields
+from fim_server.server.usage import LONGEST_DEBOUNCE_MS, OFFERS, Usage, percentile
+from fim_server.server.worker import Costs
+from fim_server.text.document import PositionEncoding, Split
+
+KEY = ("file:///a.py", "python")
+ENDED = Completion("", "exact", StopReason.END_TOKEN, None)
+
+
+def offer(text: str, covered: int = 0, identity: str = "1") -> Offer:
+    return Offer(identity, text, covered, "exact", ENDED)
+
+
+def answered(left: str, right: str, *offers: Offer, **more: Any) -> Answer:
+    given: dict[str, Any] = {"key": KEY, "single_line": True, "complete": False, **more}
+    return Answer(left=left, right=right, offers=offers, **given)
+
+
+# --- memory ------------------------------------------------------------------------------------------------------
+
+
+def find(memory: Memory, left: str, right: str, **more: Any) -> list[tuple[str, int]] | None:
+    """The texts and what they cover, or None where nothing is remembered."""
+    arguments: dict[str, Any] = {"key": KEY, "single_line": True, "alternatives": False, **more}
+    found = memory.find(left=left, right=right, **arguments)
+    return None if found is None else [(one.text, one.covered) for one in found.offers]
+
+
+def remembering(*answers: Answer, capacity: int = 64) -> Memory:
+    memory = Memory(capacity)
+    for answer in answers:
+        memory.add(answer)
+    return memory
+
+
+def test_an_answer_is_found_where_it_was_given_and_while_it_is_typed() -> None:
+    memory = remembering(answered("x = ", "\n", offer("call(a)")))
+    assert find(memory, "x = ", "\n") == [("call(a)", 0)]
+    assert find(memory, "x = ca", "\n") == [("ll(a)", 0)]
+    assert find(memory, "x = call(a", "\n") == [(")", 0)]
+    assert find(memory, "x = call(a)", "\n") is None  # nothing is left of it
+    assert find(memory, "x = b", "\n") is None
+    assert find(memory, "x =", "\n") is None
+    assert find(memory, "y = ", "\n") is None
+    assert find(memory, "x = ", "z\n") is None
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("x = call(", ")\n", [("a)", 1)]),  # the editor has closed the bracket
+        ("x = call(a", ")\n", [(")", 1)]),
+        ("x = call(", ")]\n", None),  # the text does not hold the second one
+        ("x = call(", "b)\n", None),  # somebody has written something
+        ("x = call(", "}\n", None),
+        ("x = call(", "\n", [("a)", 0)]),
+    ],
+)
+def test_closers_that_the_editor_put_there_are_covered(left: str, right: str, expected: object) -> None:
+    assert find(remembering(answered("x = ", "\n", offer("call(a)"))), left, right) == expected
+
+
+def test_closers_that_an_offer_covers_already_stay_covered() -> None:
+    memory = remembering(answered("f(", ")\n", offer("a)", covered=1)))
+    assert find(memory, "f(a", ")\n") == [(")", 1)]
+    assert find(memory, "f(a", "\n") == [(")", 0)]  # the editor has taken its bracket back
+    assert find(memory, "f(", ")\n") == [("a)", 1)]
+
+
+def test_typing_keeps_those_alternatives_that_still_fit() -> None:
+    offers = (offer("alpha"), offer("alto", identity="2"), offer("beta", identity="3"))
+    memory = remembering(answered("x = ", "\n", *offers, complete=True))
+    assert find(memory, "x = al", "\n", alternatives=True) == [("pha", 0), ("to", 0)]
+    assert find(memory, "x = b", "\n") == [("eta", 0)]
+    found = memory.find(KEY, "x = alt", "\n", True, True)
+    assert found is not None
+    assert [one.identity for one in found.offers] == ["2"]
+
+
+def test_somebody_who_types_gets_one_of_several() -> None:
+    memory = remembering(answered("x = ", "\n", offer("alpha"), offer("beta", identity="2"), complete=True))
+    assert find(memory, "x = ", "\n") == [("alpha", 0)]
+    assert find(memory, "x = ", "\n", alternatives=True) == [("alpha", 0), ("beta", 0)]
+
+
+def test_somebody_who_asks_gets_no_answer_without_alternatives() -> None:
+    memory = remembering(answered("x = ", "\n", offer("alpha")))
+    assert find(memory, "x = ", "\n", alternatives=True) is None
+    memory.add(answered("x = ", "\n", offer("alpha"), offer("beta"), complete=True))
+    memory.add(answered("x = ", "\n", offer("alpha")))  # an answer with less does not take its place
+    assert find(memory, "x = ", "\n", alternatives=True) == [("alpha", 0), ("beta", 0)]
+
+
+def test_an_answer_without_offers_holds_only_where_it_was_given() -> None:
+    memory = remembering(answered("x = ", "\n", reason="nothing"))
+    assert find(memory, "x = ", "\n") == []
+    assert find(memory, "x = a", "\n") is None
+    assert find(memory, "x = ", "\n", single_line=False) is None
+
+
+def test_lines_are_told_apart() -> None:
+    memory = remembering(answered("if a:", "\n", offer("\n    b\n    c"), single_line=False))
+    assert find(memory, "if a:\n    b", "\n", single_line=False) == [("\n    c", 0)]
+    assert find(memory, "if a:\n    b", "\n", single_line=True) is None  # more than one line is left
+    assert find(memory, "if a:\n    b\n    ", "\n", single_line=True) == [("c", 0)]
+    assert find(memory, "if a:", "\n", single_line=True) is None
+
+
+def test_documents_and_languages_are_told_apart() -> None:
+    memory = remembering(answered("x = ", "\n", offer("a")))
+    assert find(memory, "x = ", "\n", key=("file:///b.py", "python")) is None
+    assert find(memory, "x = ", "\n", key=("file:///a.py", "json")) is None
+    memory.forget("file:///b.py")
+    assert find(memory, "x = ", "\n") == [("a", 0)]
+    memory.forget("file:///a.py")
+    assert find(memory, "x = ", "\n") is None
+
+
+def test_the_least_recently_used_answer_is_forgotten() -> None:
+    answers = [answered(f"x{number} = ", "\n", offer("a")) for number in range(4)]
+    memory = remembering(*answers[:3], capacity=3)
+    assert find(memory, "x0 = ", "\n")
+    memory.add(answers[3])
+    assert [find(memory, f"x{number} = ", "\n") is None for number in range(4)] == [False, True, False, False]
+    memory.clear()
+    assert find(memory, "x0 = ", "\n") is None
+
+
+def test_a_rest_keeps_its_name_and_where_it_came_from() -> None:
+    answer = answered("x = ", "\n", offer("call", identity="17")).as_prefetched()
+    rest = moved(answer, "x = c", "\n", True)
+    assert rest is not None
+    assert rest.prefetched
+    assert rest.offers[0].identity == "17"
+    assert (rest.left, rest.right) == ("x = c", "\n")
+
+
+def test_the_document_after_an_offer() -> None:
+    assert offer("a)", covered=1).document(Split("f(", ")\n")) == ("f(a)", "\n")
+
+
+# --- places ------------------------------------------------------------------------------------------------------
+
+
+def place(text: str) -> Place:
+    left, right = text.split("|")
+    return Place.of(Split(left, right))
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after", "closers", "at_end", "in_word"),
+    [
+        ("|", "", "", "", True, False),
+        ("a\n  b|\nc", "  b", "", "", True, False),
+        ("f(|)", "f(", ")", ")", False, False),
+        ("f([{'|'}]) # x", "f([{'", "'}]) # x", "'}])", False, False),
+        ("f(a| )", "f(a", " )", "", False, False),
+        ("nam|e", "nam", "e", "", False, True),
+        ("_|_", "_", "_", "", False, True),
+        ("größ|e = 1", "größ", "e = 1", "", False, True),
+        ("a|  \n", "a", "  ", "", True, False),
+        ("(|" + ")" * 40, "(", ")" * 40, ")" * 16, False, False),
+    ],
+)
+def test_what_surrounds_a_cursor(text: str, before: str, after: str, closers: str, at_end: bool, in_word: bool) -> None:
+    here = place(text)
+    assert (here.before, here.after, here.closers) == (before, after, closers)
+    assert (here.is_at_line_end, here.is_inside_a_word) == (at_end, in_word)
+
+
+def test_when_it_is_quiet() -> None:
+    settings = ServerSettings()
+    code, word = place("x = |"), place("na|me")
+    assert quiet(code, None, False, settings) is None
+    assert quiet(word, None, False, settings) == "inside a word"
+    assert quiet(word, "string", True, settings) is None
+    for inside, name in [("comment", "inside_comments"), ("string", "inside_strings")]:
+        assert quiet(code, inside, False, settings) is not None
+        assert quiet(code, inside, False, settings.having(name, True)) is None
+        assert quiet(code, inside, True, settings) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "language", "automatic", "invoked"),
+    [
+        ({}, "python", True, True),
+        ({}, "json", False, False),
+        ({"trigger": "manual"}, "python", False, True),
+        ({"trigger": "manual", "languages": {"python": "automatic"}}, "python", True, True),
+        ({"languages": {"python": "manual"}}, "python", False, True),
+        ({"languages": {"python": "off"}}, "python", False, False),
+        ({"enabled": False, "languages": {"python": "automatic"}}, "python", False, False),
+        ({"languages": {}}, "json", True, True),
+    ],
+)
+def test_which_languages_are_answered(settings: dict[str, Any], language: str, automatic: bool, invoked: bool) -> None:
+    made = replace(ServerSettings(), **settings)
+    assert (silent(language, False, made) is None) == automatic
+    assert (silent(language, True, made) is None) == invoked
+
+
+def test_where_one_line_is_wanted() -> None:
+    middle, end = place("f(|)"), place("if a:|\n")
+    for multiline, expected in [("auto", (True, False)), ("never", (True, True)), ("always", (False, False))]:
+        settings = ServerSettings(multiline=multiline)
+        assert (wants_single_line(middle, settings), wants_single_line(end, settings)) == expected
+
+
+def test_parts_in_their_order() -> None:
+    assert contains_in_order("a)b]", ")]")
+    assert not contains_in_order("a]b)", ")]")
+    assert not contains_in_order(")", "))")
+    assert contains_in_order("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("r}", "r"),
+        ("%] = 1", "%"),
+        ("f(a)[0]", "f(a)[0]"),
+        ("f(a))", "f(a)"),
+        ("(]", "("),
+        ("", ""),
+        ("a, (b", "a, (b"),
+    ],
+)
+def test_without_a_grammar_a_text_ends_before_what_it_has_not_opened(text: str, kept: str) -> None:
+    assert before_unopened(text) == kept
+
+
+# --- what a second reading found -----------------------------------------------------------------------------------
+
+
+def test_what_was_not_offered_unasked_is_no_answer_to_somebody_who_asks() -> None:
+    memory = remembering(answered("# a", "\n"))
+    assert find(memory, "# a", "\n") == []
+    assert find(memory, "# a", "\n", asked=True) is None
+    memory.add(answered("# b", "\n", complete=True))
+    assert find(memory, "# b", "\n", asked=True) == []
+
+
+def test_quiet_answers_say_nothing_about_the_models_speed() -> None:
+    usage = Usage()
+    for _ in range(20):
+        usage.count_answer(Costs(total_ms=600, prefill_ms=100, decode_ms=500), from_model=True)
+    for _ in range(21):
+        usage.count_answer(Costs(total_ms=1), from_model=True)
+    assert usage.debounce_ms(100) == LONGEST_DEBOUNCE_MS
+
+
+@pytest.mark.parametrize("values", [None, 3, [], {"pylsp": {"plugins": {}}}, {"enabledd": True}])
+def test_settings_of_others_are_none_of_ours(values: object) -> None:
+    assert own_fields(values) is None
+
+
+def test_our_settings_are_found_with_and_without_their_section() -> None:
+    for values in ({"trigger": "manual"}, {"fim-server": {"trigger": "manual"}, "pylsp": {}}):
+        assert own_fields(values) == {"trigger": "manual"}
+    assert own_fields({}) == own_fields({"fim-server": {}}) == {}
+
+
+def test_a_language_that_is_not_named_stays_as_it_is() -> None:
+    settings, problems = ServerSettings().with_client({"languages": {"python": "manual"}})
+    assert (settings.trigger_of("python"), settings.trigger_of("json"), problems) == ("manual", "off", [])
+
+
+@pytest.mark.parametrize(("version", "kept"), [("banana", None), ("2.7", None), ("3.12", "3.12"), ("newest", "newest")])
+def test_a_python_that_is_not_known_keeps_the_default(version: str, kept: str | None) -> None:
+    settings, problems = ServerSettings().with_client({"pythonVersion": version})
+    assert settings.python_version == kept
+    assert bool(problems) == (kept is None)
+
+
+def test_line_breaks_of_any_kind_become_the_documents_own() -> None:
+    assert Split("", "", newline="\r\n").restore("a\r\nb\nc\rd") == "a\r\nb\r\nc\r\nd"
+
+
+def test_lines_left_out_are_counted_but_for_the_cursors_own() -> None:
+    left, right = '{"a": [1,\n 2],\n "b": [', " 1 2 :: ]\n}"
+    opened = Contexts().open("file:///a.json", Language.load("json"), Split(left, right))
+    assert opened.guarantee == "partial"
+    assert [(group.line, group.count) for group in opened.ignored] == [(2, 1)]
+    assert [opened.line_in_document(line) for line in range(4)] == [0, 1, 2, 3]
+
+
+def test_what_the_command_line_named_is_not_the_editors_to_change() -> None:
+    values = {"model": "other", "device": "cuda", "pythonVersion": "3.12", "trigger": "manual"}
+    named = ServerSettings(model="mine", device="cpu", python_version="3.11").with_client(values)[0]
+    assert (named.model, named.device, named.python_version, named.trigger) == ("mine", "cpu", "3.11", "manual")
+
+
+def test_a_range_that_ends_before_it_begins_is_read_the_other_way() -> None:
+    document = OpenDocument("file:///a.py", source="one\ntwo\n", encoding=PositionEncoding.UTF16, version=1)
+    change = types.Range(types.Position(1, 3), types.Position(0, 1))
+    document.apply_change(types.TextDocumentContentChangePartial(range=change, text="!"))
+    assert document.source == "o!\n"
+
+
+# --- counts ------------------------------------------------------------------------------------------------------
+
+
+def test_offers_are_counted_once_however_often_they_are_sent() -> None:
+    usage = Usage()
+    for _ in range(3):
+        usage.count_offers([offer("0123456789", identity="1")])
+    usage.count_offers([offer("01234", identity="2"), offer("an alternative", identity="3")])
+    usage.count_acceptance("1")
+    usage.count_acceptance("1")
+    usage.count_acceptance("nobody's")
+    told = usage.as_json()
+    assert (told["shown"], told["accepted"], told["acceptedCharacters"]) == (2, 1, 10)
+    json.dumps(told)
+
+
+def test_offers_of_long_ago_are_forgotten() -> None:
+    usage = Usage()
+    for number in range(OFFERS + 10):
+        usage.count_offers([offer("a", identity=str(number))])
+    usage.count_acceptance("0")
+    assert usage.accepted == 0
+    usage.count_acceptance(str(OFFERS))
+    assert usage.accepted == 1
+
+
+def test_latencies_of_nothing_are_nothing() -> None:
+    assert Usage().as_json()["latency"] == {"p50Ms": 0.0, "p95Ms": 0.0, "serverP95Ms": 0.0}
+    assert percentile([7.0], 95) == 7.0
+    assert percentile([float(value) for value in range(101)], 95) == pytest.approx(95)
+
+
+def test_the_pause_before_automatic_requests_follows_the_model() -> None:
+    usage = Usage()
+    assert usage.debounce_ms(10) == 0  # nothing is known yet
+    usage.count_answer(Costs(total_ms=1, decode_ms=1), from_model=False)
+    assert usage.debounce_ms(10) == 0  # memory says nothing of the model
+    for _ in range(5):
+        usage.count_answer(Costs(total_ms=210, prefill_ms=100, decode_ms=100), from_model=True)
+    assert usage.debounce_ms(100) == pytest.approx(50)
+    assert usage.debounce_ms(None) == 0
+    assert usage.debounce_ms(500) == 0  # somebody who types slower than it writes
+    for _ in range(200):
+        usage.count_answer(Costs(total_ms=9000, decode_ms=9000), from_model=True)
+    assert usage.debounce_ms(100) == LONGEST_DEBOUNCE_MS
+
+
+def test_what_is_left_of_the_costs_is_the_servers() -> None:
+    costs = Costs(total_ms=100, debounce_ms=1, queue_ms=2, open_ms=3, prefill_ms=40, decode_ms=50, engine_ms=1)
+    assert costs.server_ms == pytest.approx(3)
+    assert Costs(total_ms=1, decode_ms=5).server_ms == 0
+
+
+# --- settings ----------------------------------------------------------------------------------------------------
+
+
+def test_no_settings_change_nothing() -> None:
+    nothing: tuple[dict[str, Any] | None, ...] = (None, {}, {"fim-server": {}})
+    for values in nothing:
+        assert ServerSettings().with_client(values) == (ServerSettings(), [])
+
+
+def test_every_setting_of_the_page_is_taken() -> None:
+    values: dict[str, Any] = {
+        "enabled": False,
+        "trigger": "manual",
+        "languages": {"python": "off", "json": "automatic"},
+        "insideComments": True,
+        "insideStrings": True,
+        "multiline": "never",
+        "alternatives": 5,
+        "maxTokens": 64,
+        "maxLineTokens": 12,
+        "temperature": 0.5,
+        "deadlineMs": 0,
+        "invokedDeadlineMs": 10_000,
+        "debounceMs": 75,
+        "maxFileCharacters": 10,
+        "prefetch": False,
+        "logCode": True,
+        "pythonVersion": "3.9",
+        "model": "./a-model",
+        "device": "cpu",
+    }
+    assert set(values) == set(CLIENT_FIELDS)
+    for wrapped in (values, {"fim-server": values}):
+        settings, problems = ServerSettings().with_client(wrapped)
+        assert problems == []
+        for key, value in values.items():
+            name, _ = CLIENT_FIELDS[key]
+            assert getattr(settings, name) == value
+            assert getattr(settings, name) != DEFAULTS[name]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("enabled", "true"),
+        ("enabled", 1),
+        ("trigger", "off"),
+        ("trigger", 3),
+        ("trigger", ["automatic"]),
+        ("languages", []),
+        ("languages", {"python": True}),
+        ("multiline", "sometimes"),
+        ("alternatives", 0),
+        ("alternatives", 6),
+        ("alternatives", 2.5),
+        ("alternatives", True),
+        ("maxTokens", 0),
+        ("maxTokens", "12"),
+        ("temperature", -0.1),
+        ("temperature", float("nan")),
+        ("temperature", float("inf")),
+        ("deadlineMs", -1),
+        ("debounceMs", {}),
+        ("maxFileCharacters", -1),
+        ("pythonVersion", 3.11),
+        ("model", 5),
+    ],
+)
+def test_wrong_values_keep_the_default_and_are_named(key: str, value: object) -> None:
+    settings, (problem,) = ServerSettings().with_client({key: value, "maxLineTokens": 7})
+    name, _ = CLIENT_FIELDS[key]
+    assert getattr(settings, name) == DEFAULTS[name]
+    assert settings.max_line_tokens == 7
+    assert key in problem
+    assert "\n" not in problem
+
+
+def test_null_is_the_default_and_whole_numbers_may_come_as_floats() -> None:
+    settings, problems = ServerSettings().with_client(dict.fromkeys(CLIENT_FIELDS))
+    assert (settings, problems) == (ServerSettings(), [])
+    settings, problems = ServerSettings().with_client({"alternatives": 2.0, "model": "  "})
+    assert (settings.alternatives, settings.model, problems) == (2, None, [])
+
+
+def test_unknown_fields_are_named_and_the_extensions_own_are_not() -> None:
+    _, problems = ServerSettings().with_client(
+        {"colour": 1, "path": [], "trace": {"server": "off"}, "logLevel": "info"}
+    )
+    assert problems == ["unknown setting 'colour'"]
+    for nonsense in ([1], "text", 5, {"fim-server": 5}):
+        assert ServerSettings().with_client(nonsense)[0] == ServerSettings()
+        assert ServerSettings().with_client(nonsense)[1]
+
+
+def test_what_needs_another_loading() -> None:
+    settings = ServerSettings()
+    assert settings.loads_like(settings.having("alternatives", 1))
+    for name in ("model", "device", "python_version"):
+        assert not settings.loads_like(settings.having(name, "other"))
+
+
+# --- messages ----------------------------------------------------------------------------------------------------
+
+
+AT = types.Position(3, 10)
+
+
+def test_items_always_have_a_range_and_the_documents_line_breaks() -> None:
+    split = Split("x = ", ")\n", newline="\r\n")
+    answer = answered(split.left, split.right, offer("a,\nb)", covered=1), offer("c"))
+    first, second = inline_items(answer, split, AT, PositionEncoding.UTF16, None)
+    assert first.insert_text == "a,\r\nb)"
+    assert first.range == types.Range(AT, types.Position(3, 11))
+    assert second.range == types.Range(AT, AT)
+    assert second.command is not None
+    assert second.command.arguments == [{"id": "1", "guarantee": "exact"}]
+
+
+def test_items_begin_with_what_is_selected() -> None:
+    selected = types.SelectedCompletionInfo(types.Range(types.Position(3, 8), types.Position(3, 10)), "path")
+    split = Split("os.path", ")\n")
+    answer = answered(split.left, split.right, offer(".join(a))", covered=1), offer(".sep"))
+    first, second = inline_items(answer, split, AT, PositionEncoding.UTF16, selected)
+    assert (first.insert_text, first.range) == (
+        "path.join(a))",
+        types.Range(types.Position(3, 8), types.Position(3, 11)),
+    )
+    assert (second.insert_text, second.range) == ("path.sep", selected.range)
+
+
+def kinds(snippets: bool = False, as_is: bool = False) -> FallbackKinds:
+    modes = types.ClientCompletionItemInsertTextModeOptions([types.InsertTextMode.AsIs])
+    item = types.ClientCompletionItemOptions(
+        snippet_support=snippets, insert_text_mode_support=modes if as_is else None
+    )
+    completion = types.CompletionClientCapabilities(completion_item=item)
+    return FallbackKinds(
+        types.ClientCapabilities(
+            types.WorkspaceClientCapabilities(), types.TextDocumentClientCapabilities(completion=completion)
+        )
+    )
+
+
+def test_how_the_list_takes_texts_of_several_lines() -> None:
+    text, before = "if a:\n        b = '${x}\\\\'\n    c", "    "
+    plain, snippets, as_is = kinds(), kinds(snippets=True), kinds(as_is=True)
+    assert (plain.takes_lines, snippets.takes_lines, as_is.takes_lines) == (False, True, True)
+    assert plain.write(text, before) is None
+    assert as_is.write(text, before) == (text, types.InsertTextFormat.PlainText, types.InsertTextMode.AsIs)
+    assert snippets.write(text, before) == (
+        "if a:\n    b = '\\${x\\}\\\\\\\\'\nc",
+        types.InsertTextFormat.Snippet,
+        types.InsertTextMode.AdjustIndentation,
+    )
+    assert snippets.write("a\nb", before) is None  # indented less than the line: no snippet can say that
+    assert snippets.write("a\n\n    b", before) is not None
+    for kind in (plain, as_is):
+        assert kind.write("f(${1})", before) == ("f(${1})", types.InsertTextFormat.PlainText, None)
+    assert snippets.write("f(${1})", before) == ("f(\\${1\\})", types.InsertTextFormat.Snippet, None)
+
+
+def test_clients_that_say_nothing_take_one_line() -> None:
+    assert not FallbackKinds(types.ClientCapabilities()).takes_lines
+
+
+def test_entries_of_the_list() -> None:
+    split = Split("class A:\n    def f(self):\n        return sel", ")\n")
+    answer = answered(split.left, split.right, offer("f.a)", covered=1), offer("f.b\n        pass"), offer("f" * 90))
+    first, third = list_items(answer, split, AT, PositionEncoding.UTF16, kinds())
+    assert (first.label, first.filter_text) == ("self.a)", "self.a)")
+    word = types.Position(AT.line, AT.character - len("sel"))
+    assert first.text_edit == types.TextEdit(types.Range(word, types.Position(3, 11)), "self.a)")
+    assert len(third.label) <= 60
+    assert [first.sort_text, third.sort_text] == [" 0", " 2"]
+    _, second, _ = list_items(answer, split, AT, PositionEncoding.UTF16, kinds(as_is=True))
+    assert second.label == "self.b…"
+    assert second.documentation == "f.b\n        pass"
+
+
+def test_small_helpers_of_messages() -> None:
+    assert escaped_snippet("a$b}c\\d{") == "a\\$b\\}c\\\\d{"
+    assert [word_before(text) for text in ("x.größe_1", "a ", "", "(")] == ["größe_1", "", "", ""]
+
+
+# --- texts that repeat what follows ------------------------------------------------------------------------------
+
+
+def always(text: str) -> bool:
+    return True
+
+
+def never(text: str) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "expected"),
+    [
+        ("a = 1\nb = 2\nreturn a", "\nreturn a\n", "a = 1\nb = 2"),
+        ("a = 1\n    b\n    c", "\n    b\n    c\n    d\n", "a = 1"),
+        ("a = 1\n    b  \n\n    c", "\n    b\n    c\n", "a = 1"),  # blank lines and blanks at ends do not count
+        ("a = 1\n    b\n    x", "\n    b\n    c\n", "a = 1\n    b\n    x"),
+        ("a = 1\n    b", "\n        b\n", "a = 1\n    b"),  # indented otherwise
+        ("a = 1", "\nb = 2\n", "a = 1"),
+        ("a = 1", "", "a = 1"),
+        ("a = 1\n", "\n\n", "a = 1\n"),
+        ("a\nb", "c\nb\n", "a"),  # the rest of the cursor's own line is no line that follows
+    ],
+)
+def test_lines_that_stand_there_already_are_left_out(text: str, right: str, expected: str) -> None:
+    assert without_repetition(text, right, always) == expected
+    assert without_repetition(text, right, never) == text

@@ -1,0 +1,32 @@
+"""Random models of one layer with the embedded model's tokenizer: fast, and as wild as a model can be."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from fim_server.models.load import locate
+
+
+def write_tiny_model(folder: Path, width: int, **settings: Any) -> Path:
+    """Write one into a new folder, with no export. ``settings``: of its configuration, besides."""
+    folder.mkdir(exist_ok=True)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(Path(locate(None)) / name, folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=16384,
+        hidden_size=width,
+        intermediate_size=width,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=256,
+        tie_word_embeddings=True,
+        initializer_range=0.3,
+        **settings,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder

@@ -1,0 +1,124 @@
+"""Positions: every editor's units, every line break, and the cursors that are nowhere."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from fim_server.text.document import Document, DocumentError, PositionEncoding, Split
+
+TEXT = "a = 'é😀'\n\nbc\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "offset"),
+    [(1, 1, 0), (1, 6, 5), (1, 9, 8), (2, 1, 9), (3, 1, 10), (3, 3, 12), (4, 1, 13)],
+)
+def test_line_and_column_are_one_based_and_count_characters(line: int, column: int, offset: int) -> None:
+    document = Document.from_text(TEXT)
+    assert document.offset_at_line_column(line, column) == offset
+    assert document.line_column_at(offset) == (line, column)
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "message"),
+    [
+        (0, 1, "line 0 is outside the file, which has 4 lines"),
+        (5, 1, "line 5 is outside the file, which has 4 lines"),
+        (3, 0, "column 0 is outside line 3, whose columns go from 1 to 3"),
+        (3, 4, "column 4 is outside line 3, whose columns go from 1 to 3"),
+    ],
+)
+def test_a_cursor_outside_the_file_is_named(line: int, column: int, message: str) -> None:
+    with pytest.raises(DocumentError, match=message):
+        Document.from_text(TEXT).offset_at_line_column(line, column)
+
+
+def test_the_empty_file_has_one_position() -> None:
+    document = Document.from_text("")
+    assert document.offset_at_line_column(1, 1) == 0
+    with pytest.raises(DocumentError, match=r"which has 1 line$"):
+        document.offset_at_line_column(2, 1)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "units"),
+    # Code units before each character of the first line, "é" being the sixth and "😀" the seventh.
+    [
+        (PositionEncoding.UTF8, [0, 1, 2, 3, 4, 5, 7, 11, 12]),
+        (PositionEncoding.UTF16, [0, 1, 2, 3, 4, 5, 6, 8, 9]),
+        (PositionEncoding.UTF32, [0, 1, 2, 3, 4, 5, 6, 7, 8]),
+    ],
+)
+def test_positions_in_every_encoding(encoding: PositionEncoding, units: list[int]) -> None:
+    document = Document.from_text(TEXT)
+    offsets = [document.offset_at_position(0, unit, encoding) for unit in units]
+    assert offsets == list(range(9))
+    assert document.offset_at_position(2, 1, encoding) == 11
+
+
+def test_a_position_past_the_end_means_the_end() -> None:
+    document = Document.from_text(TEXT)
+    for encoding in PositionEncoding:
+        assert document.offset_at_position(0, 99, encoding) == 8
+        assert document.offset_at_position(2, 99, encoding) == 12
+        assert document.offset_at_position(99, 0, encoding) == len(TEXT)
+
+
+def test_a_position_inside_a_pair_means_its_start() -> None:
+    assert Document.from_text(TEXT).offset_at_position(0, 7, PositionEncoding.UTF16) == 6
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_line_breaks_are_normalised_and_restored(newline: str) -> None:
+    document = Document.from_text(newline.join(["if a:", "    b", ""]))
+    assert document.text == "if a:\n    b\n"
+    split = document.split(document.offset_at_line_column(2, 6))
+    assert split == Split("if a:\n    b", "\n", 0, newline)
+    assert split.restore("\n    c\n") == f"{newline}    c{newline}"
+
+
+def test_mixed_line_breaks_take_the_most_used() -> None:
+    assert Document.from_text("a\r\nb\nc\r\nd").newline == "\r\n"
+    assert Document.from_text("a\r\nb\nc\nd").newline == "\n"
+
+
+def test_form_feeds_and_unicode_separators_do_not_break_lines() -> None:
+    document = Document.from_text("a\x0cb\u2028c\x85d\ne")
+    assert len(document.line_starts) == 2
+    assert document.offset_at_position(1, 0, PositionEncoding.UTF16) == 8
+
+
+def test_replace_normalises_what_it_inserts() -> None:
+    document = Document.from_text("a\r\nb").replace(2, 3, "c\r\nd")
+    assert (document.text, document.newline) == ("a\nc\nd", "\r\n")
+
+
+def test_reading_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(b"\xef\xbb\xbfx = 1\r\n")
+    assert Document.read(str(path)).text == "x = 1\n"
+
+
+def test_reading_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("é".encode())))
+    assert Document.read("-").text == "é"
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    latin = tmp_path / "latin.py"
+    latin.write_bytes(b"x = 1\ny = '\xe9'\n")
+    with pytest.raises(DocumentError, match=r"latin\.py: not UTF-8 \(byte 0xe9 at offset 11, line 2\)"):
+        Document.read(str(latin))
+    with pytest.raises(DocumentError, match=r"missing\.py: no such file or directory"):
+        Document.read(str(tmp_path / "missing.py"))
+    with pytest.raises(DocumentError, match="is a directory"):
+        Document.read(str(tmp_path))
+    with pytest.raises(DocumentError, match="null"):
+        Document.read("a\0b")
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(DocumentError, match="half a surrogate pair at character 1"):
+        Document.from_text("a\ud83d").split(0)

@@ -1,0 +1,169 @@
+"""FIM formats: found by a tokenizer's real tokens, laid out in the family's order, cut around the cursor."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from fim_server.tokens.formats import BoundFormat, Format, ModelError, find_format, known_formats, share, split_lines
+
+FAMILIES = {row.family: row for row in known_formats()}
+
+
+def wrap(backend: Tokenizer, **settings: str) -> Any:
+    make: Any = PreTrainedTokenizerFast
+    return make(tokenizer_object=backend, **settings)
+
+
+def tokenizer_with(tokens: list[str]) -> Any:
+    """A byte-level tokenizer of 256 bytes and the given special tokens."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE(vocab={character: i for i, character in enumerate(alphabet)}, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in dict.fromkeys(tokens)])
+    return wrap(backend)
+
+
+def layout(bound: BoundFormat, prompt: list[int]) -> str:
+    return bound.tokenizer.decode(prompt)  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.mark.parametrize("row", known_formats(), ids=lambda row: row.family)
+def test_every_family_is_found_by_its_own_tokens(row: Format) -> None:
+    bound = find_format(tokenizer_with(row.tokens), "model")
+    assert bound.family == row.family
+    assert len(bound.stop_ids) == len(row.stop)
+
+
+@pytest.mark.parametrize("row", known_formats(), ids=lambda row: row.family)
+def test_every_family_has_both_slots_once(row: Format) -> None:
+    assert row.pieces.count("{prefix}") == row.pieces.count("{suffix}") == 1
+
+
+def test_the_embedded_family_is_suffix_first() -> None:
+    bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")
+    prompt = bound.encode("def f(", "):\n", 100)
+    assert layout(bound, prompt) == "<|fim_suffix|>):\n<|fim_prefix|>def f(<|fim_middle|>"
+
+
+def test_a_guard_leaves_no_trace() -> None:
+    bound = find_format(tokenizer_with(FAMILIES["Code Llama"].tokens), "model")
+    assert layout(bound, bound.encode("L", "R", 100)) == "<s>▁<PRE>▁<SUF>R▁<MID>L"
+
+
+def test_a_tokenizer_without_the_tokens_is_refused_in_one_line() -> None:
+    with pytest.raises(ModelError) as refusal:
+        find_format(tokenizer_with(["<s>", "</s>"]), "some/model")
+    message = str(refusal.value)
+    assert message.startswith("some/model: not a fill-in-the-middle model")
+    assert "\n" not in message
+
+
+def test_a_tokenizer_that_answers_with_its_unknown_token_is_refused() -> None:
+    backend = Tokenizer(models.WordLevel(vocab={"[UNK]": 0}, unk_token="[UNK]"))
+    with pytest.raises(ModelError):
+        find_format(wrap(backend, unk_token="[UNK]"), "model")
+
+
+def test_control_tokens_in_the_users_text_are_plain_text() -> None:
+    bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")
+    prompt = bound.encode("x = '<|fim_middle|>'", "", 100)
+    control = [token for token in prompt if token in bound.control_ids]
+    assert len(control) == 3
+
+
+def test_a_long_prompt_keeps_what_is_near_the_cursor() -> None:
+    bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")
+    prompt = bound.encode("a" * 5000 + "LEFT", "RIGHT" + "b" * 5000, 43)
+    assert len(prompt) == 43
+    text = layout(bound, prompt)
+    assert text == f"<|fim_suffix|>RIGHTbbbbb<|fim_prefix|>{'a' * 26}LEFT<|fim_middle|>"
+
+
+def test_a_prompt_without_room_for_the_tokens_is_an_error() -> None:
+    bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")
+    with pytest.raises(ValueError, match="too short"):
+        bound.encode("a", "b", 2)
+
+
+@pytest.mark.parametrize("room", [0, 1, 7, 100])
+@pytest.mark.parametrize("prefix", [0, 3, 80, 1000])
+@pytest.mark.parametrize("suffix", [0, 3, 80, 1000])
+def test_the_room_is_used_up_and_never_exceeded(prefix: int, suffix: int, room: int) -> None:
+    kept_prefix, kept_suffix = share(prefix, suffix, room)
+    assert kept_prefix + kept_suffix == min(prefix + suffix, room)
+    assert kept_prefix <= prefix
+    assert kept_suffix <= suffix
+
+
+# --- prompts that grow ---------------------------------------------------------------------------------------------
+
+
+def common(some: list[int], other: list[int]) -> int:
+    count = 0
+    while count < min(len(some), len(other)) and some[count] == other[count]:
+        count += 1
+    return count
+
+
+LINES = "".join(f"value_{n} = compute({n}, name='n{n}')\n" for n in range(400))
+
+
+@pytest.mark.parametrize("grid", [1, 16, 64])
+def test_a_prompt_in_steps_holds_the_same_text_and_is_never_too_long(grid: int) -> None:
+    bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")
+    for length in (0, 10, 200, 3000, len(LINES)):
+        for limit in (64, 500, 5000):
+            left, right = LINES[:length], LINES[length:]
+            prompt = bound.encode(left, right, limit, grid)
+            assert len(prompt) <= limit
+            shown = layout(bound, prompt).removeprefix("<|fim_suffix|>").removesuffix("<|fim_middle|>")
+            suffix, prefix = shown.split("<|fim_prefix|>")
+            assert left.endswith(prefix)
+            assert right.startswith(suffix)
+            room = limit - 3
+            assert len(prompt) > min(len(left) + len(right), room) + 3 - grid
+
+
+def test_a_prompt_in_steps_begins_the_same_while_someone_types() -> None:
+    """What the model has read is of use only as far as the next prompt begins as this one."""
+    bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")
+    left, right, limit = LINES[:8000], LINES[8000:], 1000
+    reused = []
+    for typed in range(1, 200):
+        before, after = (bound.encode(left + "x" * n, right, limit, 64) for n in (typed - 1, typed))
+        reused.append(common(before, after) / len(after))
+    assert sum(share > 0.99 for share in reused) > 190
+    sliding = bound.encode(left, right, limit), bound.encode(left + "x", right, limit)
+    assert common(*sliding) / len(sliding[1]) < 0.5
+
+
+def test_the_first_part_of_a_prefix_stays_while_the_second_grows() -> None:
+    first = split_lines(LINES[:5000])[0]
+    assert first
+    assert LINES.startswith(first)
+    firsts = {split_lines(LINES[: 5000 + typed])[0] for typed in range(300)}  # some eight lines
+    assert first in firsts
+    assert len(firsts) <= 2
+    assert split_lines("short") == ("", "short")
+    assert "".join(split_lines(LINES)) == LINES
+
+
+def test_names_of_control_tokens_never_become_control_tokens() -> None:
+    """Qwen's tokenizer marks its own control tokens as not special, and so finds them in the user's code."""
+    tokenizer = tokenizer_with(FAMILIES["fim-server"].tokens)
+    bound = find_format(tokenizer, "model")
+    middle = bound.tokenizer.convert_tokens_to_ids("<|fim_middle|>")
+
+    class Careless:
+        def encode(self, text: str, /, *, add_special_tokens: bool, split_special_tokens: bool) -> list[int]:
+            return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=False))
+
+    unguarded: Any = Careless()
+    careless = replace(bound, tokenizer=unguarded, plain=lambda text: list(text.encode()))
+    text = "x = '<|fim_middle|>'"
+    assert middle in careless.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+    assert careless.encode(text, "", 100).count(middle) == 1
