@@ -4,10 +4,11 @@
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{AcceptId, DotId, SymbolId};
-use crate::language::definition::{Definition, Role};
+use crate::language::definition::Definition;
 use crate::language::follow::{Follow, bit};
 use crate::language::free::{LINE, MIDDLE};
 use crate::lexing::lexer::bits;
+use crate::lexing::roles::Role;
 
 /// Accept sets by what is done with them, as masks.
 #[derive(Debug, Default)]

@@ -12,11 +12,12 @@ use crate::error::{Error, ErrorKind};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{DotId, FreeId, GuardId, StateId, SymbolId};
-use crate::language::definition::{Layout, Role};
 use crate::language::shape::Shape;
 use crate::language::terminals::{KINDS, Terminals, separators};
 use crate::lexing::guards::Guards;
+use crate::lexing::layout::Layout;
 use crate::lexing::lexer::Lexer;
+use crate::lexing::roles::Role;
 use crate::limits;
 use std::sync::Arc;
 

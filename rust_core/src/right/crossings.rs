@@ -4,9 +4,9 @@
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, DotId, FreeId, ModeId, NodeId, SymbolId};
 use crate::language::compiled::Language;
-use crate::language::definition::Role;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::lookahead::Lookahead;
+use crate::lexing::roles::Role;
 use crate::right::columns::{Classes, Entry};
 use crate::right::lattice::{Lattice, Place, Top};
 use crate::right::lex::{Lexed, LineStart};
