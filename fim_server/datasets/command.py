@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fim_server.datasets import constructions
 from fim_server.datasets.build import OUTCOMES, Counts, Request, build, manifest_path
-from fim_server.datasets.human_eval import KINDS, build_human_eval
-from fim_server.datasets.human_eval import SET as HUMAN_EVAL
+from fim_server.datasets.python import constructions
+from fim_server.datasets.python.human_eval import KINDS, build_human_eval
+from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
 from fim_server.datasets.samples import SET_NAMES, DatasetError, Sample, read_samples
 
 DONE = 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fim_server.evaluation.records import MODES
-from fim_server.evaluation.shards import Shard
+from fim_server.evaluation.running.shards import Shard
 from fim_server.language.session import Language
 from fim_server.language.versions import NEWEST
 
@@ -36,7 +36,7 @@ Exit status: 0 done, 1 done, but some samples could not be measured now (their r
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``fim-server eval``: those of ``eval run`` and a report at once, and its subcommands."""
-    from fim_server.evaluation import compare, report
+    from fim_server.evaluation.reporting import compare, report
 
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
@@ -200,7 +200,7 @@ def python_version(text: str) -> str:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """``fim-server eval run``: the exit status. Raises RecordError, DatasetError and ModelError."""
-    from fim_server.evaluation.runner import Asked, RunError, Worker, read_data, run
+    from fim_server.evaluation.running.runner import Asked, RunError, Worker, read_data, run
 
     if arguments.ray is not None and arguments.shard.count > 1:
         raise RunError("--ray and --shard are two ways to share the work: name one of them")
@@ -216,7 +216,7 @@ def run_command(arguments: argparse.Namespace) -> int:
             with Worker(settings) as worker:
                 failures = run(asked, settings, worker, known, ids)
         else:
-            from fim_server.evaluation.cluster import Cluster
+            from fim_server.evaluation.running.cluster import Cluster
 
             with Cluster(settings, arguments.ray) as cluster:
                 failures = run(asked, settings, cluster, known, ids)
@@ -228,7 +228,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def worker_settings(arguments: argparse.Namespace) -> Any:
     """What the workers are told."""
-    from fim_server.evaluation.runner import WorkerSettings
+    from fim_server.evaluation.running.runner import WorkerSettings
 
     return WorkerSettings(
         model=arguments.model,
@@ -246,7 +246,7 @@ def worker_settings(arguments: argparse.Namespace) -> Any:
 
 def run_and_report(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     """``fim-server eval --data ... --out RUN --report DIR``."""
-    from fim_server.evaluation import report
+    from fim_server.evaluation.reporting import report
 
     for name in ("data", "out"):
         if getattr(arguments, name) is None:
@@ -261,7 +261,7 @@ def run_and_report(parser: argparse.ArgumentParser, arguments: argparse.Namespac
 
 def dry_run(arguments: argparse.Namespace, ids: Sequence[str], worker: Any) -> int:
     """Say what a run would be, having decoded a few of its samples."""
-    from fim_server.evaluation.runner import all_samples, duration
+    from fim_server.evaluation.running.runner import all_samples, duration
 
     own = len(list(arguments.shard.of(ids[: arguments.limit])))
     timed: list[Any] = []

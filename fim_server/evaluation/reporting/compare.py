@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fim_server.evaluation.records import MODES, Record, RecordError, RunInfo, read_run
-from fim_server.evaluation.report import distinct, eval_extra, write_files
-from fim_server.evaluation.report import summary as in_markdown
+from fim_server.evaluation.reporting.report import distinct, eval_extra, write_files
+from fim_server.evaluation.reporting.report import summary as in_markdown
 
 if TYPE_CHECKING:
-    from fim_server.evaluation.measured import Bools, Measured
-    from fim_server.evaluation.report import Report
-    from fim_server.evaluation.tables import Table
+    from fim_server.evaluation.reporting.measured import Bools, Measured
+    from fim_server.evaluation.reporting.report import Report
+    from fim_server.evaluation.reporting.tables import Table
 
 PAGE, SUMMARY, NUMBERS = "compare.html", "compare.md", "compare.json"
 
@@ -82,7 +82,7 @@ def join(a: str | Path, b: str | Path) -> Joined:
 
     Raises RecordError where a folder is no run, or the runs have no sample and mode in common.
     """
-    from fim_server.evaluation.measured import files_of, measured
+    from fim_server.evaluation.reporting.measured import files_of, measured
 
     infos = RunInfo.read(a), RunInfo.read(b)
     ours, theirs = ({(one.set, one.sample, one.mode): one for one in read_run(folder)} for folder in (a, b))
@@ -143,11 +143,11 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, str]:
 
 def report_on(joined: Joined) -> Report:
     """What there is to say about two runs."""
-    from fim_server.evaluation import figures, tables
-    from fim_server.evaluation.page import Card
-    from fim_server.evaluation.report import Report
-    from fim_server.evaluation.statistics import mcnemar
-    from fim_server.evaluation.tables import Check
+    from fim_server.evaluation.reporting import figures, tables
+    from fim_server.evaluation.reporting.page import Card
+    from fim_server.evaluation.reporting.report import Report
+    from fim_server.evaluation.reporting.statistics import mcnemar
+    from fim_server.evaluation.reporting.tables import Check
 
     data = joined.data
     cards, checks = [], []
@@ -194,7 +194,7 @@ def report_on(joined: Joined) -> Report:
 
 
 def _sections(joined: Joined) -> list[tuple[str, list[Table]]]:
-    from fim_server.evaluation import tables
+    from fim_server.evaluation.reporting import tables
 
     data = joined.data
     rows = tuple((name, tables.shortened(a), tables.shortened(b)) for name, a, b in settings(joined.infos))
@@ -212,8 +212,8 @@ def _sections(joined: Joined) -> list[tuple[str, list[Table]]]:
 
 def differences(joined: Joined) -> Table:
     """B - A by set and mode, with intervals and tests."""
-    from fim_server.evaluation import tables
-    from fim_server.evaluation.statistics import CONFIDENCE, RESAMPLES, mcnemar, paired_difference
+    from fim_server.evaluation.reporting import tables
+    from fim_server.evaluation.reporting.statistics import CONFIDENCE, RESAMPLES, mcnemar, paired_difference
 
     data = joined.data
     rows = []
@@ -251,8 +251,8 @@ def differences(joined: Joined) -> Table:
 
 def slices(joined: Joined) -> Table:
     """Success of A and B on every slice."""
-    from fim_server.evaluation import tables
-    from fim_server.evaluation.statistics import mcnemar
+    from fim_server.evaluation.reporting import tables
+    from fim_server.evaluation.reporting.statistics import mcnemar
 
     data = joined.data
     rows = []
@@ -279,7 +279,7 @@ def changed_mask(joined: Joined, mode: str, which: str) -> Bools:
 
 def changed(joined: Joined, which: str) -> Table:
     """The samples that B won or lost, and why the other failed."""
-    from fim_server.evaluation import tables
+    from fim_server.evaluation.reporting import tables
 
     side = "A" if which == "won" else "B"
     rows: list[tuple[str, ...]] = []
@@ -299,8 +299,8 @@ def changed(joined: Joined, which: str) -> Table:
 
 def as_json(joined: Joined, report: Report) -> dict[str, Any]:
     """The comparison for programs."""
-    from fim_server.evaluation import tables
-    from fim_server.evaluation.statistics import mcnemar, paired_difference
+    from fim_server.evaluation.reporting import tables
+    from fim_server.evaluation.reporting.statistics import mcnemar, paired_difference
 
     data = joined.data
     modes: dict[str, Any] = {}
@@ -357,7 +357,7 @@ def changed_first(joined: Joined) -> list[int]:
 
 def write(joined: Joined, report: Report, numbers: dict[str, Any], out: str | Path) -> None:
     """Write page, summary, numbers and plots into a folder. Raises RecordError if they cannot be written."""
-    from fim_server.evaluation import page
+    from fim_server.evaluation.reporting import page
 
     samples, left_out = page.packed(joined.data, changed_first(joined))
     notices = [*report.notices, left_out] if left_out else report.notices
