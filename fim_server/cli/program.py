@@ -20,14 +20,16 @@ from importlib import metadata
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from fim_server.datasets import DatasetError
-from fim_server.evaluation.records import RecordError
-from fim_server.language.session import Language, LanguageError, Session, State
+from fim_server.errors import (
+    FimServerError,
+    LanguageError,
+    SearchLimitError,
+)
+from fim_server.language.session import Language, Session, State
 from fim_server.language.versions import NEWEST
 from fim_server.models.onnx_runtime import RUNTIMES
 from fim_server.recovery.recovery import Recovery
-from fim_server.text.document import Document, DocumentError, Split
-from fim_server.tokens.formats import ModelError
+from fim_server.text.document import Document, Split
 
 if TYPE_CHECKING:
     from fim_server.decoding.loop import Completion
@@ -63,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has what it wanted. Python flushes standard output again at exit, which must not fail either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (DatasetError, DocumentError, LanguageError, ModelError, RecordError) as error:
+    except FimServerError as error:
         print(f"{PROGRAM}: {one_line(str(error))}", file=sys.stderr)
         return BAD_INPUT
     return status
@@ -441,7 +443,7 @@ def connection(state: State) -> tuple[int | None, str | None]:
     """Distance and shortest completion of a state; neither where the search passes its limit."""
     try:
         return state.distance(), state.shortest_completion()
-    except OverflowError:
+    except SearchLimitError:
         return None, None
 
 
