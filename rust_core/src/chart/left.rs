@@ -422,7 +422,7 @@ fn mode(grammar: &Grammar, predictions: &Predictions, items: &[Item], prediction
     if own == 0 { ModeId(0) } else { ModeId::from_index(own.trailing_zeros() as usize) }
 }
 
-fn layout_lexeme(language: &Language, pick: impl Fn(&crate::language::definition::Layout) -> LexemeId) -> LexemeId {
+fn layout_lexeme(language: &Language, pick: impl Fn(&crate::lexing::layout::Layout) -> LexemeId) -> LexemeId {
     language.layout.as_ref().map(pick).expect("only the layout stage reads INDENT and DEDENT")
 }
 

@@ -5,10 +5,11 @@ use crate::chart::left::{FIRST_SET, LeftChart};
 use crate::chart::predict::{PredictionId, Predictions};
 use crate::grammar::rules::{END_OF_RULE, Grammar};
 use crate::ids::{AcceptId, DotId, SetId, SymbolId};
-use crate::language::definition::{Language, Role};
+use crate::language::definition::Language;
 use crate::language::follow::bit;
 use crate::language::free::{LINE, MIDDLE};
 use crate::lexing::lexer::bits;
+use crate::lexing::roles::Role;
 use rustc_hash::FxHashMap;
 
 /// An interned [`Next`].

@@ -8,14 +8,16 @@ use crate::chart::next::{AHEAD_WORDS, Ahead, NextId, Nexts};
 use crate::chart::predict::Predictions;
 use crate::colour::colours::{Colours, Context, Outlook};
 use crate::ids::{AcceptId, FreeId, GuardId, ModeId, NodeId, SetId, StateId, SymbolId};
-use crate::language::definition::{Language, Role};
+use crate::language::definition::Language;
 use crate::language::follow::bit;
 use crate::language::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::language::shape::{ShapeId, ShapeIndex};
 use crate::language::shaped::{Reach, ShapedLexer};
+use crate::lexing::branch::{self, Cut, Reader};
 use crate::lexing::guards::{Guards, NO_GUARDS, live_beside};
-use crate::lexing::layout::{Column, Columns, IndentationId, Indentations, is_blank};
+use crate::lexing::layout::{Column, Columns, IndentationId, Indentations};
 use crate::lexing::lexer::{DEAD, Lexer, NEVER, bits};
+use crate::lexing::roles::{LineByte, Role, line_bytes};
 use crate::limits;
 use crate::masking::cache::{Key, Mask, ShapeMemo};
 use crate::masking::vocabulary::Vocabulary;
@@ -101,16 +103,6 @@ pub enum Inside {
 pub(crate) enum Nesting {
     Outside,
     Inside,
-}
-
-/// What a byte does at the start of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineByte {
-    Blank,
-    Newline,
-    /// Begins a comment or a backslash-newline: the line has no symbol yet.
-    Trivia,
-    Symbol,
 }
 
 /// Everything one session computes with.
@@ -204,7 +196,7 @@ impl Engine {
             asked_right: false,
             guarded_live: FxHashMap::default(),
             live_later: FxHashMap::default(),
-            line_bytes: line_bytes(language),
+            line_bytes: line_bytes(&language.lexer, |accept| language.accept_role(accept)),
             newline_accepts: language
                 .lexer
                 .accept_sets()
@@ -412,7 +404,7 @@ impl Engine {
     pub fn step_all(&mut self, branches: &[Branch], byte: u8, out: &mut Vec<Branch>) {
         out.clear();
         for branch in branches {
-            self.step(branch, byte, out);
+            branch::step(self, *branch, byte, out);
         }
         if out.len() > 1 {
             out.sort_unstable();
@@ -440,44 +432,6 @@ impl Engine {
             return None;
         }
         Some(Branch { state, joined: false, ..*branch })
-    }
-
-    fn step(&mut self, branch: &Branch, byte: u8, out: &mut Vec<Branch>) {
-        let Some(guards) = self.guards.step(&self.language.lexer, branch.guards, byte) else { return };
-        let branch = Branch { guards, joined: false, ..*branch };
-        match branch.mode {
-            Mode::Line { column, kept } if self.language.lexer.is_start(branch.state) => {
-                self.step_line(&branch, byte, column, kept, out);
-            }
-            Mode::Line { .. } | Mode::Middle => self.step_symbol(&branch, byte, out),
-        }
-    }
-
-    /// A byte in an indentation.
-    fn step_line(&mut self, branch: &Branch, byte: u8, column: Column, kept: Option<Column>, out: &mut Vec<Branch>) {
-        match self.line_bytes[byte as usize] {
-            LineByte::Blank => {
-                let column = column.after(byte);
-                if column.wide <= limits::COLUMN {
-                    out.push(Branch { mode: Mode::Line { column, kept }, ..*branch });
-                }
-            }
-            LineByte::Newline => {
-                out.push(Branch { mode: Mode::Line { column: Column::ZERO, kept: None }, ..*branch });
-            }
-            LineByte::Trivia => {
-                let state = self.language.lexer.step(branch.state, byte);
-                out.push(Branch { state, ..*branch });
-            }
-            LineByte::Symbol => {
-                let state = self.language.lexer.step(branch.state, byte);
-                if state != DEAD
-                    && let Some(begun) = self.begin_line(branch, kept.unwrap_or(column))
-                {
-                    out.push(Branch { state, ..begun });
-                }
-            }
-        }
     }
 
     /// Reads the layout symbols that a line's first symbol at a column brings about.
@@ -511,62 +465,17 @@ impl Engine {
         }
     }
 
-    /// A byte inside a symbol or between two.
-    fn step_symbol(&mut self, branch: &Branch, byte: u8, out: &mut Vec<Branch>) {
-        let language = self.language.clone();
-        let lexer = &language.lexer;
-        let target = lexer.step(branch.state, byte);
-        if lexer.accepts(branch.state) && !lexer.accepts(target) {
-            let accept = lexer.accept(branch.state);
-            if let Some(ended) = self.end_symbol(branch, accept) {
-                let guards = self.guards.with(lexer, branch.guards, target);
-                let ended = Branch { guards, ..ended };
-                match ended.mode {
-                    Mode::Line { column, kept } => {
-                        self.step_line(&Branch { joined: false, ..ended }, byte, column, kept, out);
-                    }
-                    Mode::Middle => {
-                        let state = lexer.step(ended.state, byte);
-                        if state != DEAD {
-                            out.push(Branch { state, joined: false, ..ended });
-                        }
-                    }
-                }
-            }
-        }
-        if target != DEAD {
-            out.push(Branch { state: target, ..*branch });
-        }
-    }
-
     /// The branch after the symbol in progress has been ended as `accept`, guards left as they were.
     pub(crate) fn end_symbol(&mut self, branch: &Branch, accept: AcceptId) -> Option<Branch> {
-        let mut ended = Branch { state: self.start_at(branch.set), ..*branch };
-        match (self.language.accept_role(accept), branch.mode) {
-            (Role::Blank | Role::Comment, _) => return Some(ended),
-            (Role::Join, Mode::Line { column, kept }) => {
-                let kept = kept.or(column.kept());
-                ended.mode = Mode::Line { column, kept };
-                ended.joined = true;
-                return Some(ended);
-            }
-            (Role::Join, Mode::Middle) => {
-                ended.joined = true;
-                return Some(ended);
-            }
-            (Role::Newline, _) if branch.depth > 0 => return Some(ended),
-            (Role::Newline, _) => ended.mode = Mode::Line { column: Column::ZERO, kept: None },
-            (Role::Open, _) if branch.depth >= self.language.limits.brackets => return None,
-            (Role::Open, _) => ended.depth += 1,
-            (Role::Close, _) => ended.depth = ended.depth.saturating_sub(1),
-            (Role::Symbol, _) => {}
-        }
-        ended.set = self.scan(branch.set, Read::Accepted(accept));
-        if ended.set == NO_SET {
-            return None;
-        }
-        ended.state = self.start_at(ended.set);
-        Some(ended)
+        let mut found = None;
+        branch::end_symbol(self, *branch, accept, |_, ended, ()| found = Some(ended));
+        found
+    }
+
+    /// What comes of a symbol that is passed on, between two symbols; `None` where the parser refuses it.
+    fn pass_on(&mut self, branch: Branch, accept: AcceptId) -> Option<Branch> {
+        let set = self.scan(branch.set, Read::Accepted(accept));
+        (set != NO_SET).then(|| Branch { set, state: self.start_at(set), ..branch })
     }
 
     /// Whether a symbol in progress can still become one that may come here, or that is ignored. Text has to be read to its
@@ -1354,6 +1263,129 @@ impl Engine {
     }
 }
 
+impl Cut for Branch {
+    #[inline(always)]
+    fn state(&self) -> StateId {
+        self.state
+    }
+
+    #[inline(always)]
+    fn guards(&self) -> GuardId {
+        self.guards
+    }
+
+    #[inline(always)]
+    fn is_before_line(&self) -> bool {
+        matches!(self.mode, Mode::Line { .. })
+    }
+
+    #[inline(always)]
+    fn with_state(self, state: StateId) -> Self {
+        Self { state, ..self }
+    }
+
+    #[inline(always)]
+    fn with_guards(self, guards: GuardId) -> Self {
+        Self { guards, ..self }
+    }
+
+    #[inline(always)]
+    fn at_line_start(self) -> Self {
+        Self { mode: Mode::Line { column: Column::ZERO, kept: None }, ..self }
+    }
+}
+
+/// The parser reads a symbol as soon as it has ended, so that a branch which cannot be parsed is dropped at once.
+impl Reader for Engine {
+    type Branch = Branch;
+    type Read = ();
+
+    const NOTHING: () = ();
+
+    #[inline(always)]
+    fn lexer(&self) -> &Lexer {
+        &self.language.lexer
+    }
+
+    #[inline(always)]
+    fn role(&self, accept: AcceptId) -> Role {
+        self.language.accept_role(accept)
+    }
+
+    #[inline(always)]
+    fn line_byte(&self, byte: u8) -> LineByte {
+        self.line_bytes[byte as usize]
+    }
+
+    #[inline]
+    fn step_guards(&mut self, guards: GuardId, byte: u8) -> Option<GuardId> {
+        self.guards.step(&self.language.lexer, guards, byte)
+    }
+
+    #[inline]
+    fn add_guard(&mut self, guards: GuardId, state: StateId) -> GuardId {
+        self.guards.with(&self.language.lexer, guards, state)
+    }
+
+    #[inline(always)]
+    fn between(&self, branch: &Branch) -> StateId {
+        self.start_at(branch.set)
+    }
+
+    fn indent(&mut self, branch: Branch, byte: u8) -> Option<Branch> {
+        let Mode::Line { column, kept } = branch.mode else { return Some(branch) };
+        let column = column.after(byte);
+        (column.wide <= limits::COLUMN).then_some(Branch { mode: Mode::Line { column, kept }, ..branch })
+    }
+
+    fn join(&mut self, branch: Branch) -> Option<Branch> {
+        let mode = match branch.mode {
+            Mode::Line { column, kept } => Mode::Line { column, kept: kept.or(column.kept()) },
+            Mode::Middle => Mode::Middle,
+        };
+        Some(Branch { mode, joined: true, ..branch })
+    }
+
+    #[inline]
+    fn end_line(&mut self, branch: Branch, accept: AcceptId, mut each: impl FnMut(&mut Self, Branch, ())) {
+        if branch.depth > 0 {
+            each(self, branch.with_state(self.start_at(branch.set)), ());
+        } else if let Some(ended) = self.pass_on(branch.at_line_start(), accept) {
+            each(self, ended, ());
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, branch: Branch, accept: AcceptId, role: Role, mut each: impl FnMut(&mut Self, Branch, ())) {
+        let depth = match role {
+            Role::Open if branch.depth >= self.language.limits.brackets => return,
+            Role::Open => branch.depth + 1,
+            Role::Close => branch.depth.saturating_sub(1),
+            _ => branch.depth,
+        };
+        if let Some(ended) = self.pass_on(Branch { depth, ..branch }, accept) {
+            each(self, ended, ());
+        }
+    }
+
+    #[inline(always)]
+    fn reach(&mut self, branch: Branch, (): (), out: &mut Vec<Branch>) {
+        out.push(Branch { joined: false, ..branch });
+    }
+
+    #[inline(always)]
+    fn begin_symbol(&mut self, branch: Branch, (): (), out: &mut Vec<Branch>) {
+        self.reach(branch, (), out);
+    }
+
+    fn begin_line(&mut self, branch: Branch, state: StateId, (): (), out: &mut Vec<Branch>) {
+        let Mode::Line { column, kept } = branch.mode else { return };
+        if let Some(begun) = Engine::begin_line(self, &branch, kept.unwrap_or(column)) {
+            self.reach(begun.with_state(state), (), out);
+        }
+    }
+}
+
 /// What a symbol in progress may be that goes on by at least one byte.
 fn live_later(lexer: &Lexer, state: StateId) -> Box<[u64]> {
     let mut live = vec![0u64; lexer.live_mask(state).len()];
@@ -1388,26 +1420,4 @@ fn cuts(language: &Language, shaped: &ShapedLexer, right: &Right) -> (Vec<(u32, 
         }
     });
     (ends, reach)
-}
-
-pub(crate) fn line_bytes(language: &Language) -> Vec<LineByte> {
-    (0..=255u8)
-        .map(|byte| {
-            if is_blank(byte) {
-                return LineByte::Blank;
-            }
-            let state = language.lexer.step(language.lexer.start(), byte);
-            let roles: Vec<Role> = language.lexer.live(state).map(|accept| language.accept_role(accept)).collect();
-            let all = |wanted: &[Role]| !roles.is_empty() && roles.iter().all(|role| wanted.contains(role));
-            if state == DEAD {
-                LineByte::Symbol
-            } else if all(&[Role::Newline]) {
-                LineByte::Newline
-            } else if all(&[Role::Comment]) || all(&[Role::Join]) {
-                LineByte::Trivia
-            } else {
-                LineByte::Symbol
-            }
-        })
-        .collect()
 }

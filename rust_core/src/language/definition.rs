@@ -1,7 +1,6 @@
 //! A compiled language: lexer, grammar, and what a middle that is still free can do.
 
 use crate::chart::next::Aheads;
-use crate::completing::short;
 use crate::error::Error;
 use crate::grammar::rules::Grammar;
 use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
@@ -9,50 +8,15 @@ use crate::language::follow::Follow;
 use crate::language::free::Free;
 use crate::language::shape::Shape;
 use crate::language::shaped::ShapedLexer;
+use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{self, Lexer, LexerTable};
+use crate::lexing::roles::{self, Role, find};
 use crate::spec::{BlockLineSpec, LanguageSpec, LimitsSpec};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// What the stages between lexer and parser do with a lexeme.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Passed on to the parser.
-    Symbol,
-    /// Passed on; opens a bracket.
-    Open,
-    /// Passed on; closes a bracket.
-    Close,
-    /// Ignored: blanks, and everything ignored in a language without layout.
-    Blank,
-    /// Ignored; ends only with its line (languages with layout).
-    Comment,
-    /// Ignored; a backslash and a newline (languages with layout).
-    Join,
-    /// The newline of a language with layout: passed on at the end of a logical line.
-    Newline,
-}
-
-impl Role {
-    /// Whether the lexeme is never passed on.
-    #[must_use]
-    pub fn is_ignored(self) -> bool {
-        matches!(self, Self::Blank | Self::Comment | Self::Join)
-    }
-}
-
-/// The layout lexemes of a language with indentation.
-#[derive(Debug, Clone, Copy)]
-pub struct Layout {
-    /// The newline lexeme.
-    pub newline: LexemeId,
-    /// The lexeme that opens a block.
-    pub indent: LexemeId,
-    /// The lexeme that closes a block.
-    pub dedent: LexemeId,
-    /// Whether unknown columns are taken in classes.
-    pub column_classes: bool,
-}
+/// Texts that a search puts together.
+pub(crate) type Texts = Box<[Box<[u8]>]>;
 
 /// A compiled language. Immutable; shared by all sessions.
 #[derive(Debug)]
@@ -81,8 +45,8 @@ pub struct Language {
     pub block_lines: Arc<[BlockLineSpec]>,
     /// Texts that open a bracket.
     pub openings: Arc<[Box<[u8]>]>,
-    /// Symbols of more than one byte or of a letter, each in its shortest text.
-    pub words: Arc<[Box<[u8]>]>,
+    /// Symbols of more than one byte or of a letter, each in its shortest text, once a search has asked for them.
+    pub(crate) words: Arc<OnceLock<Texts>>,
     mode_count: usize,
     roles: Vec<Role>,
     /// Per lexeme: whether it is, or is part of, a string literal.
@@ -114,8 +78,8 @@ impl Language {
             None => LexerTable::compile(spec)?,
         };
         let lexer = Lexer::new(table, spec.lexemes.len());
-        let layout = layout(spec)?;
-        let roles = roles(spec, layout)?;
+        let layout = roles::layout(spec)?;
+        let roles = roles::roles(spec, layout)?;
         let mut producible = vec![false; spec.lexemes.len()];
         for accept in lexer.accept_sets() {
             for &lexeme in lexer.lexemes(accept) {
@@ -131,6 +95,7 @@ impl Language {
         let (constructs, constructs_of) = constructs(spec, &grammar)?;
         let free = Free::derive(&lexer, &grammar, &roles, layout)?;
         let follow = Follow::derive(&grammar, &free, layout.is_some());
+        let openings = spec.openings.iter().filter(|text| !text.is_empty()).map(|text| text.as_bytes().into());
         let mut language = Self {
             name: spec.name.clone(),
             lexer: Arc::new(lexer),
@@ -143,7 +108,7 @@ impl Language {
             fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
             limits: spec.limits,
             block_lines: spec.block_lines.clone().into(),
-            openings: Arc::default(),
+            openings: openings.collect(),
             words: Arc::default(),
             mode_count: spec.modes.len() + 1,
             roles,
@@ -152,9 +117,6 @@ impl Language {
             constructs_of,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
         };
-        let openings = spec.openings.iter().filter(|text| !text.is_empty()).map(|text| text.as_bytes().into());
-        language.openings = openings.collect();
-        language.words = short::words(&language).into();
         if language.follow.is_even() {
             language.aheads = Arc::new(Aheads::derive(&language));
         }
@@ -245,24 +207,6 @@ impl Language {
     }
 }
 
-fn find(spec: &LanguageSpec, name: &str) -> Result<LexemeId, Error> {
-    spec.lexemes
-        .iter()
-        .position(|lexeme| lexeme.name == name)
-        .map(LexemeId::from_index)
-        .ok_or_else(|| Error::language(format!("language {}: there is no lexeme {name}", spec.name)))
-}
-
-fn layout(spec: &LanguageSpec) -> Result<Option<Layout>, Error> {
-    let Some(layout) = &spec.layout else { return Ok(None) };
-    Ok(Some(Layout {
-        newline: find(spec, &layout.newline)?,
-        indent: find(spec, &layout.indent)?,
-        dedent: find(spec, &layout.dedent)?,
-        column_classes: layout.column_classes,
-    }))
-}
-
 /// Which lexemes are string literals: those that the definition names, and the parts of literals that hold code, which are
 /// the lexemes of modes that read no code and those that lead into such a mode.
 fn strings(spec: &LanguageSpec, grammar: &Grammar) -> Result<Vec<bool>, Error> {
@@ -295,31 +239,4 @@ fn constructs(spec: &LanguageSpec, grammar: &Grammar) -> Result<Constructs, Erro
         found.0.push(Construct { lexeme: lexeme.map(Language::symbol), name: construct.name.clone() });
     }
     Ok(found)
-}
-
-fn roles(spec: &LanguageSpec, layout: Option<Layout>) -> Result<Vec<Role>, Error> {
-    let mut roles = vec![Role::Symbol; spec.lexemes.len()];
-    for (open, close) in &spec.brackets {
-        roles[find(spec, open)?.index()] = Role::Open;
-        roles[find(spec, close)?.index()] = Role::Close;
-    }
-    for mode in &spec.modes {
-        for (names, role) in [(&mode.open, Role::Open), (&mode.close, Role::Close)] {
-            for name in names {
-                roles[find(spec, name)?.index()] = role;
-            }
-        }
-    }
-    for name in &spec.ignore {
-        roles[find(spec, name)?.index()] = Role::Blank;
-    }
-    if let (Some(layout), Some(ids)) = (&spec.layout, layout) {
-        roles[ids.newline.index()] = Role::Newline;
-        roles[find(spec, &layout.blank)?.index()] = Role::Blank;
-        roles[find(spec, &layout.comment)?.index()] = Role::Comment;
-        if let Some(join) = &layout.join {
-            roles[find(spec, join)?.index()] = Role::Join;
-        }
-    }
-    Ok(roles)
 }

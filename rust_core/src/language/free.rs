@@ -11,10 +11,11 @@
 use crate::error::{Error, ErrorKind};
 use crate::grammar::rules::{END_OF_RULE, Grammar};
 use crate::ids::{AcceptId, DotId, FreeId, GuardId, LexemeId, StateId, SymbolId};
-use crate::language::definition::{Layout, Role};
 use crate::language::shape::{Shape, ShapeId};
 use crate::lexing::guards::{Guards, NO_GUARDS};
+use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{DEAD, Lexer, NEVER};
+use crate::lexing::roles::Role;
 use crate::limits;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;

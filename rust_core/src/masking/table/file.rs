@@ -389,7 +389,8 @@ fn key(language: &Language, vocabulary: &Vocabulary) -> u128 {
         include_str!("../../lexing/lexer.rs"),
         include_str!("../../grammar/rules.rs"),
         include_str!("../vocabulary.rs"),
-        include_str!("../../engine/stepping.rs"),
+        include_str!("../../lexing/branch.rs"),
+        include_str!("../../lexing/roles.rs"),
         include_str!("../../language/definition.rs"),
         include_str!("../../lexing/layout.rs"),
         include_str!("../../limits.rs")

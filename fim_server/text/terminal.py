@@ -1,0 +1,262 @@
+"""What commands show to people: progress on standard error, tables and colours on standard output, drawn by rich.
+
+Where a stream is no terminal, or one that can do nothing (``TERM=dumb``), the same is said in plain lines without a
+control character. rich is imported when there is something to draw, so that quick commands stay quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self, TextIO, TypeVar
+
+if TYPE_CHECKING:
+    import rich.progress
+
+Item = TypeVar("Item")
+ColourChoice = Literal["auto", "always", "never"]
+
+TICKS_PER_SECOND = 5
+"""How often the line of a :class:`Progress` is drawn again by itself."""
+
+LEAST_SECONDS = 0.1
+"""How long a line of a :class:`Progress` that does not tick is left alone, whatever is said meanwhile."""
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a stream is a terminal on which a line can be drawn again."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def wants_colour(choice: ColourChoice = "auto") -> bool:
+    """Whether standard output is to be coloured; NO_COLOR (no-color.org) speaks for those who did not choose."""
+    if choice != "auto":
+        return choice == "always"
+    return is_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
+
+
+def paint(text: str, style: str, colour: bool = True) -> str:
+    """Text in a style as rich names them (``bold green``, ``black on green``); as it is without colour.
+
+    Unlike rich's console this changes no character of the text: tabs and control characters of source code stay.
+    """
+    if not colour:
+        return text
+    from rich.color import ColorSystem
+    from rich.style import Style
+
+    return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts.
+
+    Attributes:
+        header: The names of the columns.
+        rows: As many cells each.
+        numbers: The columns whose cells end at one place.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: Collection[int] = ()
+
+    def lines(self) -> Iterator[str]:
+        """The table in aligned columns, two blanks apart, without a blank at a line's end."""
+        widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
+        for line in (self.header, *self.rows):
+            cells = (
+                cell.rjust(width) if index in self.numbers else cell.ljust(width)
+                for index, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            yield "  ".join(cells).rstrip()
+
+    def markdown(self) -> Iterator[str]:
+        """The table in Markdown."""
+        yield "| " + " | ".join(self.header) + " |"
+        yield "|" + "|".join("---:" if index in self.numbers else "---" for index in range(len(self.header))) + "|"
+        yield from ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.rows)
+
+
+def plain_lines(parts: Iterable[str | Table]) -> Iterator[str]:
+    """Lines of text and tables as plain lines."""
+    for part in parts:
+        yield from [part] if isinstance(part, str) else part.lines()
+
+
+def show(parts: Iterable[str | Table]) -> None:
+    """Print lines of text and tables to standard output; on a terminal, tables are drawn to fit it."""
+    if not is_terminal(sys.stdout):
+        for line in plain_lines(parts):
+            print(line)
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    for part in parts:
+        if isinstance(part, str):
+            print(part)
+            continue
+        table = Drawn(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+        for index, name in enumerate(part.header):
+            number = index in part.numbers
+            table.add_column(Text(name), justify="right" if number else "left", no_wrap=number)
+        for row in part.rows:
+            table.add_row(*map(Text, row))
+        console.print(table)
+
+
+# --- progress -----------------------------------------------------------------------------------------------------
+
+
+class Progress:
+    """Says on standard error what is being done, while a ``with`` block runs.
+
+    On a terminal it is one line that changes, tells the time, has a bar where the amount of work is known, and vanishes
+    at the end. Elsewhere it is plain lines, or nothing.
+
+    Args:
+        plain: Whether anything is said where standard error is no terminal: a program that reads ``--json`` may read
+            standard error too.
+        after: Seconds in which nothing is said. If not 0, only the work that is under way then is named in plain lines.
+        every: Seconds at least between two plain lines of :meth:`update`.
+        ticks: Whether a thread draws the line again meanwhile. Not while times are measured: it would take a share.
+        keeps: Whether the last thing said stays.
+    """
+
+    def __init__(
+        self, plain: bool = True, *, after: float = 0.0, every: float = 0.0, ticks: bool = True, keeps: bool = False
+    ) -> None:
+        self._terminal = is_terminal(sys.stderr)
+        self._enabled = self._terminal or plain
+        self._after = after
+        self._once = after > 0
+        self._every = every
+        self._ticks = ticks
+        self._keeps = keeps
+        self._text = ""
+        self._done: int | None = None
+        self._total: int | None = None
+        self._said = time.monotonic()
+        self._lock = threading.RLock()
+        self._ended = False
+        self._line: rich.progress.Progress | None = None
+        self._timer = threading.Timer(after, self._begin_late)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        if self._enabled and self._after:
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def say(self, stage: str) -> None:
+        """A stage of the work begins: a text without a line break."""
+        with self._lock:
+            self._text, self._done, self._total = stage, None, None
+            if self._enabled and not self._after and not self._terminal:
+                self._enabled = not self._once
+                print(f"{stage} ...", file=sys.stderr, flush=True)
+            self._draw(now=True)
+
+    def update(self, text: str, done: int | None = None, total: int | None = None) -> None:
+        """Say how far the work is: a whole line of text, and how much of how much is done, for the bar."""
+        with self._lock:
+            self._text, self._done, self._total = text, done, total
+            if self._enabled and not self._terminal and self.is_due():
+                self._said = time.monotonic()
+                print(text, file=sys.stderr, flush=True)
+            self._draw()
+
+    def is_due(self) -> bool:
+        """Whether an :meth:`update` would be seen now: for those to whom its text costs something."""
+        wait = LEAST_SECONDS if self._terminal else self._every
+        return self._enabled and time.monotonic() - self._said >= wait
+
+    def count(self, stage: str, items: Sequence[Item]) -> Iterator[Item]:
+        """Go through the items of a stage."""
+        self.say(stage)
+        for number, item in enumerate(items, start=1):
+            if self._terminal and self.is_due():
+                self.update(stage, number, len(items))
+            yield item
+
+    def log(self, text: str) -> None:
+        """Say something that stays, on a line of its own."""
+        with self._lock:
+            if self._line is not None:
+                self._line.console.print(text, soft_wrap=True)
+            elif self._enabled:
+                print(text, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Say nothing more; on a terminal the line vanishes, or stays if it is to."""
+        with self._lock:
+            if self._ended:
+                return
+            self._ended = True
+            self._timer.cancel()
+            if self._line is not None:
+                self._draw(now=True)
+                self._line.stop()
+            elif self._keeps and self._enabled and self._text and not self._terminal:
+                print(self._text, file=sys.stderr, flush=True)
+
+    def _begin_late(self) -> None:
+        if self._terminal:
+            import_module("rich.progress")  # before the lock is taken: who ends meanwhile does not wait for it
+        with self._lock:
+            if self._ended:
+                return
+            self._after = 0.0
+            if self._text:
+                self.say(self._text)
+
+    def _draw(self, now: bool = False) -> None:
+        if not self._terminal or self._after or not (now or self.is_due()):
+            return
+        self._said = time.monotonic()
+        from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        if self._line is None:
+            self._line = self._new_line()
+            self._line.add_task("", total=None)
+            self._line.start()
+        known: tuple[ProgressColumn, ...] = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn())
+        bar = known if self._total is not None else ()
+        self._line.columns = (*self._line.columns[:2], *bar, TimeElapsedColumn())
+        self._line.update(self._line.task_ids[0], description=self._text, total=self._total, completed=self._done or 0)
+        self._line.refresh()
+
+    def _new_line(self) -> rich.progress.Progress:
+        from rich import progress
+        from rich.console import Console
+
+        console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        spinner = "dots" if console.encoding.startswith("utf") else "line"
+        return progress.Progress(
+            progress.SpinnerColumn(spinner),
+            progress.TextColumn("{task.description}", markup=False),
+            console=console,
+            auto_refresh=self._ticks,
+            refresh_per_second=TICKS_PER_SECOND,
+            transient=not self._keeps,
+            redirect_stdout=False,  # results may go to a file while this is shown
+        )
