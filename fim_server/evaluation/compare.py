@@ -6,7 +6,6 @@ that both have, differences are B - A.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -51,30 +50,22 @@ class Joined:
     prompts: int
 
 
-def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``fim-server eval compare``."""
-    parser.add_argument("a", metavar="A", help="a folder that `fim-server eval run` wrote")
-    parser.add_argument("b", metavar="B", help="another one, on the same samples; differences are B - A")
-    parser.add_argument("--out", metavar="DIR", help=f"where {PAGE}, {SUMMARY}, {NUMBERS} and the plots go")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of Markdown")
-
-
-def run_compare(arguments: argparse.Namespace) -> int:
+def run_compare(a: str | Path, b: str | Path, out: str | Path | None = None, json_: bool = False) -> int:
     """``fim-server eval compare``; returns the exit status. Raises RecordError for runs that cannot be compared."""
     with eval_extra():
-        joined = join(arguments.a, arguments.b)
+        joined = join(a, b)
         report = report_on(joined)
         numbers = as_json(joined, report)
-        if arguments.out is not None:
-            write(joined, report, numbers, arguments.out)
-    if arguments.json:
+        if out is not None:
+            write(joined, report, numbers, out)
+    if json_:
         print(json.dumps(numbers))
-    elif arguments.out is None:
+    elif out is None:
         print(in_markdown(replace(report, plots=[])), end="")
     else:
         for check in report.checks:
             print(f"{check.claim}: {check.found}")
-        print(Path(arguments.out) / PAGE)
+        print(Path(out) / PAGE)
     return 0
 
 

@@ -5,7 +5,6 @@ What draws and counts (matplotlib, scipy, Jinja) is loaded only when a report is
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -47,22 +46,15 @@ class Report:
     sections: list[tuple[str, list[Table]]]
 
 
-def add_report_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``fim-server eval report``."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders that `fim-server eval run` wrote")
-    parser.add_argument("--out", required=True, metavar="DIR", help=f"where {PAGE}, {SUMMARY} and the plots go")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def run_report(arguments: argparse.Namespace) -> int:
+def run_report(runs: Sequence[str | Path], out: str | Path, json_: bool = False) -> int:
     """``fim-server eval report``; returns the exit status. Raises RecordError for runs that cannot be read."""
     with eval_extra():
         from fim_server.evaluation import tables
         from fim_server.evaluation.measured import read_measured
 
-        data = read_measured(arguments.runs)
-        report = write_report(data, arguments.out)
-    if arguments.json:
+        data = read_measured(runs)
+        report = write_report(data, out)
+    if json_:
         print(json.dumps(as_json(report, data)))
         return 0
     for check in report.checks:
@@ -70,7 +62,7 @@ def run_report(arguments: argparse.Namespace) -> int:
     for notice in report.notices:
         print(f"! {notice}")
     print(f"{data.count:,} samples, {len(data.modes)} modes, {sum(len(t) for _, t in tables.sections(data))} tables:")
-    print(Path(arguments.out) / PAGE)
+    print(Path(out) / PAGE)
     return 0
 
 
