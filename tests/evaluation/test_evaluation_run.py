@@ -20,11 +20,11 @@ import pytest
 from fim_server import Language
 from fim_server.cli import program as cli
 from fim_server.datasets import Origin, Sample, UnitTest, read_samples, write_samples
+from fim_server.errors import RecordError
 from fim_server.evaluation.records import (
     MODES,
     Data,
     Record,
-    RecordError,
     RunInfo,
     encode_record,
     read_records,

@@ -23,17 +23,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from fim_server.datasets.samples import DatasetError, Sample, read_samples
-from fim_server.evaluation.records import (
-    RUN_FILE,
-    Data,
-    Record,
-    RecordError,
-    RunInfo,
-    encode_record,
-    read_records,
-    record_files,
-)
+from fim_server.datasets.samples import Sample, read_samples
+from fim_server.errors import DatasetError, RunError
+from fim_server.evaluation.records import RUN_FILE, Data, Record, RunInfo, encode_record, read_records, record_files
 from fim_server.evaluation.running.judge import Judge
 from fim_server.evaluation.running.measures import (
     TAIL_CHARACTERS,
@@ -59,10 +51,6 @@ recorded for them is taken back, so that the run can go on from there."""
 HASHED_WHOLE = 1 << 28
 """Files of a model up to this size are hashed whole (bytes); of larger ones both ends and the size."""
 HASHED_ENDS = 1 << 24
-
-
-class RunError(RecordError):
-    """A run that cannot be begun or gone on with; the message is one line for the user."""
 
 
 # --- measuring ----------------------------------------------------------------------------------------------------
