@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fim_server.cli.output import Progress
-from fim_server.language.session import Language, LanguageError
+from fim_server.errors import LanguageError
+from fim_server.language.session import Language
 from fim_server.text.document import Document
 
 
