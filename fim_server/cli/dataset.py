@@ -17,6 +17,7 @@ from typing import Any
 from fim_server.cli.arguments import add_color, add_json, add_seed, bind
 from fim_server.cli.output import DONE, wants_colour
 from fim_server.datasets.build import OUTCOMES, Counts, Request, build, manifest_path
+from fim_server.datasets.python import constructions
 from fim_server.datasets.python.human_eval import KINDS, build_human_eval
 from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
 from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
