@@ -8,18 +8,20 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fim_server.datasets import constructions
+from fim_server.cli.arguments import add_color, add_json, add_seed, bind
+from fim_server.cli.output import DONE, wants_colour
 from fim_server.datasets.build import OUTCOMES, Counts, Request, build, manifest_path
-from fim_server.datasets.human_eval import KINDS, build_human_eval
-from fim_server.datasets.human_eval import SET as HUMAN_EVAL
-from fim_server.datasets.samples import SET_NAMES, DatasetError, Sample, read_samples
-
-DONE = 0
+from fim_server.datasets.python import constructions
+from fim_server.datasets.python.human_eval import KINDS, build_human_eval
+from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
+from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
+from fim_server.errors import DatasetError
 
 CONTEXT_LINES = 8
 """Lines shown on either side of a hole."""
@@ -30,7 +32,33 @@ TERMINAL_SECONDS, LOG_SECONDS = 0.2, 10.0
 HIGHLIGHT, FAINT, PLAIN = "\x1b[30;42m", "\x1b[2m", "\x1b[0m"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+@dataclass(frozen=True)
+class BuildArguments:
+    """What ``fim-server dataset build`` is asked for; ``kind`` is of HumanEval's sets alone."""
+
+    set: str
+    source: str
+    out: Path
+    seed: int
+    per_file: int
+    limit: int | None
+    share: float
+    kind: Sequence[str] | None
+    json: bool
+
+
+@dataclass(frozen=True)
+class ShowArguments:
+    """What ``fim-server dataset show`` is asked for; ``sample`` is an id, or a number from 1 on."""
+
+    file: Path
+    sample: str | None
+    context: int
+    color: str
+    json: bool
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the commands below ``fim-server dataset``."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_build(commands)
@@ -57,7 +85,7 @@ def _add_build(commands: Any) -> None:
         f"{HUMAN_EVAL}, the folder of its files",
     )
     parser.add_argument("--out", required=True, type=Path, metavar="FILE.jsonl", help="the file of samples")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws (default: 0)")
+    add_seed(parser)
     parser.add_argument(
         "--per-file",
         type=_count,
@@ -79,8 +107,8 @@ def _add_build(commands: Any) -> None:
         choices=tuple(KINDS),
         help=f"for {HUMAN_EVAL}, only these; may be given several times (default: all)",
     )
-    parser.add_argument("--json", action="store_true", help="print the manifest")
-    parser.set_defaults(run=run_build)
+    add_json(parser, "print the manifest")
+    bind(parser, BuildArguments, run_build)
 
 
 def _add_show(commands: Any) -> None:
@@ -95,9 +123,9 @@ def _add_show(commands: Any) -> None:
     parser.add_argument(
         "--context", type=_count, default=CONTEXT_LINES, metavar="N", help="lines around the hole (default: 8)"
     )
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colour of the hole")
-    parser.add_argument("--json", action="store_true", help="print one JSON object: the sample, or the overview")
-    parser.set_defaults(run=run_show)
+    add_color(parser, "the hole")
+    add_json(parser, "print one JSON object: the sample, or the overview")
+    bind(parser, ShowArguments, run_show)
 
 
 def _count(text: str) -> int:
@@ -119,13 +147,12 @@ def _share(text: str) -> float:
 # --- build ---------------------------------------------------------------------------------------------------------
 
 
-def run_build(arguments: argparse.Namespace) -> int:
+def run_build(arguments: BuildArguments) -> int:
     """Run ``fim-server dataset build``. Raises DatasetError on bad input."""
-    out: Path = arguments.out
     if arguments.set == HUMAN_EVAL:
         if arguments.share != 1 or arguments.per_file != constructions.PER_FILE:
             raise DatasetError(f"--share and --per-file are not for {HUMAN_EVAL}, which is taken as it is")
-        manifest = build_human_eval(Path(arguments.source), out, arguments.kind or (), arguments.limit)
+        manifest = build_human_eval(Path(arguments.source), arguments.out, arguments.kind or (), arguments.limit)
     elif arguments.kind:
         raise DatasetError(f"--kind is for {HUMAN_EVAL}")
     else:
@@ -138,11 +165,11 @@ def run_build(arguments: argparse.Namespace) -> int:
             limit=arguments.limit,
         )
         with Progress() as progress:
-            manifest = build(request, out, progress)
+            manifest = build(request, arguments.out, progress)
     if arguments.json:
         print(json.dumps(manifest))
     else:
-        print(f"{out}: {summary(manifest['counts'])}")
+        print(f"{arguments.out}: {summary(manifest['counts'])}")
     return DONE
 
 
@@ -186,9 +213,9 @@ class Progress:
 # --- show ----------------------------------------------------------------------------------------------------------
 
 
-def run_show(arguments: argparse.Namespace) -> int:
+def run_show(arguments: ShowArguments) -> int:
     """Run ``fim-server dataset show``. Raises DatasetError on bad input."""
-    colour = arguments.color == "always" or (arguments.color == "auto" and sys.stdout.isatty())
+    colour = wants_colour(arguments.color)
     if arguments.sample is not None:
         sample = find(arguments.file, arguments.sample)
         print(json.dumps(sample.to_json()) if arguments.json else describe(sample, arguments.context, colour))
