@@ -387,6 +387,25 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert (process.returncode, process.stderr) == (0, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [["languages"], ["--version"]])
+def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (2, "fim-server: standard output: no space left on device\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell's syntax")
+def test_closed_streams_are_no_traceback(hole: Path) -> None:
+    command = f"exec '{sys.executable}' -m fim_server"
+    script = f"{command} check '{hole}' >&-"
+    process = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (1, "")
+    script = f"{command} check - --language python <&-"
+    process = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (2, "fim-server: standard input: closed\n")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
     fifo = tmp_path / "waiting.py"
