@@ -20,7 +20,8 @@ from fim_server.datasets import constructions
 from fim_server.datasets.build import OUTCOMES, Counts, Request, build, manifest_path
 from fim_server.datasets.human_eval import KINDS, build_human_eval
 from fim_server.datasets.human_eval import SET as HUMAN_EVAL
-from fim_server.datasets.samples import SET_NAMES, DatasetError, Sample, read_samples
+from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
+from fim_server.errors import DatasetError
 from fim_server.text.terminal import ColourChoice, Progress, is_terminal, paint, wants_colour
 
 CONTEXT_LINES = 8

@@ -265,7 +265,8 @@ def shard(text: str) -> Shard:
 
 def run_run(arguments: RunArguments) -> int:
     """``fim-server eval run``: the exit status. Raises RecordError, DatasetError and ModelError."""
-    from fim_server.evaluation.runner import Asked, RunError, Worker, read_data, run
+    from fim_server.errors import RunError
+    from fim_server.evaluation.runner import Asked, Worker, read_data, run
 
     if arguments.ray is not None and arguments.shard.count > 1:
         raise RunError("--ray and --shard are two ways to share the work: name one of them")

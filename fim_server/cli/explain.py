@@ -10,6 +10,7 @@ from typing import Any
 from fim_server.cli.arguments import add_cursor, add_file, add_json, add_python_version, bind
 from fim_server.cli.output import DONE, NEGATIVE, listing, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
+from fim_server.errors import SearchLimitError
 from fim_server.language.session import Language, Session, State
 
 
@@ -90,7 +91,7 @@ def connection(state: State) -> tuple[int | None, str | None]:
     """Distance and shortest completion of a state; neither where the search passes its limit."""
     try:
         return state.distance(), state.shortest_completion()
-    except OverflowError:
+    except SearchLimitError:
         return None, None
 
 

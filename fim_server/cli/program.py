@@ -21,11 +21,7 @@ from fim_server.cli.explain import add_explain
 from fim_server.cli.languages import add_languages
 from fim_server.cli.output import BAD_INPUT, DONE, INTERRUPTED, PROGRAM, complain, one_line
 from fim_server.cli.serve import add_serve
-from fim_server.datasets import DatasetError
-from fim_server.evaluation.records import RecordError
-from fim_server.language.session import LanguageError
-from fim_server.text.document import DocumentError
-from fim_server.tokens.formats import ModelError
+from fim_server.errors import FimServerError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has what it wanted
         drop_output()
         return DONE
-    except (DatasetError, DocumentError, LanguageError, ModelError, RecordError) as error:
+    except FimServerError as error:
         complain(one_line(str(error)))
         return BAD_INPUT
     except OSError as error:  # of files that a command reads, its module says more; what is left is a full disk

@@ -18,9 +18,10 @@ from types import TracebackType
 from typing import Any
 
 from fim_server.datasets.samples import Sample
+from fim_server.errors import RunError
 from fim_server.evaluation.measures import one_line
 from fim_server.evaluation.records import Record
-from fim_server.evaluation.runner import RunError, Worker, WorkerSettings, failed
+from fim_server.evaluation.runner import Worker, WorkerSettings, failed
 
 DEATHS = 2
 """How often a worker may die with the same batch before its samples are measured one by one, and the same sample."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fim_server.evaluation.records import MODES, Record, RecordError, RunInfo, read_run
+from fim_server.errors import RecordError
+from fim_server.evaluation.records import MODES, Record, RunInfo, read_run
 from fim_server.evaluation.report import distinct, eval_extra, write_files
 from fim_server.evaluation.report import summary as in_markdown
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fim_server.evaluation.records import RecordError, RunInfo
+from fim_server.errors import RecordError
+from fim_server.evaluation.records import RunInfo
 
 if TYPE_CHECKING:
     from fim_server.evaluation.figures import Plot

@@ -24,7 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from fim_server.datasets.samples import DatasetError, Sample, read_samples
+from fim_server.datasets.samples import Sample, read_samples
+from fim_server.errors import DatasetError, RunError
 from fim_server.evaluation.judge import Judge
 from fim_server.evaluation.measures import (
     TAIL_CHARACTERS,
@@ -34,16 +35,7 @@ from fim_server.evaluation.measures import (
     similarity_function,
     suffix_overlap,
 )
-from fim_server.evaluation.records import (
-    RUN_FILE,
-    Data,
-    Record,
-    RecordError,
-    RunInfo,
-    encode_record,
-    read_records,
-    record_files,
-)
+from fim_server.evaluation.records import RUN_FILE, Data, Record, RunInfo, encode_record, read_records, record_files
 from fim_server.evaluation.shards import Shard, form_batches
 from fim_server.language.session import Language
 from fim_server.recovery.recovery import Recovery
@@ -60,10 +52,6 @@ recorded for them is taken back, so that the run can go on from there."""
 HASHED_WHOLE = 1 << 28
 """Files of a model up to this size are hashed whole (bytes); of larger ones both ends and the size."""
 HASHED_ENDS = 1 << 24
-
-
-class RunError(RecordError):
-    """A run that cannot be begun or gone on with; the message is one line for the user."""
 
 
 # --- measuring ----------------------------------------------------------------------------------------------------

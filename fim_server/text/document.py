@@ -18,11 +18,9 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
+from fim_server.errors import DocumentError
+
 LINE_BREAK = re.compile("\r\n|\r|\n")
-
-
-class DocumentError(ValueError):
-    """A file or a cursor that cannot be used; the message is one line made for the user."""
 
 
 class PositionEncoding(StrEnum):

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from fim_server.datasets import DatasetError, Origin, Sample, UnitTest, read_samples, sandbox
+from fim_server.datasets import Origin, Sample, UnitTest, read_samples, sandbox
 from fim_server.datasets.human_eval import build_human_eval
 from fim_server.datasets.sandbox import Limits, Outcome, Verdict, run_sample, run_test
+from fim_server.errors import DatasetError
 
 HUMAN_EVAL = os.environ.get("FIM_SERVER_HUMAN_EVAL")
 SQUARE = UnitTest("square", "", "def check(f):\n    assert f(2) == 4\n    assert f(-3) == 9\n", "square")

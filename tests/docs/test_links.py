@@ -115,6 +115,19 @@ def test_the_glossary_names_what_there_is() -> None:
     assert missing == []
 
 
+def test_sections_of_the_design_that_the_code_cites_exist() -> None:
+    sections = set(re.findall(r"^## (\d+)\. ", text_of("docs/design.md"), re.M))
+    cited = set()
+    for path in tracked():
+        if path.startswith(("fim_server/", "rust_core/")) and path.endswith((".py", ".rs", ".toml")):
+            # A comment's line may break within a citation.
+            text = re.sub(r"\n\s*(?://[/!]?|#)?\s*", " ", text_of(path))
+            cited |= set(re.findall(r"[Dd]esign, section (\d+)|[Ss]ection (\d+) of the design", text))
+    numbers = {number for pair in cited for number in pair if number}
+    assert len(numbers) > 3
+    assert numbers <= sections
+
+
 # --- commands -----------------------------------------------------------------------------------------------------
 
 

@@ -37,9 +37,10 @@ from evaluation_records import (
     write_run,
 )
 from fim_server.cli import evaluate
+from fim_server.errors import RecordError
 from fim_server.evaluation import compare, figures, page, report, tables
 from fim_server.evaluation.measured import HOLE_EDGES, bucket_name, measured, read_measured
-from fim_server.evaluation.records import MODES, Data, Record, RecordError, RunInfo
+from fim_server.evaluation.records import MODES, Data, Record, RunInfo
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 

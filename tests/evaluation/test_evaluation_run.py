@@ -20,6 +20,7 @@ import pytest
 from fim_server import Language
 from fim_server.cli import program as cli
 from fim_server.datasets import Origin, Sample, UnitTest, read_samples, write_samples
+from fim_server.errors import RecordError
 from fim_server.evaluation import judge as judge_module
 from fim_server.evaluation import measures, runner, shards
 from fim_server.evaluation.judge import Judge
@@ -28,7 +29,6 @@ from fim_server.evaluation.records import (
     MODES,
     Data,
     Record,
-    RecordError,
     RunInfo,
     encode_record,
     read_records,
