@@ -33,8 +33,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process; gives exit status, standard output and standard error."""
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in this process; gives exit status, standard output and standard error, without progress."""
+    monkeypatch.setattr("fim_server.cli.output.QUIET_SECONDS", 600.0)
 
     def runner(*arguments: str) -> tuple[int, str, str]:
         try:
@@ -336,7 +337,6 @@ def test_bad_input_is_one_clear_line_and_status_2(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr("fim_server.cli.output.QUIET_SECONDS", 600.0)
     arguments, message = BAD_INPUT[case]
     unknown = tmp_path / "a.unknown"
     unknown.touch()
