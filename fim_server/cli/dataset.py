@@ -16,10 +16,10 @@ from typing import Any
 
 from fim_server.cli.arguments import add_color, add_json, add_seed, bind
 from fim_server.cli.output import DONE
-from fim_server.datasets import constructions
 from fim_server.datasets.build import OUTCOMES, Counts, Request, build, manifest_path
-from fim_server.datasets.human_eval import KINDS, build_human_eval
-from fim_server.datasets.human_eval import SET as HUMAN_EVAL
+from fim_server.datasets.python import constructions
+from fim_server.datasets.python.human_eval import KINDS, build_human_eval
+from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
 from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
 from fim_server.errors import DatasetError
 from fim_server.text.terminal import ColourChoice, Progress, is_terminal, paint, wants_colour
