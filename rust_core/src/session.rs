@@ -12,8 +12,11 @@ use crate::ids::TokenId;
 use crate::language::definition::Language;
 use crate::language::shape::ShapeId;
 use crate::limits;
-use crate::masking::cache::{Masks, Tables};
+use crate::masking::cache::Masks;
+use crate::masking::own::{OwnMasks, Standing};
 use crate::masking::plain::{self, Recognizer};
+use crate::masking::tables::Tables;
+use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,6 +37,8 @@ pub struct Session {
     /// Shared with the sessions that this one was moved from or to, which have the same R. Nothing is forgotten that one of
     /// them refers to: what is (see [`Engine::truncate`]) was made under the same lock.
     engine: Arc<Mutex<Engine>>,
+    /// What masks keep beside the engine, shared with the same sessions. Only locked where the engine is locked.
+    own_masks: Arc<Mutex<OwnMasks>>,
     left: Box<str>,
     trail: Trail,
     opening: Vec<Branch>,
@@ -168,7 +173,7 @@ impl Session {
         let trail = Trail::new(engine.first_branch());
         let shared = Arc::new(Mutex::new(engine));
         let mut engine = lock(&shared);
-        let session = Self::begin(language, &shared, &mut engine, left, trail);
+        let session = Self::begin(language, (&shared, &Arc::default()), &mut engine, left, trail);
         engine.loosen(&session.opening);
         drop(engine);
         Arc::new(session)
@@ -183,14 +188,15 @@ impl Session {
             return None;
         }
         let bytes = self.left.as_bytes().iter().zip(left.as_bytes()).take_while(|(one, other)| one == other).count();
-        let session = Self::begin(&self.language, &self.engine, &mut engine, left, self.trail.shared(bytes));
+        let session =
+            Self::begin(&self.language, (&self.engine, &self.own_masks), &mut engine, left, self.trail.shared(bytes));
         engine.loosen(&session.opening).then(|| Arc::new(session))
     }
 
     /// Steps L on from the end of a trail, and asks R.
     fn begin(
         language: &Arc<Language>,
-        shared: &Arc<Mutex<Engine>>,
+        (shared, own_masks): (&Arc<Mutex<Engine>>, &Arc<Mutex<OwnMasks>>),
         engine: &mut Engine,
         left: &str,
         mut trail: Trail,
@@ -227,6 +233,7 @@ impl Session {
         Self {
             language: language.clone(),
             engine: shared.clone(),
+            own_masks: own_masks.clone(),
             left: left.into(),
             trail,
             opening: branches,
@@ -340,8 +347,8 @@ impl Session {
 }
 
 /// A panic in another thread leaves only caches behind, so its poison is ignored.
-fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
-    engine.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// A middle in progress. Cheap to fork; every byte can be taken back.
@@ -458,7 +465,7 @@ impl State {
         assert_eq!(words.len(), plain::mask_words(vocabulary.len()), "one word for 32 tokens");
         let mut engine = self.engine();
         let mark = engine.mark();
-        let mut walk = TrieWalk::new(&mut engine, self.branches(), self.at(), vocabulary.longest());
+        let mut walk = TrieWalk::new(&mut engine, self.standing(), vocabulary.longest());
         let mut known: FxHashMap<Box<[Branch]>, bool> = FxHashMap::default();
         let mut hints: Vec<Plan> = plan.into_iter().cloned().collect();
         let mut refused = 0;
@@ -479,7 +486,9 @@ impl State {
                 }
                 let follows = || plan?.after(vocabulary, token);
                 let lands = follows().is_some_and(|rest| rest.len() <= left)
-                    || *known.entry(walk.last().into()).or_insert_with(|| walk.lands(vocabulary, &mut hints, left));
+                    || *known
+                        .entry(walk.branches().into())
+                        .or_insert_with(|| lands(&mut walk, vocabulary, &mut hints, left));
                 if !lands {
                     words[word] &= !bit;
                     refused += 1;
@@ -504,7 +513,7 @@ impl State {
     pub fn fill_mask(&self, vocabulary: &Vocabulary, masks: &Masks, words: &mut [u32]) {
         assert_eq!(words.len(), plain::mask_words(vocabulary.len()), "one word for 32 tokens");
         let mut engine = self.engine();
-        masks.fill(&mut engine, vocabulary, self.branches(), self.at(), words);
+        masks.fill(&mut engine, &mut lock(&self.session.own_masks), vocabulary, self.standing(), words);
         if self.branches().iter().any(|branch| engine.complete(branch)) {
             plain::add_end_tokens(vocabulary, words);
         }
@@ -514,11 +523,7 @@ impl State {
     pub fn fill_mask_plain(&self, vocabulary: &Vocabulary, words: &mut [u32]) {
         let mut engine = self.engine();
         let mark = engine.mark();
-        plain::fill_mask(
-            &mut TrieWalk::new(&mut engine, self.branches(), self.at(), vocabulary.longest()),
-            vocabulary,
-            words,
-        );
+        plain::fill_mask(&mut TrieWalk::new(&mut engine, self.standing(), vocabulary.longest()), vocabulary, words);
         engine.truncate(mark);
     }
 
@@ -533,7 +538,7 @@ impl State {
             return false;
         }
         let mut engine = self.engine();
-        let mut walk = TrieWalk::new(&mut engine, self.branches(), self.at(), bytes.len());
+        let mut walk = TrieWalk::new(&mut engine, self.standing(), bytes.len());
         bytes.iter().all(|&byte| walk.try_push(byte))
     }
 
@@ -599,6 +604,10 @@ impl State {
         engine
     }
 
+    fn standing(&self) -> Standing<'_> {
+        Standing { branches: self.branches(), shape: self.at() }
+    }
+
     fn at(&self) -> ShapeId {
         self.history.last().expect("never empty").1
     }
@@ -647,6 +656,21 @@ fn land(
     found.map_or(Outcome::Unknown, Outcome::Plan)
 }
 
+/// Whether the text so far is known to end within `left` tokens. Plans that show it come first among the hints for the next.
+fn lands(walk: &mut TrieWalk<'_>, vocabulary: &Vocabulary, hints: &mut Vec<Plan>, left: usize) -> bool {
+    let branches = walk.branches().to_vec();
+    let tried: Vec<&Plan> = hints.iter().collect();
+    match land(walk.engine(), vocabulary, &branches, &tried, &[], left, limits::landing_expansions(left)) {
+        Outcome::Plan(plan) if plan.len() <= left => {
+            hints.retain(|hint| *hint != plan);
+            hints.insert(0, plan);
+            hints.truncate(limits::LANDING_HINTS);
+            true
+        }
+        _ => false,
+    }
+}
+
 /// What all branches that can go on are inside of.
 fn inside_all(engine: &mut Engine, branches: &[Branch]) -> Option<Inside> {
     let possible: Vec<&Branch> = branches.iter().filter(|branch| engine.can_go_on(branch)).collect();
@@ -663,82 +687,4 @@ fn byte_classes(language: &Language) -> Vec<(u8, usize)> {
     }
     let count = |byte: u8| (0..=255u8).filter(|&other| lexer.class_of(other) == lexer.class_of(byte)).count();
     lexer.representatives().into_iter().map(|byte| (byte, count(byte))).collect()
-}
-
-/// A stack of branch lists over one engine, in one flat list.
-pub(crate) struct TrieWalk<'a> {
-    engine: &'a mut Engine,
-    branches: Vec<Branch>,
-    /// Where each list begins; the last one ends with the list.
-    begins: Vec<usize>,
-    /// Where in the shape the middle is after each byte; the place before the first one comes first.
-    shapes: Vec<ShapeId>,
-    stepped: Vec<Branch>,
-}
-
-impl<'a> TrieWalk<'a> {
-    pub(crate) fn new(engine: &'a mut Engine, branches: &[Branch], at: ShapeId, longest: usize) -> Self {
-        let mut begins = Vec::with_capacity(longest + 1);
-        begins.push(0);
-        Self { engine, branches: branches.to_vec(), begins, shapes: vec![at], stepped: Vec::new() }
-    }
-
-    fn last(&self) -> &[Branch] {
-        &self.branches[*self.begins.last().expect("never empty")..]
-    }
-
-    /// Whether the text so far is known to end within `left` tokens. Plans that show it come first among the hints for the next.
-    fn lands(&mut self, vocabulary: &Vocabulary, hints: &mut Vec<Plan>, left: usize) -> bool {
-        let branches = self.last().to_vec();
-        self.engine.set_shape(self.shapes[self.shapes.len() - 1]);
-        let tried: Vec<&Plan> = hints.iter().collect();
-        match land(self.engine, vocabulary, &branches, &tried, &[], left, limits::landing_expansions(left)) {
-            Outcome::Plan(plan) if plan.len() <= left => {
-                hints.retain(|hint| *hint != plan);
-                hints.insert(0, plan);
-                hints.truncate(limits::LANDING_HINTS);
-                true
-            }
-            _ => false,
-        }
-    }
-}
-
-impl Recognizer for TrieWalk<'_> {
-    fn try_push(&mut self, byte: u8) -> bool {
-        let begin = *self.begins.last().expect("never empty");
-        let end = self.branches.len();
-        let Some(at) = self.engine.enter_shape(self.shapes[self.shapes.len() - 1], byte) else { return false };
-        if let [only] = self.branches[begin..]
-            && let Some(continued) = self.engine.continued(&only, byte)
-        {
-            if !self.engine.viable(&continued) {
-                return false;
-            }
-            self.branches.push(continued);
-        } else {
-            self.engine.advance(&self.branches[begin..], byte, &mut self.stepped);
-            if self.stepped.is_empty() {
-                return false;
-            }
-            self.branches.extend_from_slice(&self.stepped);
-        }
-        self.begins.push(end);
-        self.shapes.push(at);
-        true
-    }
-
-    fn pop_to(&mut self, length: usize) {
-        if let Some(&end) = self.begins.get(length + 1) {
-            self.branches.truncate(end);
-            self.begins.truncate(length + 1);
-            self.shapes.truncate(length + 1);
-        }
-    }
-
-    fn is_complete(&mut self) -> bool {
-        let branches = self.last().to_vec();
-        self.engine.set_shape(self.shapes[self.shapes.len() - 1]);
-        branches.iter().any(|branch| self.engine.complete(branch))
-    }
 }

@@ -4,14 +4,14 @@
 //! still go on; a branch that cannot be completed is dropped at once, so a list of branches is viable iff it is not empty.
 
 use crate::chart::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
-use crate::chart::next::{AHEAD_WORDS, Ahead, NextId, Nexts};
+use crate::chart::next::{Ahead, Next, NextId, Nexts};
 use crate::chart::predict::Predictions;
 use crate::colour::colours::{Colours, Context, Outlook};
 use crate::ids::{AcceptId, FreeId, GuardId, ModeId, NodeId, SetId, StateId, SymbolId};
 use crate::language::definition::Language;
 use crate::language::follow::bit;
 use crate::language::free::{Cost, INFINITE, LINE, MIDDLE};
-use crate::language::shape::{ShapeId, ShapeIndex};
+use crate::language::shape::ShapeId;
 use crate::language::shaped::{Reach, ShapedLexer};
 use crate::lexing::branch::{self, Cut, Reader};
 use crate::lexing::guards::{Guards, NO_GUARDS, live_beside};
@@ -19,9 +19,6 @@ use crate::lexing::layout::{Column, Columns, IndentationId, Indentations};
 use crate::lexing::lexer::{DEAD, Lexer, NEVER, bits};
 use crate::lexing::roles::{LineByte, Role, line_bytes};
 use crate::limits;
-use crate::masking::cache::{Key, Mask, ShapeMemo};
-use crate::masking::vocabulary::Vocabulary;
-use crate::masking::walk::Taken;
 use crate::right::chart::{Around, Right};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
@@ -134,18 +131,14 @@ pub struct Engine {
     shaped_ways: FxHashMap<(StateId, GuardId, ShapeId, Nesting), WaysId>,
     /// The stacks of all branches are loose: what may come next depends on nothing in R.
     loose: bool,
-    /// The tokens that do not leave the shape, by vocabulary and place.
-    shape_indexes: FxHashMap<(u128, ShapeId), Arc<ShapeIndex>>,
     /// `loose` was found out for some branch, and holds for all sessions that share this engine.
     settled: bool,
-    /// Masks where R has a say, and the size of the chart when the last session was opened.
-    own_masks: FxHashMap<Key, Mask>,
-    own_masks_of: (u64, u64),
+    /// Sets when the last session was opened.
     opened: usize,
     /// Sets and colours when the first session was opened.
     begun: Option<(usize, usize)>,
-    shapes: ShapeMemo,
-    key: Vec<u32>,
+    /// The number of sets that have not been forgotten since this was last asked.
+    kept: usize,
     /// R was asked whether a branch is viable: at a limit even where the stack is loose, since R may close what the middle could
     /// not open.
     pub(crate) asked_right: bool,
@@ -185,14 +178,10 @@ impl Engine {
             cuts: language.shaped.as_ref().map(|shaped| cuts(language, shaped, &right)),
             shaped_ways: FxHashMap::default(),
             loose: false,
-            shape_indexes: FxHashMap::default(),
-            own_masks: FxHashMap::default(),
             settled: false,
-            own_masks_of: (0, 0),
             opened: 0,
             begun: None,
-            shapes: ShapeMemo::default(),
-            key: Vec::new(),
+            kept: usize::MAX,
             asked_right: false,
             guarded_live: FxHashMap::default(),
             live_later: FxHashMap::default(),
@@ -244,7 +233,7 @@ impl Engine {
         self.allowed.retain(|key, _| key.0.index() < sets);
         self.recent = None;
         self.nexts.truncate(sets);
-        self.shapes.truncate(sets);
+        self.kept = self.kept.min(sets);
     }
 
     /// A set of the left chart.
@@ -253,45 +242,14 @@ impl Engine {
         self.left.set(id)
     }
 
-    /// The tokens that do not leave the shape; `None` where any middle will do.
-    pub(crate) fn shape_index(&mut self, vocabulary: &Vocabulary, at: ShapeId) -> Option<Arc<ShapeIndex>> {
-        let shape = self.language.free.shape()?;
-        let key = (vocabulary.fingerprint(), at);
-        if self.shape_indexes.len() >= limits::SHAPE_INDEXES {
-            self.shape_indexes.clear();
-        }
-        Some(self.shape_indexes.entry(key).or_insert_with(|| Arc::new(shape.index(vocabulary, at))).clone())
+    /// Sets made since the last session was opened.
+    pub(crate) fn sets_since_opened(&self) -> usize {
+        self.left.len().saturating_sub(self.opened)
     }
 
-    /// Masks where R has a say; those of another vocabulary, or from before they were cleared, are forgotten.
-    pub(crate) fn own_masks(&mut self, of: (u64, u64)) -> &mut FxHashMap<Key, Mask> {
-        if self.own_masks_of != of {
-            self.own_masks_of = of;
-            self.own_masks.clear();
-        }
-        &mut self.own_masks
-    }
-
-    /// Whether masks have left so many sets behind that the next one shall leave none.
-    pub(crate) fn is_full(&self) -> bool {
-        self.left.len() > self.opened + limits::MASK_SETS
-    }
-
-    /// Room for the key of a mask.
-    pub(crate) fn take_key(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.key)
-    }
-
-    pub(crate) fn put_key(&mut self, key: Vec<u32>) {
-        self.key = key;
-    }
-
-    pub(crate) fn take_shapes(&mut self) -> ShapeMemo {
-        std::mem::take(&mut self.shapes)
-    }
-
-    pub(crate) fn put_shapes(&mut self, shapes: ShapeMemo) {
-        self.shapes = shapes;
+    /// The number of sets that have not been forgotten since this was last asked: the id of a later one may be another's now.
+    pub(crate) fn take_kept(&mut self) -> usize {
+        std::mem::replace(&mut self.kept, usize::MAX)
     }
 
     /// The columns of the open blocks, innermost first.
@@ -639,22 +597,14 @@ impl Engine {
         self.left.ahead(&self.language, &mut self.predictions, set, accept)
     }
 
-    /// What may come next after a set of a loose stack.
-    pub(crate) fn taken(&mut self, set: SetId, outside: bool) -> Taken {
-        let id = self.next_of(set);
-        let next = self.nexts.get(id);
-        let own = if outside { &next.outside } else { &next.inside };
-        let mut accepts = [0; AHEAD_WORDS];
-        accepts[..own.len()].copy_from_slice(own);
-        Taken { accepts, free: next.free }
-    }
-
-    /// What may come next where what a set allows is known.
-    pub(crate) fn taken_of(&self, ahead: &Ahead, outside: bool) -> Taken {
-        Taken { accepts: self.language.aheads.taken(ahead, outside), free: ahead.free }
-    }
-
     /// What a set allows next where its stack is loose.
+    #[inline]
+    pub(crate) fn next(&mut self, set: SetId) -> &Next {
+        let id = self.next_of(set);
+        self.nexts.get(id)
+    }
+
+    /// What a set allows next where its stack is loose, by its number.
     #[inline]
     pub fn next_of(&mut self, set: SetId) -> NextId {
         match self.nexts.known(set) {

@@ -5,10 +5,7 @@
 //! that begins with it has the shape and completes the program.
 
 use crate::error::{Error, ErrorKind};
-use crate::ids::TokenId;
 use crate::limits;
-use crate::masking::plain::mask_words;
-use crate::masking::vocabulary::Vocabulary;
 use regex_automata::dfa::{Automaton, dense};
 use regex_automata::util::{start, syntax};
 use regex_automata::{Anchored, MatchKind};
@@ -17,9 +14,6 @@ use rustc_hash::FxHashMap;
 /// A state of a shape's automaton; only those from which the shape can still be met have a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShapeId(pub u32);
-
-/// Packed masks of the tokens that do not leave a shape, by the state that each leads to.
-pub(crate) type ShapeIndex = Vec<(ShapeId, Vec<u32>)>;
 
 /// No middle of the shape begins like that.
 const DEAD: u32 = u32::MAX;
@@ -233,36 +227,6 @@ impl Shape {
     #[must_use]
     pub fn place(&self, state: ShapeId) -> Option<usize> {
         self.places[state.0 as usize]
-    }
-
-    /// The tokens that do not leave the shape, by the state that each leads to (Outlines, arXiv 2307.09702: the FSM index).
-    #[must_use]
-    pub fn index(&self, vocabulary: &Vocabulary, state: ShapeId) -> ShapeIndex {
-        let words = mask_words(vocabulary.len());
-        let mut found: FxHashMap<ShapeId, Vec<u32>> = FxHashMap::default();
-        let nodes = vocabulary.nodes();
-        let mut path = vec![state];
-        let mut at = 0;
-        while at < nodes.len() {
-            let node = &nodes[at];
-            path.truncate(node.depth as usize);
-            let Some(to) = self.step(path[path.len() - 1], node.byte) else {
-                at = node.skip as usize;
-                continue;
-            };
-            path.push(to);
-            let ending = vocabulary.ending(node);
-            if !ending.is_empty() {
-                let mask = found.entry(to).or_insert_with(|| vec![0; words]);
-                for &TokenId(token) in ending {
-                    mask[token as usize / 32] |= 1 << (token % 32);
-                }
-            }
-            at += 1;
-        }
-        let mut found: ShapeIndex = found.into_iter().collect();
-        found.sort_unstable_by_key(|entry| entry.0);
-        found
     }
 }
 

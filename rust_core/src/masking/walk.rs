@@ -6,24 +6,24 @@ use crate::engine::stepping::{Branch, Engine, Mode, Nesting};
 use crate::ids::{AcceptId, GuardId, SetId, StateId, TokenId};
 use crate::language::follow::bit;
 use crate::language::free::LINE;
-use crate::language::shape::ShapeId;
 use crate::lexing::guards::NO_GUARDS;
 use crate::lexing::layout::{Column, IndentationId};
 use crate::lexing::roles::Role;
 use crate::limits;
-use crate::masking::plain::{self, Recognizer};
+use crate::masking::own::Standing;
+use crate::masking::plain::{self, Recognizer, add_to_mask};
 use crate::masking::table::build::{End, Label, Line};
 use crate::masking::table::file::{NodeId, Spanner};
+use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
-use crate::session::TrieWalk;
 use rustc_hash::FxHashMap;
 
 /// What may come next in brackets or outside of them.
-pub(crate) struct Taken {
+struct Taken {
     /// The accept sets that can be read or ignored, as a mask.
-    pub(crate) accepts: [u64; AHEAD_WORDS],
+    accepts: [u64; AHEAD_WORDS],
     /// The free states from which the middle can go on.
-    pub(crate) free: u64,
+    free: u64,
 }
 
 /// Nothing is known of what may come: all is tried.
@@ -53,32 +53,32 @@ pub(crate) struct Rest {
     pub branches: Vec<Branch>,
 }
 
-/// Adds the tokens that may follow a branch by a walk over the vocabulary's trie.
-pub(crate) fn add_by_trie(
-    engine: &mut Engine,
-    vocabulary: &Vocabulary,
-    branch: &Branch,
-    at: ShapeId,
-    words: &mut [u32],
-) {
-    let mut walk = TrieWalk::new(engine, std::slice::from_ref(branch), at, vocabulary.longest());
-    plain::add_tokens(&mut walk, vocabulary, words);
-}
-
-/// Adds those of some tokens that may follow, trying each byte by byte.
-pub(crate) fn add_one_by_one(
-    engine: &mut Engine,
-    vocabulary: &Vocabulary,
-    branches: &[Branch],
-    at: ShapeId,
-    rest: &Rest,
-    words: &mut [u32],
-) {
-    let mut walk = TrieWalk::new(engine, branches, at, vocabulary.longest());
-    for &token in &rest.tokens {
-        walk.pop_to(0);
-        if vocabulary.bytes_of(TokenId(token)).iter().all(|&byte| walk.try_push(byte)) {
-            words[token as usize / 32] |= 1 << (token % 32);
+impl Rest {
+    /// Adds to a packed mask what the table walks from a standing have left, those of its tokens that may follow.
+    pub(crate) fn add_to(
+        mut self,
+        engine: &mut Engine,
+        vocabulary: &Vocabulary,
+        standing: Standing<'_>,
+        words: &mut [u32],
+    ) {
+        self.branches.sort_unstable();
+        self.branches.dedup();
+        for branch in self.branches {
+            let alone = Standing { branches: std::slice::from_ref(&branch), ..standing };
+            plain::add_tokens(&mut TrieWalk::new(engine, alone, vocabulary.longest()), vocabulary, words);
+        }
+        if self.tokens.is_empty() {
+            return;
+        }
+        self.tokens.sort_unstable();
+        self.tokens.dedup();
+        let mut walk = TrieWalk::new(engine, standing, vocabulary.longest());
+        for token in self.tokens.into_iter().map(TokenId) {
+            walk.pop_to(0);
+            if vocabulary.bytes_of(token).iter().all(|&byte| walk.try_push(byte)) {
+                add_to_mask(words, token);
+            }
         }
     }
 }
@@ -129,7 +129,7 @@ impl Walk<'_> {
             return;
         }
         if self.quick && !self.is_at_limit(place) {
-            let taken = self.engine.taken(place.set, self.is_outside(place));
+            let taken = self.taken(place);
             self.add_endings(node, &taken, place);
             self.follow(node, &taken, place);
             return;
@@ -142,6 +142,16 @@ impl Walk<'_> {
             }
         }
         self.follow(node, &EVERYTHING, place);
+    }
+
+    /// What may come next where the stack is loose.
+    fn taken(&mut self, place: Place) -> Taken {
+        let outside = self.is_outside(place);
+        let next = self.engine.next(place.set);
+        let own = if outside { &next.outside } else { &next.inside };
+        let mut accepts = [0; AHEAD_WORDS];
+        accepts[..own.len()].copy_from_slice(own);
+        Taken { accepts, free: next.free }
     }
 
     /// Adds the tokens that end in a node, where the stack is loose.
@@ -193,7 +203,8 @@ impl Walk<'_> {
                         }
                         let next = Place { depth: self.depth_after(place, accept), ..place };
                         if !self.is_at_limit(next) {
-                            let next_taken = self.engine.taken_of(&ahead, self.is_outside(next));
+                            let accepts = self.engine.language.aheads.taken(&ahead, self.is_outside(next));
+                            let next_taken = Taken { accepts, free: ahead.free };
                             self.add_endings(target, &next_taken, next);
                             if self.goes_on(target, &next_taken, next) {
                                 let after = self.read(place, accept);
