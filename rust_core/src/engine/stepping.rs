@@ -14,9 +14,10 @@ use crate::language::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::language::shape::ShapeId;
 use crate::language::shaped::{Reach, ShapedLexer};
 use crate::lexing::branch::{self, Cut, Reader};
-use crate::lexing::guards::{Guards, NO_GUARDS, live_beside};
+use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::layout::{Column, Columns, IndentationId, Indentations};
 use crate::lexing::lexer::{DEAD, Lexer, NEVER, bits};
+use crate::lexing::product::{Beside, live_beside, walk_beside};
 use crate::lexing::roles::{LineByte, Role, line_bytes};
 use crate::limits;
 use crate::right::chart::{Around, Right};
@@ -950,14 +951,14 @@ impl Engine {
         let language = self.language.clone();
         let lexer = &language.lexer;
         let mut ways = Vec::new();
-        let mut seen: FxHashSet<(StateId, GuardId)> = FxHashSet::default();
-        let mut stack = vec![(state, guards)];
-        let representatives = lexer.representatives();
-        while let Some((state, guards)) = stack.pop() {
-            if !seen.insert((state, guards)) {
-                continue;
-            }
-            if guards == NO_GUARDS && language.free.is_separated() {
+        let separated = language.free.is_separated();
+        let goes_on = |guards| guards != NO_GUARDS || !separated;
+        let bytes = lexer.representatives();
+        let step = |(), _| Some(());
+        for Beside { state, guards, .. } in
+            walk_beside(lexer, &mut self.guards, &bytes, (state, guards, ()), step, goes_on)
+        {
+            if !goes_on(guards) {
                 ways.extend(self.plain(state, nesting));
                 continue;
             }
@@ -965,7 +966,7 @@ impl Engine {
                 let after = self.guards.with(lexer, guards, state);
                 if let Some(boundary) = language.free.at_boundary(self.guards.states(after)) {
                     for (accept, free) in self.ended(lexer.accept(state), nesting) {
-                        let free = if language.free.is_separated() { free } else { boundary };
+                        let free = if separated { free } else { boundary };
                         ways.push(Way { accept, free: Some(free), targets: Vec::new() });
                     }
                 }
@@ -974,14 +975,6 @@ impl Engine {
                 && self.guards_hold(guards)
             {
                 ways.extend(self.cut(end, accept, nesting));
-            }
-            for &byte in &representatives {
-                let target = lexer.step(state, byte);
-                if target != DEAD
-                    && let Some(stepped) = self.guards.step(lexer, guards, byte)
-                {
-                    stack.push((target, stepped));
-                }
             }
         }
         ways

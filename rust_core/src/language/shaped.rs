@@ -2,9 +2,10 @@
 
 use crate::ids::{AcceptId, GuardId, StateId};
 use crate::language::shape::{Shape, ShapeId};
-use crate::lexing::guards::{Guards, NO_GUARDS};
+use crate::lexing::guards::Guards;
 use crate::lexing::lexer::{DEAD, Lexer, bits};
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::lexing::product::walk_beside;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// The product of a lexer and a shape.
@@ -136,21 +137,8 @@ impl ShapedLexer {
 
     /// All configurations that a symbol in progress beside guards can come to.
     pub fn beside(&self, guards: &mut Guards, from: (StateId, GuardId, ShapeId)) -> Vec<(StateId, GuardId, ShapeId)> {
-        let mut seen: FxHashMap<(StateId, GuardId, ShapeId), ()> = FxHashMap::default();
-        let mut stack = vec![from];
-        let mut found = Vec::new();
-        while let Some((state, id, inside)) = stack.pop() {
-            if seen.insert((state, id, inside), ()).is_some() {
-                continue;
-            }
-            found.push((state, id, inside));
-            for &byte in &self.bytes {
-                let target = self.lexer.step(state, byte);
-                let (true, Some(to)) = (target != DEAD, self.shape.step(inside, byte)) else { continue };
-                let stepped = if id == NO_GUARDS { Some(id) } else { guards.step(&self.lexer, id, byte) };
-                stack.extend(stepped.map(|stepped| (target, stepped, to)));
-            }
-        }
-        found
+        let step = |inside, byte| self.shape.step(inside, byte);
+        let found = walk_beside(&self.lexer, guards, &self.bytes, from, step, |_| true);
+        found.into_iter().map(|at| (at.state, at.guards, at.along)).collect()
     }
 }

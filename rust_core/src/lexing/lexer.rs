@@ -6,12 +6,13 @@
 
 use crate::error::Error;
 use crate::ids::{AcceptId, LexemeId, ModeId, StateId};
+use crate::lexing::automaton::{Automaton, Minimal, Uncopied};
 use crate::limits;
 use crate::spec::{LanguageSpec, LexemeSpec};
-use regex_automata::dfa::{Automaton, dense};
+use regex_automata::MatchKind;
+use regex_automata::dfa::{StartKind, dense};
 use regex_automata::nfa::thompson;
-use regex_automata::util::{start, syntax};
-use regex_automata::{Anchored, MatchKind};
+use regex_automata::util::syntax;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -40,36 +41,45 @@ impl LexerTable {
     /// # Errors
     /// A pattern that does not compile, matches the empty text, or makes the automaton too large.
     pub fn compile(spec: &LanguageSpec) -> Result<Self, Error> {
-        let mut raw = RawTable::default();
+        let wrong = |what: String| Error::language(format!("language {}: {what}", spec.name));
+        let mut automaton = Automaton::default();
+        let mut sets = AcceptSets::default();
+        let mut starts = Vec::new();
         for lexemes in modes(spec)? {
-            let mut patterns = Vec::new();
-            let mut pattern_lexeme = Vec::new();
-            for id in lexemes {
-                if let Some(pattern) = pattern_text(&spec.lexemes[id.index()]) {
-                    patterns.push(pattern);
-                    pattern_lexeme.push(id);
-                }
-            }
+            let pattern = |&id: &LexemeId| pattern_text(&spec.lexemes[id.index()]).map(|pattern| (pattern, id));
+            let (patterns, of): (Vec<String>, Vec<LexemeId>) = lexemes.iter().filter_map(pattern).unzip();
             if patterns.is_empty() {
-                return Err(Error::language(format!("language {}: no lexeme has a pattern", spec.name)));
+                return Err(wrong("no lexeme has a pattern".into()));
             }
-            let dfa = dense::Builder::new()
-                .configure(
-                    dense::Config::new()
-                        .match_kind(MatchKind::All)
-                        .start_kind(regex_automata::dfa::StartKind::Anchored)
-                        .dfa_size_limit(Some(limits::LEXER_BYTES))
-                        .determinize_size_limit(Some(limits::LEXER_BYTES)),
-                )
-                .syntax(syntax::Config::new().unicode(true).utf8(true))
-                .thompson(thompson::Config::new().utf8(true).shrink(false))
-                .build_many(&patterns)
-                .map_err(|error| {
-                    Error::language(format!("language {}: {}", spec.name, one_line(&error, &patterns, spec)))
-                })?;
-            raw.add(&dfa, spec, &pattern_lexeme)?;
+            let dfa = build(&patterns).map_err(|error| wrong(one_line(&error, &patterns, spec)))?;
+            let label = |matched: Vec<usize>| {
+                sets.intern(winners(matched.into_iter().map(|pattern| of[pattern]).collect(), spec))
+            };
+            let start = automaton.copy(&dfa, limits::LEXER_STATES, label).map_err(|why| match why {
+                Uncopied::Start(why) => Error::language(why),
+                Uncopied::States(states) => Error::limit("lexer states", states, limits::LEXER_STATES),
+            })?;
+            if let Some(lexeme) = sets.sets[automaton.label(start) as usize].first() {
+                return Err(wrong(format!("lexeme {} matches the empty text", spec.lexemes[lexeme.index()].name)));
+            }
+            starts.push(start);
         }
-        Joined::new(raw).minimise()
+        Ok(Self::with_starts(automaton.minimise(), &starts, sets.sets))
+    }
+
+    /// The table of a minimal automaton, with start states of their own, which no byte leads to: being in one means being between
+    /// two symbols.
+    fn with_starts(minimal: Minimal, starts: &[u32], accept_sets: Vec<Vec<LexemeId>>) -> Self {
+        let Minimal { class_of, class_count, mut next, labels: mut accept, state_of } = minimal;
+        let own = |&start: &u32| {
+            let start = state_of[start as usize] as usize;
+            let fresh = u32::try_from(accept.len()).expect("state count fits u32");
+            next.extend_from_within(start * class_count..(start + 1) * class_count);
+            accept.push(0);
+            fresh
+        };
+        let starts = starts.iter().map(own).collect();
+        Self { class_of, class_count, next, accept, accept_sets, starts }
     }
 
     /// The number of states, the dead one included.
@@ -77,6 +87,20 @@ impl LexerTable {
     pub fn state_count(&self) -> usize {
         self.accept.len()
     }
+}
+
+/// The automaton of some patterns, which may match at once.
+fn build(patterns: &[String]) -> Result<dense::DFA<Vec<u32>>, dense::BuildError> {
+    let config = dense::Config::new()
+        .match_kind(MatchKind::All)
+        .start_kind(StartKind::Anchored)
+        .dfa_size_limit(Some(limits::LEXER_BYTES))
+        .determinize_size_limit(Some(limits::LEXER_BYTES));
+    dense::Builder::new()
+        .configure(config)
+        .syntax(syntax::Config::new().unicode(true).utf8(true))
+        .thompson(thompson::Config::new().utf8(true).shrink(false))
+        .build_many(patterns)
 }
 
 fn pattern_text(lexeme: &LexemeSpec) -> Option<String> {
@@ -135,185 +159,23 @@ pub(crate) fn mode_of(spec: &LanguageSpec) -> Result<Vec<ModeId>, Error> {
     Ok(of)
 }
 
-/// The automata as `regex-automata` built them, one a mode, acceptance moved onto states.
-struct RawTable {
-    rows: Vec<[u32; 256]>,
-    accept: Vec<u16>,
+/// Interned sets of lexemes that a state accepts; number 0 is the empty one.
+struct AcceptSets {
     sets: Vec<Vec<LexemeId>>,
-    set_ids: FxHashMap<Vec<LexemeId>, u16>,
-    starts: Vec<u32>,
+    ids: FxHashMap<Vec<LexemeId>, u16>,
 }
 
-impl Default for RawTable {
+impl Default for AcceptSets {
     fn default() -> Self {
-        Self {
-            rows: vec![[0; 256]],
-            accept: vec![0],
-            sets: vec![Vec::new()],
-            set_ids: std::iter::once((Vec::new(), 0)).collect(),
-            starts: Vec::new(),
-        }
+        Self { sets: vec![Vec::new()], ids: std::iter::once((Vec::new(), 0)).collect() }
     }
 }
 
-impl RawTable {
-    fn add(
-        &mut self,
-        dfa: &dense::DFA<Vec<u32>>,
-        spec: &LanguageSpec,
-        pattern_lexeme: &[LexemeId],
-    ) -> Result<(), Error> {
-        let begin = dfa
-            .start_state(&start::Config::new().anchored(Anchored::Yes))
-            .map_err(|error| Error::language(error.to_string()))?;
-        let first = self.rows.len();
-        let mut ids = FxHashMap::default();
-        let mut order = vec![begin];
-        ids.insert(begin, u32::try_from(first).expect("state count fits u32"));
-        let mut done = 0;
-        while done < order.len() {
-            let state = order[done];
-            done += 1;
-            let mut row = [0u32; 256];
-            for byte in 0..=255u8 {
-                let target = dfa.next_state(state, byte);
-                if dfa.is_dead_state(target) || dfa.is_quit_state(target) {
-                    continue;
-                }
-                row[byte as usize] = *ids.entry(target).or_insert_with(|| {
-                    order.push(target);
-                    u32::try_from(first + order.len() - 1).expect("state count fits u32")
-                });
-            }
-            self.rows.push(row);
-            if first + order.len() > limits::LEXER_STATES {
-                return Err(Error::limit("lexer states", first + order.len(), limits::LEXER_STATES));
-            }
-            let end = dfa.next_eoi_state(state);
-            let mut matched = Vec::new();
-            if dfa.is_match_state(end) {
-                for index in 0..dfa.match_len(end) {
-                    matched.push(pattern_lexeme[dfa.match_pattern(end, index).as_usize()]);
-                }
-            }
-            let winners = winners(matched, spec);
-            let id = *self.set_ids.entry(winners.clone()).or_insert_with(|| {
-                self.sets.push(winners);
-                u16::try_from(self.sets.len() - 1).expect("accept sets fit u16")
-            });
-            self.accept.push(id);
-        }
-        if self.accept[first] != 0 {
-            let name = &spec.lexemes[self.sets[self.accept[first] as usize][0].index()].name;
-            return Err(Error::language(format!("language {}: lexeme {name} matches the empty text", spec.name)));
-        }
-        self.starts.push(u32::try_from(first).expect("state count fits u32"));
-        Ok(())
-    }
-}
-
-/// The automata of all modes in one table, before minimisation.
-struct Joined {
-    class_of: Vec<u8>,
-    class_count: usize,
-    next: Vec<u32>,
-    accept: Vec<u16>,
-    accept_sets: Vec<Vec<LexemeId>>,
-    starts: Vec<u32>,
-}
-
-impl Joined {
-    fn new(raw: RawTable) -> Self {
-        let mut columns: FxHashMap<Vec<u32>, u8> = FxHashMap::default();
-        let mut class_of = vec![0u8; 256];
-        let mut representatives = Vec::new();
-        for (byte, class) in class_of.iter_mut().enumerate() {
-            let column: Vec<u32> = raw.rows.iter().map(|row| row[byte]).collect();
-            let fresh = u8::try_from(columns.len()).unwrap_or(255);
-            *class = *columns.entry(column).or_insert_with(|| {
-                representatives.push(byte);
-                fresh
-            });
-        }
-        let class_count = representatives.len();
-        let mut next = Vec::with_capacity(raw.rows.len() * class_count);
-        for row in &raw.rows {
-            next.extend(representatives.iter().map(|&byte| row[byte]));
-        }
-        Self { class_of, class_count, next, accept: raw.accept, accept_sets: raw.sets, starts: raw.starts }
-    }
-
-    /// Whether a state can still reach acceptance.
-    fn useful(&self) -> Vec<bool> {
-        let mut useful: Vec<bool> = self.accept.iter().map(|&id| id != 0).collect();
-        loop {
-            let mut changed = false;
-            for state in (0..useful.len()).rev() {
-                let row = &self.next[state * self.class_count..(state + 1) * self.class_count];
-                if !useful[state] && row.iter().any(|&target| useful[target as usize]) {
-                    useful[state] = true;
-                    changed = true;
-                }
-            }
-            if !changed {
-                return useful;
-            }
-        }
-    }
-
-    /// Moore's partition refinement: states with equal acceptance and equal successors become one.
-    fn minimise(self) -> Result<LexerTable, Error> {
-        let count = self.accept.len();
-        let classes = self.class_count;
-        // `regex-automata` reports a match one byte late, so it steps into states that are dead for us.
-        let useful = self.useful();
-        let mut part: Vec<u32> =
-            self.accept.iter().zip(&useful).map(|(&id, &useful)| if useful { u32::from(id) + 1 } else { 0 }).collect();
-        let mut parts = 0;
-        loop {
-            let mut ids: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
-            let mut refined = Vec::with_capacity(count);
-            for state in 0..count {
-                let mut key = Vec::with_capacity(classes + 1);
-                key.push(part[state]);
-                key.extend(
-                    self.next[state * classes..(state + 1) * classes].iter().map(|&target| part[target as usize]),
-                );
-                let fresh = u32::try_from(ids.len()).expect("part count fits u32");
-                refined.push(*ids.entry(key).or_insert(fresh));
-            }
-            let found = ids.len();
-            part = refined;
-            if found == parts {
-                break;
-            }
-            parts = found;
-        }
-        let mut next = vec![0; parts * classes];
-        let mut accept = vec![0; parts];
-        for state in 0..count {
-            let to = part[state] as usize;
-            accept[to] = self.accept[state];
-            for class in 0..classes {
-                next[to * classes + class] = part[self.next[state * classes + class] as usize];
-            }
-        }
-        debug_assert_eq!(part[0], 0, "the dead state comes first");
-        // Start states of their own, which no byte leads to: being in one means being between two symbols.
-        let mut starts = Vec::new();
-        for start in self.starts {
-            let start = part[start as usize] as usize;
-            starts.push(u32::try_from(accept.len()).expect("state count fits u32"));
-            next.extend_from_within(start * classes..(start + 1) * classes);
-            accept.push(0);
-        }
-        Ok(LexerTable {
-            class_of: self.class_of,
-            class_count: classes,
-            next,
-            accept,
-            accept_sets: self.accept_sets,
-            starts,
+impl AcceptSets {
+    fn intern(&mut self, set: Vec<LexemeId>) -> u16 {
+        *self.ids.entry(set).or_insert_with_key(|set| {
+            self.sets.push(set.clone());
+            u16::try_from(self.sets.len() - 1).expect("accept sets fit u16")
         })
     }
 }

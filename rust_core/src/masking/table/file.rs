@@ -3,7 +3,8 @@
 use crate::error::{Error, ErrorKind};
 use crate::ids::{AcceptId, GuardId, ModeId, StateId};
 use crate::language::definition::Language;
-use crate::lexing::guards::{Guards, NO_GUARDS, live_beside};
+use crate::lexing::guards::{Guards, NO_GUARDS};
+use crate::lexing::product::live_beside;
 use crate::masking::table::build::{self, Built, Configuration, End, Label, Line, passes, run_bytes};
 use crate::masking::table::sets::DENSE;
 use crate::masking::vocabulary::Vocabulary;
@@ -385,6 +386,9 @@ fn key(language: &Language, vocabulary: &Vocabulary) -> u128 {
         include_str!("build.rs"),
         include_str!("file.rs"),
         include_str!("sets.rs"),
+        include_str!("../../lexing/automaton.rs"),
+        include_str!("../../lexing/product.rs"),
+        include_str!("../trie.rs"),
         include_str!("../../lexing/guards.rs"),
         include_str!("../../lexing/lexer.rs"),
         include_str!("../../grammar/rules.rs"),
