@@ -65,3 +65,12 @@ index_type!(
 index_type!(
     /// A token of the language model's vocabulary.
     TokenId, u32);
+index_type!(
+    /// A stack of open blocks on the left side; 0 is the module level, without any.
+    IndentationId, u32);
+index_type!(
+    /// A state of the automaton of a middle's shape; 0 is the state before any text.
+    ShapeId, u32);
+index_type!(
+    /// A node of the token table: a sequence of lexemes that tokens begin with.
+    SpanId, u32);

@@ -4,6 +4,7 @@
 //! [`chart`] of L and the middle; [`right`]: the right context's lattice and chart; [`colour`]: what R asks of the parse
 //! stack) → [`masking`] over a vocabulary. The crate knows nothing of Python.
 
+mod bits;
 mod chart;
 mod colour;
 mod completing;

@@ -1,6 +1,7 @@
 //! What a set of the left chart allows next where its stack is loose (see `follow`): the accept sets that can be read, and
 //! the free states from which the middle can go on. Interned, since most sets of one kind of place allow the same.
 
+use crate::bits::numbers as bits;
 use crate::chart::left::{FIRST_SET, LeftChart};
 use crate::chart::predict::{PredictionId, Predictions};
 use crate::grammar::rules::{END_OF_RULE, Grammar};
@@ -8,7 +9,6 @@ use crate::ids::{AcceptId, DotId, SetId, SymbolId};
 use crate::language::definition::Language;
 use crate::language::follow::bit;
 use crate::language::free::{LINE, MIDDLE};
-use crate::lexing::lexer::bits;
 use crate::lexing::roles::Role;
 use rustc_hash::FxHashMap;
 

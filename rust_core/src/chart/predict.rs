@@ -1,11 +1,11 @@
 //! Predicted items, never materialised: a set names a bitset of predicted nonterminals, interned with an index from symbol
 //! to the predicted dots that have it next (design: precomputed item sets, Aycock & Horspool 2002).
 
+use crate::bits::numbers as bits;
 use crate::chart::next::Ahead;
 use crate::grammar::rules::{END_OF_RULE, Grammar};
 use crate::ids::{DotId, SymbolId};
 use crate::language::definition::Language;
-use crate::lexing::lexer::bits;
 use crate::limits;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError};

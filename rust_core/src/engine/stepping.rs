@@ -3,20 +3,20 @@
 //! A branch is one way to cut the text so far into symbols. More than one lives only while a symbol may have ended or may
 //! still go on; a branch that cannot be completed is dropped at once, so a list of branches is viable iff it is not empty.
 
+use crate::bits::{BitSet, numbers as bits};
 use crate::chart::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
 use crate::chart::next::{Ahead, Next, NextId, Nexts};
 use crate::chart::predict::Predictions;
 use crate::colour::colours::{Colours, Context, Outlook};
-use crate::ids::{AcceptId, FreeId, GuardId, ModeId, NodeId, SetId, StateId, SymbolId};
+use crate::ids::{AcceptId, FreeId, GuardId, IndentationId, ModeId, NodeId, SetId, ShapeId, StateId, SymbolId};
 use crate::language::definition::Language;
 use crate::language::follow::bit;
 use crate::language::free::{Cost, INFINITE, LINE, MIDDLE};
-use crate::language::shape::ShapeId;
 use crate::language::shaped::{Reach, ShapedLexer};
 use crate::lexing::branch::{self, Cut, Reader};
 use crate::lexing::guards::{Guards, NO_GUARDS};
-use crate::lexing::layout::{Column, Columns, IndentationId, Indentations};
-use crate::lexing::lexer::{DEAD, Lexer, NEVER, bits};
+use crate::lexing::layout::{Column, Columns, Indentations};
+use crate::lexing::lexer::{DEAD, Lexer, NEVER};
 use crate::lexing::product::{Beside, live_beside, walk_beside};
 use crate::lexing::roles::{LineByte, Role, line_bytes};
 use crate::limits;
@@ -144,7 +144,7 @@ pub struct Engine {
     /// not open.
     pub(crate) asked_right: bool,
     /// Accept sets that a symbol in progress beside guards can still be, as masks.
-    guarded_live: FxHashMap<(StateId, GuardId), Box<[u64]>>,
+    guarded_live: FxHashMap<(StateId, GuardId), BitSet>,
     line_bytes: Vec<LineByte>,
     newline_accepts: Vec<AcceptId>,
     /// What a symbol in progress may be that goes on by at least one byte.

@@ -320,7 +320,7 @@ impl Grammar {
             for (place, one) in rule.rhs.iter().enumerate() {
                 for other in &rule.rhs[place + 1..] {
                     let next = &first[other.index() * words..(other.index() + 1) * words];
-                    for lexeme in crate::lexing::lexer::bits(&last[one.index() * words..(one.index() + 1) * words]) {
+                    for lexeme in crate::bits::numbers(&last[one.index() * words..(one.index() + 1) * words]) {
                         join(&mut self.adjacent[lexeme * words..(lexeme + 1) * words], next);
                     }
                     if !self.nullable[other.index()] {

@@ -10,8 +10,8 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::grammar::rules::{END_OF_RULE, Grammar};
-use crate::ids::{AcceptId, DotId, FreeId, GuardId, LexemeId, StateId, SymbolId};
-use crate::language::shape::{Shape, ShapeId};
+use crate::ids::{AcceptId, DotId, FreeId, GuardId, LexemeId, ShapeId, StateId, SymbolId};
+use crate::language::shape::Shape;
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{DEAD, Lexer, NEVER};
@@ -125,11 +125,11 @@ impl Free {
             return Err(Error::new(ErrorKind::Shape, message));
         }
         let words = (lexer.accept_set_count() * places).div_ceil(64);
-        let bytes = (shape.len() as usize).saturating_mul(lexer.state_count()).saturating_mul(8 * words);
+        let bytes = shape.states().len().saturating_mul(lexer.state_count()).saturating_mul(8 * words);
         if bytes > limits::SHAPE_PRODUCT_BYTES {
             let message = format!(
                 "the shape has {} states, which with the language's lexemes take {} MB, more than {}",
-                shape.len(),
+                shape.states().len(),
                 bytes >> 20,
                 limits::SHAPE_PRODUCT_BYTES >> 20
             );

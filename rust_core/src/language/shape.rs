@@ -5,23 +5,20 @@
 //! that begins with it has the shape and completes the program.
 
 use crate::error::{Error, ErrorKind};
+use crate::ids::ShapeId;
 use crate::lexing::automaton::{Automaton, Minimal, Uncopied};
 use crate::limits;
 use regex_automata::MatchKind;
 use regex_automata::dfa::{StartKind, dense};
 use regex_automata::util::syntax;
 
-/// A state of a shape's automaton; only those from which the shape can still be met have a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ShapeId(pub u32);
-
 /// No middle of the shape begins like that.
-const DEAD: u32 = u32::MAX;
+const DEAD: ShapeId = ShapeId(u32::MAX);
 
 /// The automaton of a shape.
 #[derive(Debug)]
 pub struct Shape {
-    next: Vec<[u32; 256]>,
+    next: Vec<[ShapeId; 256]>,
     accepts: Vec<bool>,
     /// The states in which a character can end, in which lexemes begin and end.
     boundaries: Vec<ShapeId>,
@@ -85,7 +82,7 @@ impl Shape {
             return None;
         }
         // States are numbered from 0 here, the dead one left out.
-        let number = |state: u32| state.checked_sub(1).unwrap_or(DEAD);
+        let number = |state: u32| state.checked_sub(1).map_or(DEAD, ShapeId);
         let row = |own: &[u32]| std::array::from_fn(|byte| number(own[class_of[byte] as usize]));
         let mut shape = Self {
             next: next.chunks_exact(class_count).skip(1).map(row).collect(),
@@ -102,10 +99,10 @@ impl Shape {
         self.places = vec![None; self.next.len()];
         let mut stack = vec![self.first()];
         while let Some(at) = stack.pop() {
-            if self.places[at.0 as usize].is_some() {
+            if self.places[at.index()].is_some() {
                 continue;
             }
-            self.places[at.0 as usize] = Some(self.boundaries.len());
+            self.places[at.index()] = Some(self.boundaries.len());
             self.boundaries.push(at);
             for (lead, rest) in (0..0x80u8).map(|byte| (byte, 0)).chain((0xc2..=0xf4).map(|byte| (byte, follow(byte))))
             {
@@ -124,16 +121,9 @@ impl Shape {
         }
     }
 
-    /// The number of states.
-    #[must_use]
-    pub fn len(&self) -> u32 {
-        u32::try_from(self.next.len()).expect("state count fits u32")
-    }
-
-    /// Never: some text has the shape.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.next.is_empty()
+    /// The states; only those from which the shape can still be met are any.
+    pub(crate) fn states(&self) -> impl ExactSizeIterator<Item = ShapeId> + use<> {
+        (0..self.next.len()).map(ShapeId::from_index)
     }
 
     /// The state before any text.
@@ -146,15 +136,14 @@ impl Shape {
     #[inline]
     #[must_use]
     pub fn step(&self, state: ShapeId, byte: u8) -> Option<ShapeId> {
-        let to = self.next[state.0 as usize][byte as usize];
-        (to != DEAD).then_some(ShapeId(to))
+        Some(self.next[state.index()][byte as usize]).filter(|&to| to != DEAD)
     }
 
     /// Whether a text that ends in a state has the shape.
     #[inline]
     #[must_use]
     pub fn accepts(&self, state: ShapeId) -> bool {
-        self.accepts[state.0 as usize]
+        self.accepts[state.index()]
     }
 
     /// The states in which a character can end.
@@ -167,7 +156,7 @@ impl Shape {
     #[inline]
     #[must_use]
     pub fn place(&self, state: ShapeId) -> Option<usize> {
-        self.places[state.0 as usize]
+        self.places[state.index()]
     }
 }
 

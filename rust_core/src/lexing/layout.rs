@@ -4,7 +4,7 @@
 //! counted as one. Two indentations compare only if both widths agree on the order; otherwise tabs and spaces are mixed
 //! inconsistently and the line is refused.
 
-use crate::ids::{ColumnId, LexemeId};
+use crate::ids::{ColumnId, IndentationId, LexemeId};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
@@ -160,11 +160,7 @@ impl Columns {
     }
 }
 
-/// An indentation stack of the left side, as a node of a tree that all branches share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct IndentationId(pub u32);
-
-/// The tree of indentation stacks; node 0 is the module level, column 0.
+/// The tree of indentation stacks, which all branches share; node 0 is the module level, column 0.
 #[derive(Debug, Clone)]
 pub(crate) struct Indentations {
     /// The stack below, the column on top, the number of columns but the module level's.
@@ -182,24 +178,24 @@ impl Indentations {
     /// The column on top of a stack.
     #[must_use]
     pub(crate) fn top(&self, stack: IndentationId) -> Column {
-        self.nodes[stack.0 as usize].1
+        self.nodes[stack.index()].1
     }
 
     /// The number of open blocks.
     #[must_use]
     pub(crate) fn depth(&self, stack: IndentationId) -> u32 {
-        self.nodes[stack.0 as usize].2
+        self.nodes[stack.index()].2
     }
 
     /// The stack below the top; `None` at the module level.
     #[must_use]
     pub(crate) fn parent(&self, stack: IndentationId) -> Option<IndentationId> {
-        (stack.0 != 0).then(|| self.nodes[stack.0 as usize].0)
+        (stack.0 != 0).then(|| self.nodes[stack.index()].0)
     }
 
     /// The stack with one column more.
     pub(crate) fn push(&mut self, stack: IndentationId, column: Column) -> IndentationId {
-        let fresh = IndentationId(u32::try_from(self.nodes.len()).expect("indentation count fits u32"));
+        let fresh = IndentationId::from_index(self.nodes.len());
         let depth = self.depth(stack) + 1;
         *self.ids.entry((stack, column)).or_insert_with(|| {
             self.nodes.push((stack, column, depth));

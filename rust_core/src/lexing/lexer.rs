@@ -4,6 +4,7 @@
 //! into a minimal table of our own so that a state is a small number, the dead state is 0, and acceptance belongs to the
 //! state itself rather than to the byte after it.
 
+use crate::bits::{self, BitRows};
 use crate::error::Error;
 use crate::ids::{AcceptId, LexemeId, ModeId, StateId};
 use crate::lexing::automaton::{Automaton, Minimal, Uncopied};
@@ -28,11 +29,11 @@ pub struct LexerTable {
     class_of: Vec<u8>,
     class_count: usize,
     /// `next[state * class_count + class]`.
-    next: Vec<u32>,
-    accept: Vec<u16>,
+    next: Vec<StateId>,
+    accept: Vec<AcceptId>,
     accept_sets: Vec<Vec<LexemeId>>,
     /// The start state of each mode.
-    starts: Vec<u32>,
+    starts: Vec<StateId>,
 }
 
 impl LexerTable {
@@ -70,12 +71,14 @@ impl LexerTable {
     /// The table of a minimal automaton, with start states of their own, which no byte leads to: being in one means being between
     /// two symbols.
     fn with_starts(minimal: Minimal, starts: &[u32], accept_sets: Vec<Vec<LexemeId>>) -> Self {
-        let Minimal { class_of, class_count, mut next, labels: mut accept, state_of } = minimal;
+        let Minimal { class_of, class_count, next, labels, state_of } = minimal;
+        let mut next: Vec<StateId> = next.into_iter().map(StateId).collect();
+        let mut accept: Vec<AcceptId> = labels.into_iter().map(AcceptId).collect();
         let own = |&start: &u32| {
             let start = state_of[start as usize] as usize;
-            let fresh = u32::try_from(accept.len()).expect("state count fits u32");
+            let fresh = StateId::from_index(accept.len());
             next.extend_from_within(start * class_count..(start + 1) * class_count);
-            accept.push(0);
+            accept.push(AcceptId(0));
             fresh
         };
         let starts = starts.iter().map(own).collect();
@@ -205,11 +208,10 @@ pub struct Lexer {
     table: LexerTable,
     lexeme_count: usize,
     /// Bitset of accept sets reachable by zero or more bytes, per state.
-    live: Vec<u64>,
-    live_words: usize,
+    live: BitRows,
     /// The distinct live successors of each state: `targets[first[state]..first[state + 1]]`.
     first: Vec<u32>,
-    targets: Vec<u32>,
+    targets: Vec<StateId>,
     /// Whether an accepting state is reachable by at least one byte.
     extends: Vec<bool>,
     /// Bytes from the nearest start to a state.
@@ -226,8 +228,7 @@ impl Lexer {
         let sets = table.accept_sets.len();
         let mut lexer = Self {
             lexeme_count,
-            live: Vec::new(),
-            live_words: sets.div_ceil(64),
+            live: BitRows::new(states, sets),
             first: Vec::new(),
             targets: Vec::new(),
             extends: vec![false; states],
@@ -245,7 +246,7 @@ impl Lexer {
         let classes = self.table.class_count;
         for row in self.table.next.chunks_exact(classes) {
             self.first.push(u32::try_from(self.targets.len()).expect("edge count fits u32"));
-            let mut distinct: Vec<u32> = row.iter().copied().filter(|&target| target != DEAD.0).collect();
+            let mut distinct: Vec<StateId> = row.iter().copied().filter(|&target| target != DEAD).collect();
             distinct.sort_unstable();
             distinct.dedup();
             self.targets.extend(distinct);
@@ -253,24 +254,24 @@ impl Lexer {
         self.first.push(u32::try_from(self.targets.len()).expect("edge count fits u32"));
     }
 
-    fn successors(&self, state: usize) -> &[u32] {
+    fn successors(&self, state: usize) -> &[StateId] {
         &self.targets[self.first[state] as usize..self.first[state + 1] as usize]
     }
 
     fn derive_distances(&mut self) {
         let states = self.table.state_count();
         let sets = self.table.accept_sets.len();
-        let mut predecessors: Vec<Vec<u32>> = vec![Vec::new(); states];
+        let mut predecessors: Vec<Vec<StateId>> = vec![Vec::new(); states];
         for state in 0..states {
             for &target in self.successors(state) {
-                predecessors[target as usize].push(u32::try_from(state).expect("state count fits u32"));
+                predecessors[target.index()].push(StateId::from_index(state));
             }
         }
-        let starts: Vec<usize> = self.table.starts.iter().map(|&start| start as usize).collect();
+        let starts: Vec<usize> = self.table.starts.iter().map(|start| start.index()).collect();
         self.depth = breadth_first(&starts, states, |state| self.successors(state));
         self.to_accept = vec![NEVER; states * sets];
         for set in 1..sets {
-            let seeds: Vec<usize> = (1..states).filter(|&state| self.table.accept[state] as usize == set).collect();
+            let seeds: Vec<usize> = (1..states).filter(|&state| self.table.accept[state].index() == set).collect();
             for (state, distance) in breadth_first(&seeds, states, |state| &predecessors[state]).into_iter().enumerate()
             {
                 self.to_accept[state * sets + set] = distance;
@@ -278,7 +279,7 @@ impl Lexer {
         }
         for state in 1..states {
             self.extends[state] = self.successors(state).iter().any(|&target| {
-                let row = &self.to_accept[target as usize * sets..(target as usize + 1) * sets];
+                let row = &self.to_accept[target.index() * sets..(target.index() + 1) * sets];
                 row[1..].iter().any(|&distance| distance != NEVER)
             });
         }
@@ -287,11 +288,10 @@ impl Lexer {
     fn derive_live(&mut self) {
         let states = self.table.state_count();
         let sets = self.table.accept_sets.len();
-        self.live = vec![0; states * self.live_words];
         for state in 1..states {
             for set in 1..sets {
                 if self.to_accept[state * sets + set] != NEVER {
-                    self.live[state * self.live_words + set / 64] |= 1 << (set % 64);
+                    bits::insert(self.live.row_mut(state), set);
                 }
             }
         }
@@ -301,32 +301,32 @@ impl Lexer {
     #[inline(always)]
     #[must_use]
     pub fn start(&self) -> StateId {
-        StateId(self.table.starts[0])
+        self.table.starts[0]
     }
 
     /// The state before any byte in a mode.
     #[inline(always)]
     #[must_use]
     pub fn start_of(&self, mode: ModeId) -> StateId {
-        StateId(self.table.starts[mode.index()])
+        self.table.starts[mode.index()]
     }
 
     /// The states before any byte, in all modes.
     pub fn starts(&self) -> impl Iterator<Item = StateId> + '_ {
-        self.table.starts.iter().map(|&start| StateId(start))
+        self.table.starts.iter().copied()
     }
 
     /// Whether a state is one before any byte: between two symbols.
     #[inline(always)]
     #[must_use]
     pub fn is_start(&self, state: StateId) -> bool {
-        state.0 >= self.table.starts[0]
+        state >= self.table.starts[0]
     }
 
     /// Least bytes of a symbol of an accept set, in the mode where it is shortest; [`NEVER`] if there is none.
     #[must_use]
     pub fn shortest(&self, accept: AcceptId) -> u16 {
-        self.table.starts.iter().map(|&start| self.to_accept(StateId(start), accept)).min().unwrap_or(NEVER)
+        self.table.starts.iter().map(|&start| self.to_accept(start, accept)).min().unwrap_or(NEVER)
     }
 
     /// One byte's step; [`DEAD`] if nothing can match any more.
@@ -334,21 +334,21 @@ impl Lexer {
     #[must_use]
     pub fn step(&self, state: StateId, byte: u8) -> StateId {
         let class = self.table.class_of[byte as usize] as usize;
-        StateId(self.table.next[state.index() * self.table.class_count + class])
+        self.table.next[state.index() * self.table.class_count + class]
     }
 
     /// What the state accepts; `AcceptId(0)` is nothing.
     #[inline(always)]
     #[must_use]
     pub fn accept(&self, state: StateId) -> AcceptId {
-        AcceptId(self.table.accept[state.index()])
+        self.table.accept[state.index()]
     }
 
     /// Whether the state accepts.
     #[inline(always)]
     #[must_use]
     pub fn accepts(&self, state: StateId) -> bool {
-        self.table.accept[state.index()] != 0
+        self.table.accept[state.index()] != AcceptId(0)
     }
 
     /// The lexemes of an accept set.
@@ -373,12 +373,12 @@ impl Lexer {
     #[inline(always)]
     #[must_use]
     pub fn live_mask(&self, state: StateId) -> &[u64] {
-        &self.live[state.index() * self.live_words..(state.index() + 1) * self.live_words]
+        self.live.row(state.index())
     }
 
     /// The accept sets that can still be reached from a state (by zero or more bytes).
     pub fn live(&self, state: StateId) -> impl Iterator<Item = AcceptId> + '_ {
-        bits(self.live_mask(state)).map(AcceptId::from_index)
+        bits::numbers(self.live_mask(state)).map(AcceptId::from_index)
     }
 
     /// Whether an accepting state can be reached from here by at least one byte.
@@ -397,8 +397,8 @@ impl Lexer {
         let mut at = 0;
         while at < found.len() {
             for &target in self.successors(found[at].index()) {
-                if !std::mem::replace(&mut seen[target as usize], true) {
-                    found.push(StateId(target));
+                if !std::mem::replace(&mut seen[target.index()], true) {
+                    found.push(target);
                 }
             }
             at += 1;
@@ -475,18 +475,7 @@ impl Lexer {
     }
 }
 
-/// The positions of the ones in a bitset.
-pub(crate) fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
-    words.iter().enumerate().flat_map(|(index, &word)| {
-        std::iter::successors((word != 0).then_some(word), |&rest| {
-            let rest = rest & (rest - 1);
-            (rest != 0).then_some(rest)
-        })
-        .map(move |rest| index * 64 + rest.trailing_zeros() as usize)
-    })
-}
-
-fn breadth_first<'a>(seeds: &[usize], states: usize, edges: impl Fn(usize) -> &'a [u32]) -> Vec<u16> {
+fn breadth_first<'a>(seeds: &[usize], states: usize, edges: impl Fn(usize) -> &'a [StateId]) -> Vec<u16> {
     let mut distance = vec![NEVER; states];
     let mut queue: std::collections::VecDeque<usize> = seeds.iter().copied().collect();
     for &seed in seeds {
@@ -494,7 +483,7 @@ fn breadth_first<'a>(seeds: &[usize], states: usize, edges: impl Fn(usize) -> &'
     }
     while let Some(at) = queue.pop_front() {
         for &target in edges(at) {
-            let target = target as usize;
+            let target = target.index();
             if distance[target] == NEVER {
                 distance[target] = distance[at].saturating_add(1).min(NEVER - 1);
                 queue.push_back(target);

@@ -1,5 +1,6 @@
 //! What a symbol in progress can come to beside guards: the product of the lexer with the guards' steps.
 
+use crate::bits::{self, BitSet};
 use crate::ids::{GuardId, StateId};
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::lexer::{DEAD, Lexer};
@@ -58,15 +59,14 @@ pub(crate) fn walk_beside<T: Copy + Eq + Hash>(
 
 /// The accept sets that a symbol in progress beside guards can still be, as a mask.
 #[must_use]
-pub(crate) fn live_beside(lexer: &Lexer, guards: &mut Guards, state: StateId, id: GuardId) -> Box<[u64]> {
-    let mut live = vec![0u64; lexer.live_mask(state).len()].into_boxed_slice();
+pub(crate) fn live_beside(lexer: &Lexer, guards: &mut Guards, state: StateId, id: GuardId) -> BitSet {
+    let mut live = BitSet::new(lexer.accept_set_count());
     let from = (state, id, ());
     for at in walk_beside(lexer, guards, &lexer.representatives(), from, |(), _| Some(()), |id| id != NO_GUARDS) {
         if at.guards == NO_GUARDS {
-            live.iter_mut().zip(lexer.live_mask(at.state)).for_each(|(word, more)| *word |= more);
+            bits::unite(&mut live, lexer.live_mask(at.state));
         } else if lexer.accepts(at.state) {
-            let accept = lexer.accept(at.state).index();
-            live[accept / 64] |= 1 << (accept % 64);
+            live.insert(lexer.accept(at.state).index());
         }
     }
     live

@@ -1,7 +1,8 @@
 //! What the masks of the sessions of one engine keep for themselves, beside the engine.
 
 use crate::engine::stepping::{Branch, Mode};
-use crate::language::shape::{Shape, ShapeId};
+use crate::ids::ShapeId;
+use crate::language::shape::Shape;
 use crate::limits;
 use crate::masking::cache::{Key, Mask};
 use crate::masking::shape_index::ShapeIndex;

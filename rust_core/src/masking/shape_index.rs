@@ -1,7 +1,9 @@
 //! The tokens that do not leave a shape, by the state that each leads to (Outlines, arXiv 2307.09702: the FSM index).
 
-use crate::language::shape::{Shape, ShapeId};
-use crate::masking::plain::{add_to_mask, mask_words};
+use crate::bits;
+use crate::ids::ShapeId;
+use crate::language::shape::Shape;
+use crate::masking::plain::mask_words;
 use crate::masking::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
 
@@ -28,7 +30,7 @@ impl ShapeIndex {
             let ending = vocabulary.ending(node);
             if !ending.is_empty() {
                 let mask = found.entry(to).or_insert_with(|| vec![0; words]);
-                ending.iter().for_each(|&token| add_to_mask(mask, token));
+                ending.iter().for_each(|&token| bits::insert(mask, token.index()));
             }
             at += 1;
         }

@@ -1,7 +1,7 @@
 //! The engine as a [`Recognizer`]: what a walk over the vocabulary's trie goes forward and back with.
 
 use crate::engine::stepping::{Branch, Engine};
-use crate::language::shape::ShapeId;
+use crate::ids::ShapeId;
 use crate::masking::own::Standing;
 use crate::masking::plain::Recognizer;
 

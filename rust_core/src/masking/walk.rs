@@ -1,19 +1,20 @@
 //! Masks by a walk over the token spanner table: the parser is asked once for each lexeme sequence, not for each token.
 
+use crate::bits;
 use crate::chart::left::{NO_SET, Read};
 use crate::chart::next::AHEAD_WORDS;
 use crate::engine::stepping::{Branch, Engine, Mode, Nesting};
-use crate::ids::{AcceptId, GuardId, SetId, StateId, TokenId};
+use crate::ids::{AcceptId, GuardId, IndentationId, SetId, SpanId, StateId, TokenId};
 use crate::language::follow::bit;
 use crate::language::free::LINE;
 use crate::lexing::guards::NO_GUARDS;
-use crate::lexing::layout::{Column, IndentationId};
+use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::limits;
 use crate::masking::own::Standing;
-use crate::masking::plain::{self, Recognizer, add_to_mask};
+use crate::masking::plain::{self, Recognizer};
 use crate::masking::table::build::{End, Label, Line};
-use crate::masking::table::file::{NodeId, Spanner};
+use crate::masking::table::file::Spanner;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
@@ -32,13 +33,13 @@ const EVERYTHING: Taken = Taken { accepts: [u64::MAX; AHEAD_WORDS], free: u64::M
 impl Taken {
     #[inline(always)]
     fn takes(&self, accept: AcceptId) -> bool {
-        accept.index() >= 64 * AHEAD_WORDS || self.accepts[accept.index() / 64] >> (accept.index() % 64) & 1 == 1
+        accept.index() >= 64 * AHEAD_WORDS || bits::contains(&self.accepts, accept.index())
     }
 }
 
 /// Where the parser is at a node.
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     set: SetId,
     depth: u32,
     indentation: IndentationId,
@@ -48,7 +49,7 @@ struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Rest {
     /// Tokens that are to be tried byte by byte.
-    pub tokens: Vec<u32>,
+    pub tokens: Vec<TokenId>,
     /// Branches that the table does not describe: the trie is to be walked.
     pub branches: Vec<Branch>,
 }
@@ -74,10 +75,10 @@ impl Rest {
         self.tokens.sort_unstable();
         self.tokens.dedup();
         let mut walk = TrieWalk::new(engine, standing, vocabulary.longest());
-        for token in self.tokens.into_iter().map(TokenId) {
+        for token in self.tokens {
             walk.pop_to(0);
             if vocabulary.bytes_of(token).iter().all(|&byte| walk.try_push(byte)) {
-                add_to_mask(words, token);
+                bits::insert(words, token.index());
             }
         }
     }
@@ -115,39 +116,39 @@ pub(crate) fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch
         rest.branches.push(*branch);
         return;
     };
-    let place = Place { set: branch.set, depth: branch.depth, indentation: branch.indentation };
+    let position = Position { set: branch.set, depth: branch.depth, indentation: branch.indentation };
     let quick = engine.is_loose() && !engine.language.aheads.is_empty();
     Walk { engine, spanner, words, before: *branch, rest, guards: FxHashMap::default(), quick, lexemes: 0 }
-        .visit(root, place);
+        .visit(root, position);
 }
 
 impl Walk<'_> {
     /// Adds the tokens of a node, and of those that follow.
-    fn visit(&mut self, node: NodeId, place: Place) {
+    fn visit(&mut self, node: SpanId, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
             self.rest.branches.push(self.before);
             return;
         }
-        if self.quick && !self.is_at_limit(place) {
-            let taken = self.taken(place);
-            self.add_endings(node, &taken, place);
-            self.follow(node, &taken, place);
+        if self.quick && !self.is_at_limit(position) {
+            let taken = self.taken(position);
+            self.add_endings(node, &taken, position);
+            self.follow(node, &taken, position);
             return;
         }
         for ending in self.spanner.endings(node) {
             if self.asks_column(ending.at) {
                 self.spanner.tokens(ending).for_each(|token| self.rest.tokens.push(token));
-            } else if self.may_end(ending.at, place) {
+            } else if self.may_end(ending.at, position) {
                 self.spanner.tokens(ending).add_to(self.words);
             }
         }
-        self.follow(node, &EVERYTHING, place);
+        self.follow(node, &EVERYTHING, position);
     }
 
     /// What may come next where the stack is loose.
-    fn taken(&mut self, place: Place) -> Taken {
-        let outside = self.is_outside(place);
-        let next = self.engine.next(place.set);
+    fn taken(&mut self, position: Position) -> Taken {
+        let outside = self.is_outside(position);
+        let next = self.engine.next(position.set);
         let own = if outside { &next.outside } else { &next.inside };
         let mut accepts = [0; AHEAD_WORDS];
         accepts[..own.len()].copy_from_slice(own);
@@ -155,7 +156,7 @@ impl Walk<'_> {
     }
 
     /// Adds the tokens that end in a node, where the stack is loose.
-    fn add_endings(&mut self, node: NodeId, taken: &Taken, place: Place) {
+    fn add_endings(&mut self, node: SpanId, taken: &Taken, position: Position) {
         let spanner = self.spanner;
         let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&taken.accepts);
         for ending in spanner.endings(node) {
@@ -163,20 +164,20 @@ impl Walk<'_> {
                 taken.free & bit(LINE) != 0
             } else if ending.at.guards == NO_GUARDS {
                 let live = self.engine.language.lexer.live_mask(ending.at.state);
-                taken.accepts.iter().zip(live).any(|(one, other)| one & other != 0)
+                bits::meet(&taken.accepts, live)
             } else {
-                words.iter().zip(spanner.live_beside(ending)).any(|(one, other)| one & other != 0)
+                bits::meet(words, spanner.live_beside(ending))
             };
             if may {
                 spanner.tokens(ending).add_to(self.words);
             }
         }
-        debug_assert!(!self.is_at_limit(place), "a limit is asked of the engine");
+        debug_assert!(!self.is_at_limit(position), "a limit is asked of the engine");
     }
 
     /// Adds the tokens of the nodes after a node. What may come next is asked before the parser is moved: most of them end
     /// there, or go on with nothing that may.
-    fn follow(&mut self, node: NodeId, taken: &Taken, place: Place) {
+    fn follow(&mut self, node: SpanId, taken: &Taken, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
             self.rest.branches.push(self.before);
             return;
@@ -185,29 +186,29 @@ impl Walk<'_> {
         let spanner = self.spanner;
         self.rest.tokens.extend(spanner.odd(node));
         let mut previous = None;
-        let mut after = Place { set: NO_SET, ..place };
+        let mut after = Position { set: NO_SET, ..position };
         for index in spanner.edges(node) {
             let (label, target) = spanner.edge(index);
             match label {
                 Label::Read(accept, _) | Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => {
-                    if !taken.takes(accept) || !matches!(label, Label::Read(..)) && place.depth > 0 {
+                    if !taken.takes(accept) || !matches!(label, Label::Read(..)) && position.depth > 0 {
                         continue;
                     }
                     if let (Label::Read(_, mode), true) = (label, self.quick)
-                        && !self.opens_too_many(place, accept)
+                        && !self.opens_too_many(position, accept)
                     {
-                        let Some(ahead) = self.engine.ahead(place.set, accept) else { continue };
+                        let Some(ahead) = self.engine.ahead(position.set, accept) else { continue };
                         let own = ahead.modes & !1;
                         if mode.index() != if own == 0 { 0 } else { own.trailing_zeros() as usize } {
                             continue;
                         }
-                        let next = Place { depth: self.depth_after(place, accept), ..place };
+                        let next = Position { depth: self.depth_after(position, accept), ..position };
                         if !self.is_at_limit(next) {
                             let accepts = self.engine.language.aheads.taken(&ahead, self.is_outside(next));
                             let next_taken = Taken { accepts, free: ahead.free };
                             self.add_endings(target, &next_taken, next);
                             if self.goes_on(target, &next_taken, next) {
-                                let after = self.read(place, accept);
+                                let after = self.read(position, accept);
                                 if after.set != NO_SET {
                                     self.follow(target, &next_taken, after);
                                 }
@@ -218,7 +219,7 @@ impl Walk<'_> {
                     // The edges of one symbol, in its different modes, stand side by side.
                     if previous != Some(accept) {
                         previous = Some(accept);
-                        after = self.read(place, accept);
+                        after = self.read(position, accept);
                     }
                     if after.set == NO_SET {
                         continue;
@@ -233,11 +234,11 @@ impl Walk<'_> {
                         _ => {}
                     }
                 }
-                Label::Inside if place.depth > 0 => self.visit(target, place),
+                Label::Inside if position.depth > 0 => self.visit(target, position),
                 Label::Inside => {}
                 Label::Begin(line) => {
                     let column = self.column(line);
-                    self.begin(target, place, column);
+                    self.begin(target, position, column);
                 }
             }
         }
@@ -245,36 +246,38 @@ impl Walk<'_> {
     }
 
     /// Whether anything at all may come after a node, of which the tokens that end in it have been taken.
-    fn goes_on(&self, node: NodeId, taken: &Taken, place: Place) -> bool {
-        !self.spanner.odd(node).is_empty()
+    fn goes_on(&self, node: SpanId, taken: &Taken, position: Position) -> bool {
+        self.spanner.odd(node).len() > 0
             || self.spanner.edges(node).any(|index| match self.spanner.edge(index).0 {
                 Label::Read(accept, _) => taken.takes(accept),
-                Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => place.depth == 0 && taken.takes(accept),
-                Label::Inside => place.depth > 0,
+                Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => {
+                    position.depth == 0 && taken.takes(accept)
+                }
+                Label::Inside => position.depth > 0,
                 Label::Begin(_) => true,
             })
     }
 
-    fn is_at_limit(&self, place: Place) -> bool {
+    fn is_at_limit(&self, position: Position) -> bool {
         let limits = self.engine.language.limits;
-        place.depth >= limits.brackets || self.engine.blocks(place.indentation) >= limits.blocks
+        position.depth >= limits.brackets || self.engine.blocks(position.indentation) >= limits.blocks
     }
 
-    fn opens_too_many(&self, place: Place, accept: AcceptId) -> bool {
+    fn opens_too_many(&self, position: Position, accept: AcceptId) -> bool {
         let language = &self.engine.language;
-        language.accept_role(accept) == Role::Open && place.depth >= language.limits.brackets
+        language.accept_role(accept) == Role::Open && position.depth >= language.limits.brackets
     }
 
-    fn depth_after(&self, place: Place, accept: AcceptId) -> u32 {
+    fn depth_after(&self, position: Position, accept: AcceptId) -> u32 {
         match self.engine.language.accept_role(accept) {
-            Role::Open => place.depth + 1,
-            Role::Close => place.depth.saturating_sub(1),
-            _ => place.depth,
+            Role::Open => position.depth + 1,
+            Role::Close => position.depth.saturating_sub(1),
+            _ => position.depth,
         }
     }
 
-    fn is_outside(&self, place: Place) -> bool {
-        self.engine.nesting(&Branch { depth: place.depth, ..self.before }) == Nesting::Outside
+    fn is_outside(&self, position: Position) -> bool {
+        self.engine.nesting(&Branch { depth: position.depth, ..self.before }) == Nesting::Outside
     }
 
     /// Whether a line join that R may finish is in progress in an indentation: it fixes a column, which a node does not know.
@@ -288,16 +291,16 @@ impl Walk<'_> {
     }
 
     /// Whether a token may end in a symbol in progress.
-    fn may_end(&mut self, at: End, place: Place) -> bool {
+    fn may_end(&mut self, at: End, position: Position) -> bool {
         let mode = if at.in_line { Mode::Line { column: Column::ZERO, kept: None } } else { Mode::Middle };
         let guards = self.guards(at.guards);
         let branch = Branch {
-            set: place.set,
+            set: position.set,
             state: at.state,
             guards,
             mode,
-            depth: place.depth,
-            indentation: place.indentation,
+            depth: position.depth,
+            indentation: position.indentation,
             joined: false,
         };
         self.engine.viable(&branch)
@@ -316,12 +319,12 @@ impl Walk<'_> {
         own
     }
 
-    fn read(&mut self, place: Place, accept: AcceptId) -> Place {
-        if self.opens_too_many(place, accept) {
-            return Place { set: NO_SET, ..place };
+    fn read(&mut self, position: Position, accept: AcceptId) -> Position {
+        if self.opens_too_many(position, accept) {
+            return Position { set: NO_SET, ..position };
         }
-        let depth = self.depth_after(place, accept);
-        Place { set: self.engine.scan(place.set, Read::Accepted(accept)), depth, ..place }
+        let depth = self.depth_after(position, accept);
+        Position { set: self.engine.scan(position.set, Read::Accepted(accept)), depth, ..position }
     }
 
     /// The column after the run of blanks that a line begins with.
@@ -335,10 +338,11 @@ impl Walk<'_> {
         }
     }
 
-    fn begin(&mut self, target: NodeId, place: Place, column: Column) {
-        let branch = Branch { set: place.set, indentation: place.indentation, depth: place.depth, ..self.before };
+    fn begin(&mut self, target: SpanId, position: Position, column: Column) {
+        let branch =
+            Branch { set: position.set, indentation: position.indentation, depth: position.depth, ..self.before };
         if let Some(begun) = self.engine.begin_line(&branch, column) {
-            self.visit(target, Place { set: begun.set, indentation: begun.indentation, depth: place.depth });
+            self.visit(target, Position { set: begun.set, indentation: begun.indentation, depth: position.depth });
         }
     }
 }
