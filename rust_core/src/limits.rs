@@ -81,7 +81,7 @@ pub(crate) const OWN_MASK_BYTES: usize = 1 << 20;
 
 /// Shapes of parse stacks told apart by the masks of one language and vocabulary. Unit: shapes, of some hundred bytes
 /// each. Passing it starts afresh, masks included.
-pub(crate) const SHAPES: usize = 50_000;
+pub(crate) const STACK_FORMS: usize = 50_000;
 
 /// Sets of the left chart that a session may have made since it was opened. Unit: sets, of half a kB each. Past it, sets
 /// made during a mask are forgotten after it, and no longer left to the masks that follow.

@@ -106,11 +106,11 @@ impl Free {
             return Err(Error::new(ErrorKind::Shape, message));
         }
         let words = (lexer.accept_set_count() * places).div_ceil(64);
-        let bytes = (shape.len() as usize).saturating_mul(lexer.state_count()).saturating_mul(8 * words);
+        let bytes = shape.states().len().saturating_mul(lexer.state_count()).saturating_mul(8 * words);
         if bytes > limits::SHAPE_PRODUCT_BYTES {
             let message = format!(
                 "the shape has {} states, which with the language's lexemes take {} MB, more than {}",
-                shape.len(),
+                shape.states().len(),
                 bytes >> 20,
                 limits::SHAPE_PRODUCT_BYTES >> 20
             );

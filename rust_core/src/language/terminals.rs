@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
-use crate::ids::{AcceptId, FreeId, GuardId, LexemeId, StateId, SymbolId};
-use crate::language::shape::{Shape, ShapeId};
+use crate::ids::{AcceptId, FreeId, GuardId, LexemeId, ShapeId, StateId, SymbolId};
+use crate::language::shape::Shape;
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{DEAD, Lexer, NEVER};

@@ -7,6 +7,7 @@
 //! their members: a subset construction, in which `)` after `)` after `)` is shared by all that lead there. A lexeme that
 //! no text of the language has after the one before it is left out, so the table is the smaller for the grammar.
 
+use crate::bits::{self, BitSet};
 use crate::ids::{AcceptId, GuardId, ModeId, StateId, TokenId};
 use crate::language::compiled::Language;
 use crate::lexing::branch::{self, Cut, Reader};
@@ -308,7 +309,7 @@ struct Context<'a> {
     /// Per accept set: the modes that can be in force after it, as a mask.
     modes_after: Vec<u64>,
     /// Per accept set: the accept sets that can come next, ignored ones among them, as a mask; empty if no rule takes it.
-    follow: Vec<Vec<u64>>,
+    follow: Vec<BitSet>,
     /// The states in which a symbol can still become one of those.
     passes: Vec<bool>,
 }
@@ -316,27 +317,27 @@ struct Context<'a> {
 impl<'a> Context<'a> {
     fn new(language: &'a Language, vocabulary: &'a Vocabulary) -> Self {
         let lexer = &language.lexer;
-        let words = lexer.accept_set_count().div_ceil(64);
+        let bound = lexer.accept_set_count();
         let symbols = |accept: AcceptId| lexer.lexemes(accept).iter().map(|&lexeme| Language::symbol(lexeme));
-        let mut passing = vec![0u64; words];
+        let mut passing = BitSet::new(bound);
         for accept in lexer.accept_sets() {
             let role = language.accept_role(accept);
             if role.is_ignored() || role == Role::Newline {
-                passing[accept.index() / 64] |= 1 << (accept.index() % 64);
+                passing.insert(accept.index());
             }
         }
         let mut modes_after = vec![1u64];
-        let mut follow = vec![vec![u64::MAX; words]];
+        let mut follow = vec![BitSet::of(bound, 0..bound)];
         for accept in lexer.accept_sets() {
             let modes = symbols(accept).fold(0, |mask, lexeme| mask | language.grammar.modes_after_lexeme(lexeme));
             modes_after.push(modes.max(1));
             let used = symbols(accept).any(|lexeme| !language.grammar.occurrences(lexeme).is_empty());
-            let mut next = if used { passing.clone() } else { vec![0; words] };
+            let mut next = if used { passing.clone() } else { BitSet::new(bound) };
             for other in lexer.accept_sets().filter(|_| used) {
                 let adjacent =
                     symbols(accept).any(|one| symbols(other).any(|other| language.grammar.is_adjacent(one, other)));
                 if adjacent {
-                    next[other.index() / 64] |= 1 << (other.index() % 64);
+                    next.insert(other.index());
                 }
             }
             follow.push(next);
@@ -374,12 +375,12 @@ impl<'a> Context<'a> {
     /// Whether a symbol in progress can still become one that may come after another.
     fn can_follow(&self, after: AcceptId, state: StateId) -> bool {
         let live = self.language.lexer.live_mask(state);
-        self.follow[after.index()].iter().zip(live).any(|(one, other)| one & other != 0)
+        bits::meet(&self.follow[after.index()], live)
     }
 
     /// Whether an accept set may come after another.
     fn can_follow_as(&self, after: AcceptId, accept: AcceptId) -> bool {
-        self.follow[after.index()][accept.index() / 64] >> (accept.index() % 64) & 1 == 1
+        self.follow[after.index()].contains(accept.index())
     }
 
     /// Whether a symbol in progress is a comment or a line join: the line has no symbol yet.
