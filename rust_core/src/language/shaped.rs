@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The product of a lexer and a shape.
 #[derive(Debug)]
-pub struct ShapedLexer {
+pub(crate) struct ShapedLexer {
     lexer: Arc<Lexer>,
     shape: Arc<Shape>,
     /// Successors of a pair: `targets[first[pair]..first[pair + 1]]`.
@@ -25,12 +25,12 @@ pub struct ShapedLexer {
 
 /// What can be reached from each pair, as rows of a bitset.
 #[derive(Debug, Default)]
-pub struct Reach(BitRows);
+pub(crate) struct Reach(BitRows);
 
 impl ShapedLexer {
     /// The product.
     #[must_use]
-    pub fn new(lexer: &Arc<Lexer>, shape: &Arc<Shape>) -> Self {
+    pub(crate) fn new(lexer: &Arc<Lexer>, shape: &Arc<Shape>) -> Self {
         let mut seen: FxHashSet<(u8, Vec<Option<ShapeId>>)> = FxHashSet::default();
         let column = |byte: u8| shape.states().map(|state| shape.step(state, byte)).collect();
         let bytes: Vec<u8> = (0..=255u8).filter(|&byte| seen.insert((lexer.class_of(byte), column(byte)))).collect();
@@ -109,7 +109,7 @@ impl ShapedLexer {
     }
 
     /// What is reached from a pair.
-    pub fn reached<'a>(
+    pub(crate) fn reached<'a>(
         &self,
         reach: &'a Reach,
         state: StateId,

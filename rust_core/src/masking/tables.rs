@@ -1,6 +1,6 @@
 //! A vocabulary with the masks of each language that it is used for; their token tables are loaded or built when first asked for.
 
-use crate::language::definition::Language;
+use crate::language::compiled::Language;
 use crate::masking::cache::{Masks, lock};
 use crate::masking::table::file::Spanner;
 use crate::masking::vocabulary::Vocabulary;

@@ -2,9 +2,9 @@
 
 use crate::bits;
 use crate::chart::left::{NO_SET, Read};
-use crate::chart::next::AHEAD_WORDS;
 use crate::engine::stepping::{Branch, Engine, Mode, Nesting};
 use crate::ids::{AcceptId, GuardId, IndentationId, SetId, SpanId, StateId, TokenId};
+use crate::language::ahead::AHEAD_WORDS;
 use crate::language::follow::bit;
 use crate::language::free::LINE;
 use crate::lexing::guards::NO_GUARDS;

@@ -9,7 +9,7 @@
 
 use crate::bits::{self, BitSet};
 use crate::ids::{AcceptId, GuardId, ModeId, StateId, TokenId};
-use crate::language::definition::Language;
+use crate::language::compiled::Language;
 use crate::lexing::branch::{self, Cut, Reader};
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::layout::Column;

@@ -3,7 +3,7 @@
 use crate::bits;
 use crate::error::{Error, ErrorKind};
 use crate::ids::{AcceptId, GuardId, ModeId, SpanId, StateId, TokenId};
-use crate::language::definition::Language;
+use crate::language::compiled::Language;
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::product::live_beside;
 use crate::masking::table::build::{self, Built, Configuration, End, Label, Line, passes, run_bytes};

@@ -12,16 +12,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fim_server.evaluation.records import RecordError
+from fim_server.errors import JudgeError
 
 CHILD = Path(__file__).with_name("judge_child.py")
 
 PATIENCE_S = 60.0
 """For one text. A file of a megabyte takes a second."""
-
-
-class JudgeError(RecordError):
-    """An interpreter that cannot judge; the message is one line for the user."""
 
 
 class Judge:

@@ -6,21 +6,21 @@ that both have, differences are B - A.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fim_server.evaluation.records import MODES, Record, RecordError, RunInfo, read_run
-from fim_server.evaluation.report import distinct, eval_extra, write_files
-from fim_server.evaluation.report import summary as in_markdown
+from fim_server.errors import RecordError
+from fim_server.evaluation.records import MODES, Record, RunInfo, read_run
+from fim_server.evaluation.reporting.report import distinct, eval_extra, write_files
+from fim_server.evaluation.reporting.report import summary as in_markdown
 
 if TYPE_CHECKING:
-    from fim_server.evaluation.measured import Bools, Measured
-    from fim_server.evaluation.report import Report
-    from fim_server.evaluation.tables import Table
+    from fim_server.evaluation.reporting.measured import Bools, Measured
+    from fim_server.evaluation.reporting.report import Report
+    from fim_server.evaluation.reporting.tables import Table
 
 PAGE, SUMMARY, NUMBERS = "compare.html", "compare.md", "compare.json"
 
@@ -50,30 +50,22 @@ class Joined:
     prompts: int
 
 
-def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``fim-server eval compare``."""
-    parser.add_argument("a", metavar="A", help="a folder that `fim-server eval run` wrote")
-    parser.add_argument("b", metavar="B", help="another one, on the same samples; differences are B - A")
-    parser.add_argument("--out", metavar="DIR", help=f"where {PAGE}, {SUMMARY}, {NUMBERS} and the plots go")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of Markdown")
-
-
-def run_compare(arguments: argparse.Namespace) -> int:
+def run_compare(a: str | Path, b: str | Path, out: str | Path | None = None, json_: bool = False) -> int:
     """``fim-server eval compare``; returns the exit status. Raises RecordError for runs that cannot be compared."""
     with eval_extra():
-        joined = join(arguments.a, arguments.b)
+        joined = join(a, b)
         report = report_on(joined)
         numbers = as_json(joined, report)
-        if arguments.out is not None:
-            write(joined, report, numbers, arguments.out)
-    if arguments.json:
+        if out is not None:
+            write(joined, report, numbers, out)
+    if json_:
         print(json.dumps(numbers))
-    elif arguments.out is None:
+    elif out is None:
         print(in_markdown(replace(report, plots=[])), end="")
     else:
         for check in report.checks:
             print(f"{check.claim}: {check.found}")
-        print(Path(arguments.out) / PAGE)
+        print(Path(out) / PAGE)
     return 0
 
 
@@ -82,7 +74,7 @@ def join(a: str | Path, b: str | Path) -> Joined:
 
     Raises RecordError where a folder is no run, or the runs have no sample and mode in common.
     """
-    from fim_server.evaluation.measured import files_of, measured
+    from fim_server.evaluation.reporting.measured import files_of, measured
 
     infos = RunInfo.read(a), RunInfo.read(b)
     ours, theirs = ({(one.set, one.sample, one.mode): one for one in read_run(folder)} for folder in (a, b))
@@ -143,11 +135,11 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, str]:
 
 def report_on(joined: Joined) -> Report:
     """What there is to say about two runs."""
-    from fim_server.evaluation import figures, tables
-    from fim_server.evaluation.page import Card
-    from fim_server.evaluation.report import Report
-    from fim_server.evaluation.statistics import mcnemar
-    from fim_server.evaluation.tables import Check
+    from fim_server.evaluation.reporting import figures, tables
+    from fim_server.evaluation.reporting.page import Card
+    from fim_server.evaluation.reporting.report import Report
+    from fim_server.evaluation.reporting.statistics import mcnemar
+    from fim_server.evaluation.reporting.tables import Check
 
     data = joined.data
     cards, checks = [], []
@@ -194,7 +186,7 @@ def report_on(joined: Joined) -> Report:
 
 
 def _sections(joined: Joined) -> list[tuple[str, list[Table]]]:
-    from fim_server.evaluation import tables
+    from fim_server.evaluation.reporting import tables
 
     data = joined.data
     rows = tuple((name, tables.shortened(a), tables.shortened(b)) for name, a, b in settings(joined.infos))
@@ -212,8 +204,8 @@ def _sections(joined: Joined) -> list[tuple[str, list[Table]]]:
 
 def differences(joined: Joined) -> Table:
     """B - A by set and mode, with intervals and tests."""
-    from fim_server.evaluation import tables
-    from fim_server.evaluation.statistics import CONFIDENCE, RESAMPLES, mcnemar, paired_difference
+    from fim_server.evaluation.reporting import tables
+    from fim_server.evaluation.reporting.statistics import CONFIDENCE, RESAMPLES, mcnemar, paired_difference
 
     data = joined.data
     rows = []
@@ -251,8 +243,8 @@ def differences(joined: Joined) -> Table:
 
 def slices(joined: Joined) -> Table:
     """Success of A and B on every slice."""
-    from fim_server.evaluation import tables
-    from fim_server.evaluation.statistics import mcnemar
+    from fim_server.evaluation.reporting import tables
+    from fim_server.evaluation.reporting.statistics import mcnemar
 
     data = joined.data
     rows = []
@@ -279,7 +271,7 @@ def changed_mask(joined: Joined, mode: str, which: str) -> Bools:
 
 def changed(joined: Joined, which: str) -> Table:
     """The samples that B won or lost, and why the other failed."""
-    from fim_server.evaluation import tables
+    from fim_server.evaluation.reporting import tables
 
     side = "A" if which == "won" else "B"
     rows: list[tuple[str, ...]] = []
@@ -299,8 +291,8 @@ def changed(joined: Joined, which: str) -> Table:
 
 def as_json(joined: Joined, report: Report) -> dict[str, Any]:
     """The comparison for programs."""
-    from fim_server.evaluation import tables
-    from fim_server.evaluation.statistics import mcnemar, paired_difference
+    from fim_server.evaluation.reporting import tables
+    from fim_server.evaluation.reporting.statistics import mcnemar, paired_difference
 
     data = joined.data
     modes: dict[str, Any] = {}
@@ -357,7 +349,7 @@ def changed_first(joined: Joined) -> list[int]:
 
 def write(joined: Joined, report: Report, numbers: dict[str, Any], out: str | Path) -> None:
     """Write page, summary, numbers and plots into a folder. Raises RecordError if they cannot be written."""
-    from fim_server.evaluation import page
+    from fim_server.evaluation.reporting import page
 
     samples, left_out = page.packed(joined.data, changed_first(joined))
     notices = [*report.notices, left_out] if left_out else report.notices

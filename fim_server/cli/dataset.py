@@ -8,29 +8,56 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fim_server.datasets import constructions
+from fim_server.cli.arguments import add_color, add_json, add_seed, bind
+from fim_server.cli.output import DONE
 from fim_server.datasets.build import OUTCOMES, Counts, Request, build, manifest_path
-from fim_server.datasets.human_eval import KINDS, build_human_eval
-from fim_server.datasets.human_eval import SET as HUMAN_EVAL
-from fim_server.datasets.samples import SET_NAMES, DatasetError, Sample, read_samples
-
-DONE = 0
+from fim_server.datasets.python import constructions
+from fim_server.datasets.python.human_eval import KINDS, build_human_eval
+from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
+from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
+from fim_server.errors import DatasetError
+from fim_server.text.terminal import ColourChoice, Progress, is_terminal, paint, wants_colour
 
 CONTEXT_LINES = 8
 """Lines shown on either side of a hole."""
 
-TERMINAL_SECONDS, LOG_SECONDS = 0.2, 10.0
-"""How often progress is said, on a terminal and elsewhere."""
-
-HIGHLIGHT, FAINT, PLAIN = "\x1b[30;42m", "\x1b[2m", "\x1b[0m"
+LOG_SECONDS = 10.0
+"""How often progress is said where there is no terminal."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+@dataclass(frozen=True)
+class BuildArguments:
+    """What ``fim-server dataset build`` is asked for; ``kind`` is of HumanEval's sets alone."""
+
+    set: str
+    source: str
+    out: Path
+    seed: int
+    per_file: int
+    limit: int | None
+    share: float
+    kind: Sequence[str] | None
+    json: bool
+
+
+@dataclass(frozen=True)
+class ShowArguments:
+    """What ``fim-server dataset show`` is asked for; ``sample`` is an id, or a number from 1 on."""
+
+    file: Path
+    sample: str | None
+    context: int
+    color: ColourChoice
+    json: bool
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the commands below ``fim-server dataset``."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_build(commands)
@@ -57,7 +84,7 @@ def _add_build(commands: Any) -> None:
         f"{HUMAN_EVAL}, the folder of its files",
     )
     parser.add_argument("--out", required=True, type=Path, metavar="FILE.jsonl", help="the file of samples")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws (default: 0)")
+    add_seed(parser)
     parser.add_argument(
         "--per-file",
         type=_count,
@@ -79,8 +106,8 @@ def _add_build(commands: Any) -> None:
         choices=tuple(KINDS),
         help=f"for {HUMAN_EVAL}, only these; may be given several times (default: all)",
     )
-    parser.add_argument("--json", action="store_true", help="print the manifest")
-    parser.set_defaults(run=run_build)
+    add_json(parser, "print the manifest")
+    bind(parser, BuildArguments, run_build)
 
 
 def _add_show(commands: Any) -> None:
@@ -95,9 +122,9 @@ def _add_show(commands: Any) -> None:
     parser.add_argument(
         "--context", type=_count, default=CONTEXT_LINES, metavar="N", help="lines around the hole (default: 8)"
     )
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colour of the hole")
-    parser.add_argument("--json", action="store_true", help="print one JSON object: the sample, or the overview")
-    parser.set_defaults(run=run_show)
+    add_color(parser, "the hole")
+    add_json(parser, "print one JSON object: the sample, or the overview")
+    bind(parser, ShowArguments, run_show)
 
 
 def _count(text: str) -> int:
@@ -119,13 +146,12 @@ def _share(text: str) -> float:
 # --- build ---------------------------------------------------------------------------------------------------------
 
 
-def run_build(arguments: argparse.Namespace) -> int:
+def run_build(arguments: BuildArguments) -> int:
     """Run ``fim-server dataset build``. Raises DatasetError on bad input."""
-    out: Path = arguments.out
     if arguments.set == HUMAN_EVAL:
         if arguments.share != 1 or arguments.per_file != constructions.PER_FILE:
             raise DatasetError(f"--share and --per-file are not for {HUMAN_EVAL}, which is taken as it is")
-        manifest = build_human_eval(Path(arguments.source), out, arguments.kind or (), arguments.limit)
+        manifest = build_human_eval(Path(arguments.source), arguments.out, arguments.kind or (), arguments.limit)
     elif arguments.kind:
         raise DatasetError(f"--kind is for {HUMAN_EVAL}")
     else:
@@ -137,12 +163,13 @@ def run_build(arguments: argparse.Namespace) -> int:
             share=arguments.share,
             limit=arguments.limit,
         )
-        with Progress() as progress:
-            manifest = build(request, out, progress)
+        started = time.monotonic()
+        with Progress(every=LOG_SECONDS) as progress:
+            manifest = build(request, arguments.out, lambda counts: say_counts(progress, counts, started))
     if arguments.json:
         print(json.dumps(manifest))
     else:
-        print(f"{out}: {summary(manifest['counts'])}")
+        print(f"{arguments.out}: {summary(manifest['counts'])}")
     return DONE
 
 
@@ -157,38 +184,23 @@ def summary(counts: dict[str, Any]) -> str:
     return " ".join(filter(None, parts))
 
 
-class Progress:
-    """Says on standard error how far a build has come: one line that changes on a terminal, else one now and then."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._every = TERMINAL_SECONDS if self._terminal else LOG_SECONDS
-        self._started = self._said = time.monotonic()
-
-    def __enter__(self) -> Callable[[Counts], None]:
-        return self._count
-
-    def __exit__(self, *_: object) -> None:
-        if self._terminal:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def _count(self, counts: Counts) -> None:
-        now = time.monotonic()
-        if now - self._said < self._every:
-            return
-        self._said = now
-        dropped = sum(counts.outcomes[name] for name in OUTCOMES[1:])
-        text = f"{counts.samples:,} samples, {counts.files:,} files, {dropped:,} left out ({now - self._started:.0f} s)"
-        ends = ("\r\x1b[K", "") if self._terminal else ("", "\n")
-        print(f"{ends[0]}{text}", end=ends[1], file=sys.stderr, flush=True)
+def say_counts(progress: Progress, counts: Counts, started: float) -> None:
+    """Say how far a build is."""
+    if not progress.is_due():
+        return
+    dropped = sum(counts.outcomes[name] for name in OUTCOMES[1:])
+    text = f"{counts.samples:,} samples, {counts.files:,} files, {dropped:,} left out"
+    if not is_terminal(sys.stderr):  # a terminal's line has the time
+        text += f" ({time.monotonic() - started:.0f} s)"
+    progress.update(text)
 
 
 # --- show ----------------------------------------------------------------------------------------------------------
 
 
-def run_show(arguments: argparse.Namespace) -> int:
+def run_show(arguments: ShowArguments) -> int:
     """Run ``fim-server dataset show``. Raises DatasetError on bad input."""
-    colour = arguments.color == "always" or (arguments.color == "auto" and sys.stdout.isatty())
+    colour = wants_colour(arguments.color)
     if arguments.sample is not None:
         sample = find(arguments.file, arguments.sample)
         print(json.dumps(sample.to_json()) if arguments.json else describe(sample, arguments.context, colour))
@@ -252,9 +264,10 @@ def describe(sample: Sample, context: int, colour: bool) -> str:
     line, column = len(before), len(before[-1]) + 1
     left = "\n".join(before[-context - 1 :])
     right = "\n".join(after[: context + 1])
-    opening, closing = (HIGHLIGHT, PLAIN) if colour else ("⟦", "⟧")
-    # A terminal's background does not show where a line ends or is empty.
-    middle = sample.middle.replace("\n", f"↵{closing}\n{opening}") if colour else sample.middle
+    middle = f"⟦{sample.middle}⟧"
+    if colour:  # a terminal's background does not show where a line ends or is empty
+        lines = sample.middle.replace("\n", "↵\n").split("\n")
+        middle = "\n".join(paint(line, "black on green") for line in lines)
     heading = [
         sample.id,
         f"{sample.set}, {sample.kind}: {len(sample.middle):,} characters at {line}:{column}",
@@ -262,5 +275,4 @@ def describe(sample: Sample, context: int, colour: bool) -> str:
     ]
     if sample.test is not None:
         heading.append(f"with a test: {sample.test.task_id}")
-    faint, plain = (FAINT, PLAIN) if colour else ("", "")
-    return "\n".join([*(f"{faint}{one}{plain}" for one in heading), "", f"{left}{opening}{middle}{closing}{right}"])
+    return "\n".join([*(paint(one, "dim", colour) for one in heading), "", f"{left}{middle}{right}"])

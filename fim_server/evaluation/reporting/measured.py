@@ -19,8 +19,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fim_server.datasets import DatasetError, read_samples
-from fim_server.evaluation.records import MODES, Record, RecordError, RunInfo, read_run
+from fim_server.datasets import read_samples
+from fim_server.errors import DatasetError, RecordError
+from fim_server.evaluation.records import MODES, Record, RunInfo, read_run
 
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]

@@ -9,14 +9,10 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 
-from fim_server.evaluation.records import RecordError
+from fim_server.errors import MissingLibrary
 
 TAIL_CHARACTERS = 2_000
 """How much of the contexts a result carries, for the report."""
-
-
-class MissingLibrary(RecordError):
-    """A library of the extra ``eval`` is not installed; the message is one line for the user."""
 
 
 @cache

@@ -8,15 +8,20 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from fim_server.cli.arguments import add_json, add_model, add_seed, bind, python_version
+from fim_server.cli.output import DONE, NEGATIVE
 from fim_server.evaluation.records import MODES
-from fim_server.evaluation.shards import Shard
-from fim_server.language.session import Language
+from fim_server.evaluation.reporting import compare, report
+from fim_server.evaluation.running.shards import Shard
 from fim_server.language.versions import NEWEST
 
-DONE, NEGATIVE = 0, 1
+if TYPE_CHECKING:
+    from fim_server.datasets.samples import Sample
+    from fim_server.evaluation.running.runner import Worker, WorkerSettings
 
 BATCH, BUDGET, PROMPT_TOKENS = 32, 200, 768
 
@@ -34,17 +39,65 @@ Exit status: 0 done, 1 done, but some samples could not be measured now (their r
 130 interrupted."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``fim-server eval``: those of ``eval run`` and a report at once, and its subcommands."""
-    from fim_server.evaluation import compare, report
+@dataclass(frozen=True, kw_only=True)
+class RunArguments:
+    """What ``fim-server eval run`` is asked for."""
 
+    data: Sequence[str]
+    out: str
+    model: str | None
+    device: str | None
+    modes: tuple[str, ...]
+    budget: int
+    max_prompt_tokens: int
+    batch: int
+    seed: int
+    temperature: float
+    judge: str | None
+    python_version: str | None
+    no_landing: bool
+    limit: int | None
+    shard: Shard
+    ray: int | None
+    retry_failed: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalArguments(RunArguments):
+    """What ``fim-server eval`` without a step is asked for: a run, and the folder of a report on it, if any."""
+
+    report: str | None
+
+
+@dataclass(frozen=True)
+class ReportArguments:
+    """What ``fim-server eval report`` is asked for."""
+
+    runs: Sequence[str]
+    out: str
+    json: bool
+
+
+@dataclass(frozen=True)
+class CompareArguments:
+    """What ``fim-server eval compare`` is asked for."""
+
+    a: str
+    b: str
+    out: str | None
+    json: bool
+
+
+def add_steps(parser: argparse.ArgumentParser) -> None:
+    """The options of ``fim-server eval``: those of ``eval run`` and a report at once, and its steps."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
     add_run_arguments(parser, required=False)
     parser.add_argument("--report", metavar="DIR", help="write the report on the run there, as `eval report` does")
-    parser.set_defaults(run=lambda arguments: run_and_report(parser, arguments))
-    subjects = parser.add_subparsers(title="steps", metavar="STEP")
-    run = subjects.add_parser(
+    bind(parser, EvalArguments, lambda arguments: run_and_report(parser, arguments))
+    steps = parser.add_subparsers(title="steps", metavar="STEP")
+    run = steps.add_parser(
         "run",
         help="decode and measure samples",
         description="Decode samples in several modes, on the same prompts and seeds, and measure the texts.",
@@ -52,15 +105,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         epilog=EPILOG,
     )
     add_run_arguments(run, required=True)
-    run.set_defaults(run=run_command)
-    reporting = subjects.add_parser(
+    bind(run, RunArguments, run_run)
+    reporting = steps.add_parser(
         "report", help="tables, plots and a page of a run", description="Write the report on one or more runs."
     )
-    report.add_report_arguments(reporting)
-    reporting.set_defaults(run=report.run_report)
-    comparing = subjects.add_parser("compare", help="two runs beside each other", description="Compare two runs.")
-    compare.add_compare_arguments(comparing)
-    comparing.set_defaults(run=compare.run_compare)
+    add_report(reporting)
+    comparing = steps.add_parser("compare", help="two runs beside each other", description="Compare two runs.")
+    add_compare(comparing)
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """The options of ``fim-server eval report``."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders that `fim-server eval run` wrote")
+    parser.add_argument(
+        "--out", required=True, metavar="DIR", help=f"where {report.PAGE}, {report.SUMMARY} and the plots go"
+    )
+    add_json(parser)
+    bind(parser, ReportArguments, run_report)
+
+
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """The options of ``fim-server eval compare``."""
+    parser.add_argument("a", metavar="A", help="a folder that `fim-server eval run` wrote")
+    parser.add_argument("b", metavar="B", help="another one, on the same samples; differences are B - A")
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help=f"where {compare.PAGE}, {compare.SUMMARY}, {compare.NUMBERS} and the plots go",
+    )
+    add_json(parser, "print one JSON object instead of Markdown")
+    bind(parser, CompareArguments, run_compare)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
@@ -73,8 +147,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
         help="samples, as `fim-server dataset build` writes them",
     )
     parser.add_argument("--out", required=required, metavar="RUN", help="the run's folder; made, or gone on with")
-    parser.add_argument("--model", metavar="NAME", help="a model folder or hub name (default: the embedded model)")
-    parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
+    add_model(parser)
     parser.add_argument(
         "--modes",
         type=modes,
@@ -102,7 +175,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
         help=f"samples decoded together (default: {BATCH}); a batch for which the memory does not suffice is "
         "decoded one by one",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws (default: 0)")
+    add_seed(parser)
     parser.add_argument(
         "--temperature",
         type=temperature,
@@ -190,17 +263,10 @@ def shard(text: str) -> Shard:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def python_version(text: str) -> str:
-    """A version of Python's grammar."""
-    known = Language.versions("python")
-    if text not in (*known, NEWEST):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a known version: {', '.join(known)} or {NEWEST} expected")
-    return text
-
-
-def run_command(arguments: argparse.Namespace) -> int:
+def run_run(arguments: RunArguments) -> int:
     """``fim-server eval run``: the exit status. Raises RecordError, DatasetError and ModelError."""
-    from fim_server.evaluation.runner import Asked, RunError, Worker, read_data, run
+    from fim_server.errors import RunError
+    from fim_server.evaluation.running.runner import Asked, Worker, read_data, run
 
     if arguments.ray is not None and arguments.shard.count > 1:
         raise RunError("--ray and --shard are two ways to share the work: name one of them")
@@ -216,7 +282,7 @@ def run_command(arguments: argparse.Namespace) -> int:
             with Worker(settings) as worker:
                 failures = run(asked, settings, worker, known, ids)
         else:
-            from fim_server.evaluation.cluster import Cluster
+            from fim_server.evaluation.running.cluster import Cluster
 
             with Cluster(settings, arguments.ray) as cluster:
                 failures = run(asked, settings, cluster, known, ids)
@@ -226,9 +292,9 @@ def run_command(arguments: argparse.Namespace) -> int:
     return NEGATIVE if failures else DONE
 
 
-def worker_settings(arguments: argparse.Namespace) -> Any:
+def worker_settings(arguments: RunArguments) -> WorkerSettings:
     """What the workers are told."""
-    from fim_server.evaluation.runner import WorkerSettings
+    from fim_server.evaluation.running.runner import WorkerSettings
 
     return WorkerSettings(
         model=arguments.model,
@@ -244,27 +310,33 @@ def worker_settings(arguments: argparse.Namespace) -> Any:
     )
 
 
-def run_and_report(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+def run_and_report(parser: argparse.ArgumentParser, arguments: EvalArguments) -> int:
     """``fim-server eval --data ... --out RUN --report DIR``."""
-    from fim_server.evaluation import report
-
     for name in ("data", "out"):
         if getattr(arguments, name) is None:
             parser.error(f"--{name} is missing, or a step: run, report, compare")
-    status = run_command(arguments)
+    status = run_run(arguments)
     if arguments.report is None or arguments.dry_run:
         return status
-    own = argparse.ArgumentParser()
-    report.add_report_arguments(own)
-    return report.run_report(own.parse_args([arguments.out, "--out", arguments.report])) or status
+    return run_report(ReportArguments([arguments.out], arguments.report, json=False)) or status
 
 
-def dry_run(arguments: argparse.Namespace, ids: Sequence[str], worker: Any) -> int:
+def run_report(arguments: ReportArguments) -> int:
+    """``fim-server eval report``: the exit status. Raises RecordError."""
+    return report.run_report(arguments.runs, arguments.out, arguments.json)
+
+
+def run_compare(arguments: CompareArguments) -> int:
+    """``fim-server eval compare``: the exit status. Raises RecordError."""
+    return compare.run_compare(arguments.a, arguments.b, arguments.out, arguments.json)
+
+
+def dry_run(arguments: RunArguments, ids: Sequence[str], worker: Worker) -> int:
     """Say what a run would be, having decoded a few of its samples."""
-    from fim_server.evaluation.runner import all_samples, duration
+    from fim_server.evaluation.running.runner import all_samples, duration
 
     own = len(list(arguments.shard.of(ids[: arguments.limit])))
-    timed: list[Any] = []
+    timed: list[Sample] = []
     chosen = set(random.Random(0).sample(range(own), min(own, arguments.batch)))
     lengths: list[int] = []
     cut = unusable = 0

@@ -27,7 +27,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from fim_server.datasets.samples import DatasetError, Sample, UnitTest
+from fim_server.datasets.samples import Sample, UnitTest
+from fim_server.errors import DatasetError
 
 _CHILD = Path(__file__).with_name("sandbox_child.py")
 _LONGEST_REPORT = 64 << 10
