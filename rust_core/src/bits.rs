@@ -104,17 +104,6 @@ pub(crate) fn unite<W: Word>(words: &mut [W], more: &[W]) {
     }
 }
 
-/// Adds what is in another set; whether there was anything new.
-#[inline(always)]
-pub(crate) fn grow<W: Word>(words: &mut [W], more: &[W]) -> bool {
-    let mut grown = false;
-    for (word, &more) in words.iter_mut().zip(more) {
-        grown |= !more.without(*word).is_empty();
-        *word = word.or(more);
-    }
-    grown
-}
-
 /// Takes out what is in another set.
 #[inline(always)]
 pub(crate) fn subtract<W: Word>(words: &mut [W], less: &[W]) {
@@ -176,12 +165,6 @@ impl BitSet {
     pub(crate) fn insert(&mut self, number: usize) {
         insert(&mut self.0, number);
     }
-
-    /// Whether it is empty.
-    #[must_use]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
-    }
 }
 
 /// What is done with borrowed words is done with these.
@@ -198,6 +181,13 @@ impl std::ops::DerefMut for BitSet {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u64] {
         &mut self.0
+    }
+}
+
+impl AsRef<[u64]> for BitSet {
+    #[inline(always)]
+    fn as_ref(&self) -> &[u64] {
+        &self.0
     }
 }
 
@@ -252,7 +242,7 @@ mod tests {
         let set = BitSet::of(129, numbers_in);
         assert_eq!(numbers(&set).collect::<Vec<usize>>(), numbers_in);
         assert_eq!((0..129).filter(|&number| set.contains(number)).collect::<Vec<usize>>(), numbers_in);
-        assert!(!set.is_empty() && BitSet::new(129).is_empty());
+        assert_eq!(numbers(&BitSet::new(129)).next(), None);
     }
 
     #[test]
@@ -274,7 +264,7 @@ mod tests {
         let mut one = BitSet::of(70, [1, 69]);
         let other = BitSet::of(70, [2, 69]);
         assert!(meet(&one, &other) && !meet(&one, &BitSet::of(70, [2, 68])));
-        assert!(grow(&mut one, &other) && !grow(&mut one, &other));
+        unite(&mut one, &other);
         subtract(&mut one, &BitSet::of(70, [69]));
         assert_eq!(numbers(&one).collect::<Vec<usize>>(), [1, 2]);
         let mut rows = BitRows::new(3, 70);

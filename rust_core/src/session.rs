@@ -1,5 +1,6 @@
 //! Sessions and states: what one pair of contexts allows.
 
+use crate::bits;
 use crate::completing::lines;
 use crate::completing::plan::{self, Outcome, Plan};
 use crate::completing::short;
@@ -479,8 +480,7 @@ impl State {
             }
             index += 1;
             for &token in vocabulary.ending(node) {
-                let (word, bit) = (token.index() / 32, 1 << (token.0 % 32));
-                if words[word] & bit == 0 {
+                if !bits::contains(words, token.index()) {
                     continue;
                 }
                 let follows = || plan?.after(vocabulary, token);
@@ -489,7 +489,7 @@ impl State {
                         .entry(walk.branches().into())
                         .or_insert_with(|| lands(&mut walk, vocabulary, &mut hints, left));
                 if !lands {
-                    words[word] &= !bit;
+                    bits::remove(words, token.index());
                     refused += 1;
                 }
             }

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 /// An interned [`Next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NextId(pub u32);
+pub(crate) struct NextId(pub u32);
 
 const UNKNOWN: NextId = NextId(u32::MAX);
 

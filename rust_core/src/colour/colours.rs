@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 
 /// One colour.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Colour {
+pub(crate) struct Colour {
     /// Least bytes of further middle, per free state.
     pub free: Vec<Cost>,
     /// Nodes from which the rest of R follows; ascending.
@@ -30,7 +30,7 @@ pub struct Colour {
 
 /// All colours of one session.
 #[derive(Debug)]
-pub struct Colours {
+pub(crate) struct Colours {
     table: Vec<Colour>,
     ids: FxHashMap<Colour, ColourId>,
     /// Bitsets over `targets`, one row of `words` per colour.
@@ -66,7 +66,7 @@ pub(crate) const NO_COLOUR: ColourId = ColourId(0);
 
 /// What the colours are computed from.
 #[derive(Clone, Copy)]
-pub struct Context<'a> {
+pub(crate) struct Context<'a> {
     /// The language.
     pub language: &'a Language,
     /// The right context.
@@ -82,7 +82,7 @@ pub struct Context<'a> {
 impl Colours {
     /// No colours but the bottom: at the end of R the file is finished.
     #[must_use]
-    pub fn new(language: &Language, right: &Right) -> Self {
+    pub(crate) fn new(language: &Language, right: &Right) -> Self {
         let mut targets: Vec<NodeId> = right.crossings().iter().map(|&(_, node, _)| node).collect();
         targets.extend(right.symbol_crossings().iter().map(|&(_, _, node, _)| node));
         targets.sort_unstable();
@@ -135,19 +135,19 @@ impl Colours {
 
     /// A colour.
     #[must_use]
-    pub fn get(&self, id: ColourId) -> &Colour {
+    pub(crate) fn get(&self, id: ColourId) -> &Colour {
         &self.table[id.index()]
     }
 
     /// The condition at the bottom of the stack.
     #[must_use]
-    pub fn bottom(&self) -> ColourId {
+    pub(crate) fn bottom(&self) -> ColourId {
         self.bottom
     }
 
     /// The nodes at which the cursor can fall.
     #[must_use]
-    pub fn targets(&self) -> &[NodeId] {
+    pub(crate) fn targets(&self) -> &[NodeId] {
         &self.targets
     }
 
@@ -168,7 +168,7 @@ impl Colours {
 
     /// The bit of a node in an outlook's bitset.
     #[must_use]
-    pub fn target(&self, node: NodeId) -> Option<usize> {
+    pub(crate) fn target(&self, node: NodeId) -> Option<usize> {
         self.target_of.get(&node).copied()
     }
 
@@ -219,7 +219,7 @@ impl Colours {
 
     /// Carries a colour backwards over the symbols from the dot to the end of its rule. `column` is the block's, where the
     /// rule has read its INDENT; `indents` what indentations cost where the rule began: each of its further lines has one.
-    pub fn step(
+    pub(crate) fn step(
         &mut self,
         context: Context<'_>,
         colour: ColourId,
@@ -257,14 +257,14 @@ impl Colours {
     }
 
     /// The colour of one node alone.
-    pub fn singleton(&mut self, right: &Right, node: NodeId) -> ColourId {
+    pub(crate) fn singleton(&mut self, right: &Right, node: NodeId) -> ColourId {
         let colour = Colour { nodes: vec![node], ..self.blank() };
         self.intern(right, colour)
     }
 
     /// The colour before a symbol.
     #[must_use]
-    pub fn before_symbol(&self, context: Context<'_>, symbol: SymbolId, after: ColourId) -> Colour {
+    pub(crate) fn before_symbol(&self, context: Context<'_>, symbol: SymbolId, after: ColourId) -> Colour {
         self.before(context, symbol, after, 0)
     }
 

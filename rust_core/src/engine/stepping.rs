@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 /// Where in a logical line a branch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// The line has no symbol yet: its indentation so far, and the column a backslash-newline has fixed.
     Line {
         /// The column of the next byte.
@@ -43,7 +43,7 @@ pub enum Mode {
 
 /// One way to cut the text so far into symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Branch {
+pub(crate) struct Branch {
     /// The left chart's set after the last ended symbol.
     pub set: SetId,
     /// The symbol in progress; the lexer's start state between symbols.
@@ -78,7 +78,7 @@ const UNKNOWN_WAYS: u32 = u32::MAX;
 
 /// One thing the middle can begin with, for the explicit quotient grammar.
 #[derive(Clone, Debug)]
-pub struct Opening {
+pub(crate) struct Opening {
     /// The rest of the symbol in progress, if there is one to be passed on.
     pub lexeme: Option<String>,
     /// The set after it.
@@ -107,7 +107,7 @@ pub(crate) enum Nesting {
 
 /// Everything one session computes with.
 #[derive(Debug)]
-pub struct Engine {
+pub(crate) struct Engine {
     /// The language.
     pub language: Arc<Language>,
     /// The right context.
@@ -156,7 +156,7 @@ pub struct Engine {
 impl Engine {
     /// Lexes and parses R, and prepares an empty left chart.
     #[must_use]
-    pub fn open(language: &Arc<Language>, right_text: &[u8]) -> Self {
+    pub(crate) fn open(language: &Arc<Language>, right_text: &[u8]) -> Self {
         let mut predictions = Predictions::default();
         let right = Right::open(language, &mut predictions, right_text);
         let left = LeftChart::new(language, &mut predictions);
@@ -200,7 +200,7 @@ impl Engine {
 
     /// The branch before any text.
     #[must_use]
-    pub fn first_branch(&self) -> Branch {
+    pub(crate) fn first_branch(&self) -> Branch {
         Branch {
             set: FIRST_SET,
             state: self.start_at(FIRST_SET),
@@ -224,12 +224,12 @@ impl Engine {
 
     /// The left chart's size, to go back to.
     #[must_use]
-    pub fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         self.left.mark()
     }
 
     /// Forgets the sets made since a mark. No branch made since may be used again.
-    pub fn truncate(&mut self, mark: Mark) {
+    pub(crate) fn truncate(&mut self, mark: Mark) {
         self.left.truncate(mark);
         let sets = self.left.len();
         self.demands.truncate(sets);
@@ -295,7 +295,7 @@ impl Engine {
 
     /// Finds out whether R has a say in what may follow the branches that a session opens with. Branches that come of them
     /// need not be asked again. False where it is otherwise for an earlier session: the two cannot share an engine.
-    pub fn loosen(&mut self, branches: &[Branch]) -> bool {
+    pub(crate) fn loosen(&mut self, branches: &[Branch]) -> bool {
         self.opened = self.left.len();
         self.begun.get_or_insert((self.left.len(), self.demands.sizes().0));
         let loose = branches.iter().all(|branch| {
@@ -313,7 +313,7 @@ impl Engine {
 
     /// Whether sessions have left so much behind in this engine that the next one shall have its own.
     #[must_use]
-    pub fn is_worn(&self) -> bool {
+    pub(crate) fn is_worn(&self) -> bool {
         self.begun.is_some_and(|(sets, colours)| {
             self.left.len() > sets + limits::REUSED_SETS || self.demands.sizes().0 > colours + limits::REUSED_COLOURS
         })
@@ -321,24 +321,24 @@ impl Engine {
 
     /// Whether R has no say in what may come next.
     #[must_use]
-    pub fn is_loose(&self) -> bool {
+    pub(crate) fn is_loose(&self) -> bool {
         self.loose
     }
 
     /// Takes R into account at every step, even where it has no say: the plain twin.
-    pub fn tighten(&mut self) {
+    pub(crate) fn tighten(&mut self) {
         self.loose = false;
     }
 
     /// The sizes of everything kept: sets, lattice nodes, colours, frames.
     #[must_use]
-    pub fn sizes(&self) -> (usize, usize, usize, usize) {
+    pub(crate) fn sizes(&self) -> (usize, usize, usize, usize) {
         let (colours, frames) = self.demands.sizes();
         (self.left.len(), self.right.node_count(), colours, frames)
     }
 
     /// The colours and what they are computed from, for the explicit quotient grammar.
-    pub fn parts(&mut self) -> (&mut Demands, Context<'_>) {
+    pub(crate) fn parts(&mut self) -> (&mut Demands, Context<'_>) {
         (
             &mut self.demands,
             Context {
@@ -356,13 +356,13 @@ impl Engine {
     }
 
     /// Where the cursor may fall right after a set.
-    pub fn outlook(&mut self, set: SetId) -> Arc<Outlook> {
+    pub(crate) fn outlook(&mut self, set: SetId) -> Arc<Outlook> {
         let (demands, context) = self.parts();
         demands.outlook(context, set)
     }
 
     /// One byte's step of every branch, those that cannot be parsed left out; viability is not asked.
-    pub fn step_all(&mut self, branches: &[Branch], byte: u8, out: &mut Vec<Branch>) {
+    pub(crate) fn step_all(&mut self, branches: &[Branch], byte: u8, out: &mut Vec<Branch>) {
         out.clear();
         for branch in branches {
             branch::step(self, *branch, byte, out);
@@ -374,7 +374,7 @@ impl Engine {
     }
 
     /// One byte's step of every branch, those that cannot be completed left out.
-    pub fn advance(&mut self, branches: &[Branch], byte: u8, out: &mut Vec<Branch>) {
+    pub(crate) fn advance(&mut self, branches: &[Branch], byte: u8, out: &mut Vec<Branch>) {
         self.step_all(branches, byte, out);
         out.retain(|branch| self.viable(branch));
     }
@@ -383,7 +383,7 @@ impl Engine {
     /// general step then says what.
     #[inline]
     #[must_use]
-    pub fn continued(&self, branch: &Branch, byte: u8) -> Option<Branch> {
+    pub(crate) fn continued(&self, branch: &Branch, byte: u8) -> Option<Branch> {
         let lexer = &self.language.lexer;
         if branch.guards != NO_GUARDS || lexer.is_start(branch.state) {
             return None;
@@ -442,7 +442,7 @@ impl Engine {
     /// Whether a symbol in progress can still become one that may come here, or that is ignored. Text has to be read to its
     /// symbol's end before the parser refuses it; this says from which byte on that was certain.
     #[must_use]
-    pub fn can_go_on(&self, branch: &Branch) -> bool {
+    pub(crate) fn can_go_on(&self, branch: &Branch) -> bool {
         let lexer = &self.language.lexer;
         lexer.is_start(branch.state) || lexer.live(branch.state).any(|accept| self.can_read(branch, accept))
     }
@@ -458,7 +458,7 @@ impl Engine {
     }
 
     /// What the cursor is inside of at the end of a branch, whichever way the symbol in progress goes on.
-    pub fn inside(&mut self, branch: &Branch) -> Option<Inside> {
+    pub(crate) fn inside(&mut self, branch: &Branch) -> Option<Inside> {
         let language = self.language.clone();
         let lexer = &language.lexer;
         if lexer.is_start(branch.state) {
@@ -498,7 +498,7 @@ impl Engine {
     /// Where R stops being the end of a program, for people: the first byte of the symbol that no parse of R gets past. R is
     /// read from where the symbol in progress at the end of L ends in it, and from its first byte if that symbol may be over.
     #[must_use]
-    pub fn right_reach(&self, branches: &[Branch]) -> usize {
+    pub(crate) fn right_reach(&self, branches: &[Branch]) -> usize {
         let lexer = &self.language.lexer;
         let mut furthest = None;
         for branch in branches {
@@ -548,7 +548,7 @@ impl Engine {
     }
 
     /// Whether some further middle completes the branch.
-    pub fn viable(&mut self, branch: &Branch) -> bool {
+    pub(crate) fn viable(&mut self, branch: &Branch) -> bool {
         if self.loose && !self.is_at_limit(branch) {
             return self.viable_loosely(branch);
         }
@@ -609,7 +609,7 @@ impl Engine {
 
     /// What a set allows next where its stack is loose, by its number.
     #[inline]
-    pub fn next_of(&mut self, set: SetId) -> NextId {
+    pub(crate) fn next_of(&mut self, set: SetId) -> NextId {
         match self.nexts.known(set) {
             Some(known) => known,
             None => self.nexts.of(&self.language, &self.left, &self.predictions, set),
@@ -768,13 +768,13 @@ impl Engine {
     }
 
     /// Where in the shape the middle is, from now on.
-    pub fn set_shape(&mut self, at: ShapeId) {
+    pub(crate) fn set_shape(&mut self, at: ShapeId) {
         self.at = at;
     }
 
     /// Goes on in the shape by a byte; `None` if no middle of the shape does.
     #[inline]
-    pub fn enter_shape(&mut self, from: ShapeId, byte: u8) -> Option<ShapeId> {
+    pub(crate) fn enter_shape(&mut self, from: ShapeId, byte: u8) -> Option<ShapeId> {
         if let Some(shape) = self.language.free.shape() {
             self.at = shape.step(from, byte)?;
         }
@@ -988,7 +988,7 @@ impl Engine {
     }
 
     /// Whether the text so far is a whole middle: L, it and R are a program.
-    pub fn complete(&mut self, branch: &Branch) -> bool {
+    pub(crate) fn complete(&mut self, branch: &Branch) -> bool {
         if !self.has_shape() || !self.guards_hold(branch.guards) {
             return false;
         }
@@ -1042,7 +1042,7 @@ impl Engine {
     }
 
     /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.
-    pub fn bound(&mut self, branch: &Branch) -> Cost {
+    pub(crate) fn bound(&mut self, branch: &Branch) -> Cost {
         if let Mode::Line { column, kept } = branch.mode {
             // Part of the indentation that the cost counts may have been written; a backslash-newline in progress is part of
             // the cost of the column that it will fix.
@@ -1087,7 +1087,7 @@ impl Engine {
 
     /// The limit of the language that some branch has reached, for people.
     #[must_use]
-    pub fn limit_reached(&self, branches: &[Branch]) -> Option<String> {
+    pub(crate) fn limit_reached(&self, branches: &[Branch]) -> Option<String> {
         let limits = self.language.limits;
         branches.iter().find(|branch| self.is_at_limit(branch)).map(|branch| {
             let (count, what) =
@@ -1103,7 +1103,7 @@ impl Engine {
     }
 
     /// The lexemes that may be read next, for people: after the symbol in progress, if it can end here.
-    pub fn expected(&mut self, branch: &Branch) -> Vec<String> {
+    pub(crate) fn expected(&mut self, branch: &Branch) -> Vec<String> {
         let language = self.language.clone();
         let accept = language.lexer.accept(branch.state);
         let ended = if accept.0 == 0 { None } else { self.end_symbol(branch, accept) };
@@ -1145,7 +1145,7 @@ impl Engine {
     }
 
     /// What the middle can begin with.
-    pub fn opening_reads(&mut self, branch: &Branch) -> Vec<Opening> {
+    pub(crate) fn opening_reads(&mut self, branch: &Branch) -> Vec<Opening> {
         let language = self.language.clone();
         let between = |set, free| Opening { lexeme: None, set, free, crosses: false };
         if let Mode::Line { .. } = branch.mode {
@@ -1186,7 +1186,7 @@ impl Engine {
     /// Nonterminals of L that are open at a branch, innermost first, with the set each began at. Lists that Lark made out of
     /// `*` and `+` (their names begin with `__`) are left out.
     #[must_use]
-    pub fn open_constructs(&self, branch: &Branch) -> Vec<(String, SetId)> {
+    pub(crate) fn open_constructs(&self, branch: &Branch) -> Vec<(String, SetId)> {
         let grammar = &self.language.grammar;
         let mut found: Vec<(String, SetId)> = Vec::new();
         let mut set = branch.set;

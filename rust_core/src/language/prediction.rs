@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What one bitset of nonterminals predicts.
 #[derive(Debug)]
 pub(crate) struct Prediction {
-    nonterminals: Box<[u64]>,
     /// `dots[begin[symbol]..begin[symbol + 1]]` have the symbol next.
     begin: Box<[u32]>,
     dots: Box<[DotId]>,
@@ -25,7 +24,7 @@ pub(crate) struct Prediction {
 /// What a symbol does to the predicted items of a set, whatever the set's own items are: the moved dots, and the predicted
 /// nonterminals that it finishes, by way of each other (design: unit chains). All of them begin at the set.
 #[derive(Debug)]
-pub struct Chain {
+pub(crate) struct Chain {
     /// Moved dots with something left to read.
     pub dots: Vec<DotId>,
     /// Finished nonterminals, as a bitset.
@@ -38,7 +37,7 @@ impl Chain {
     /// Whether a nonterminal is finished.
     #[inline(always)]
     #[must_use]
-    pub fn finishes(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {
+    pub(crate) fn finishes(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {
         let index = grammar.nonterminal_index(nonterminal);
         self.finished[index / 64] >> (index % 64) & 1 == 1
     }
@@ -54,7 +53,7 @@ impl SharedPredictions {
         if let Some(known) = known {
             return known;
         }
-        let built = Arc::new(build(grammar, nonterminals.into()));
+        let built = Arc::new(build(grammar, nonterminals));
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if shared.len() >= limits::SHARED_PREDICTIONS {
             shared.clear();
@@ -76,13 +75,6 @@ impl Prediction {
     #[must_use]
     pub(crate) fn modes(&self) -> u64 {
         self.modes
-    }
-
-    /// Whether a nonterminal is predicted.
-    #[must_use]
-    pub(crate) fn predicts(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {
-        let index = grammar.nonterminal_index(nonterminal);
-        self.nonterminals[index / 64] >> (index % 64) & 1 == 1
     }
 
     /// What a symbol does to the predicted items, worked out when it is first asked for.
@@ -124,9 +116,9 @@ impl Prediction {
     }
 }
 
-fn build(grammar: &Grammar, nonterminals: Box<[u64]>) -> Prediction {
+fn build(grammar: &Grammar, nonterminals: &[u64]) -> Prediction {
     let mut wanted = vec![false; grammar.symbol_count()];
-    for index in bits(&nonterminals) {
+    for index in bits(nonterminals) {
         wanted[index + grammar.lexeme_count()] = true;
     }
     let mut begin = Vec::with_capacity(grammar.symbol_count() + 1);
@@ -142,5 +134,5 @@ fn build(grammar: &Grammar, nonterminals: Box<[u64]>) -> Prediction {
         }
     }
     begin.push(u32::try_from(dots.len()).expect("dot count fits u32"));
-    Prediction { nonterminals, begin: begin.into(), dots: dots.into(), modes, chains: Mutex::default() }
+    Prediction { begin: begin.into(), dots: dots.into(), modes, chains: Mutex::default() }
 }

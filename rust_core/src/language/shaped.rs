@@ -82,7 +82,7 @@ impl ShapedLexer {
     }
 
     /// What each pair can reach by zero or more bytes, of what pairs bring with them.
-    pub fn reach(&self, bound: usize, own: impl Fn(StateId, ShapeId, &mut [u64])) -> Reach {
+    pub(crate) fn reach(&self, bound: usize, own: impl Fn(StateId, ShapeId, &mut [u64])) -> Reach {
         let pairs = self.first.len() - 1;
         let states = self.lexer.state_count();
         let mut rows = BitRows::new(pairs, bound);
@@ -102,7 +102,7 @@ impl ShapedLexer {
     }
 
     /// What a symbol in progress can end as in the middle, each with the place of the shape that it ends at.
-    pub fn ends(&self, state: StateId, inside: ShapeId) -> impl Iterator<Item = (AcceptId, usize)> + '_ {
+    pub(crate) fn ends(&self, state: StateId, inside: ShapeId) -> impl Iterator<Item = (AcceptId, usize)> + '_ {
         let places = self.shape.boundaries().len();
         let ends = self.reached(&self.ends, state, inside);
         ends.map(move |end| (AcceptId::from_index(end / places), end % places))
@@ -119,7 +119,11 @@ impl ShapedLexer {
     }
 
     /// All configurations that a symbol in progress beside guards can come to.
-    pub fn beside(&self, guards: &mut Guards, from: (StateId, GuardId, ShapeId)) -> Vec<(StateId, GuardId, ShapeId)> {
+    pub(crate) fn beside(
+        &self,
+        guards: &mut Guards,
+        from: (StateId, GuardId, ShapeId),
+    ) -> Vec<(StateId, GuardId, ShapeId)> {
         let step = |inside, byte| self.shape.step(inside, byte);
         let found = walk_beside(&self.lexer, guards, &self.bytes, from, step, |_| true);
         found.into_iter().map(|at| (at.state, at.guards, at.along)).collect()

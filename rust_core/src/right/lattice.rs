@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// What is on top of the indentation stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Top {
+pub(crate) enum Top {
     /// This column.
     Exact(Column),
     /// Some column right of the next line's.
@@ -22,7 +22,7 @@ pub enum Top {
 
 /// What a node stands before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub(crate) enum Place {
     /// A symbol at a byte of R, in a line whose column is `line`.
     Middle {
         /// Byte offset in R.
@@ -95,7 +95,7 @@ pub(super) struct OriginId(u32);
 
 /// A node of the lattice with its Earley set.
 #[derive(Debug)]
-pub struct Node {
+pub(crate) struct Node {
     /// Where it stands.
     pub place: Place,
     /// Symbols that lead here, with the nodes they come from.
