@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from fim_server.cli.arguments import add_json, add_model, add_seed, bind, python_version
 from fim_server.cli.output import DONE, NEGATIVE
-from fim_server.evaluation import compare, report
 from fim_server.evaluation.records import MODES
-from fim_server.evaluation.shards import Shard
+from fim_server.evaluation.reporting import compare, report
+from fim_server.evaluation.running.shards import Shard
 from fim_server.language.versions import NEWEST
 
 if TYPE_CHECKING:
     from fim_server.datasets.samples import Sample
-    from fim_server.evaluation.runner import Worker, WorkerSettings
+    from fim_server.evaluation.running.runner import Worker, WorkerSettings
 
 BATCH, BUDGET, PROMPT_TOKENS = 32, 200, 768
 
@@ -266,7 +266,7 @@ def shard(text: str) -> Shard:
 def run_run(arguments: RunArguments) -> int:
     """``fim-server eval run``: the exit status. Raises RecordError, DatasetError and ModelError."""
     from fim_server.errors import RunError
-    from fim_server.evaluation.runner import Asked, Worker, read_data, run
+    from fim_server.evaluation.running.runner import Asked, Worker, read_data, run
 
     if arguments.ray is not None and arguments.shard.count > 1:
         raise RunError("--ray and --shard are two ways to share the work: name one of them")
@@ -282,7 +282,7 @@ def run_run(arguments: RunArguments) -> int:
             with Worker(settings) as worker:
                 failures = run(asked, settings, worker, known, ids)
         else:
-            from fim_server.evaluation.cluster import Cluster
+            from fim_server.evaluation.running.cluster import Cluster
 
             with Cluster(settings, arguments.ray) as cluster:
                 failures = run(asked, settings, cluster, known, ids)
@@ -294,7 +294,7 @@ def run_run(arguments: RunArguments) -> int:
 
 def worker_settings(arguments: RunArguments) -> WorkerSettings:
     """What the workers are told."""
-    from fim_server.evaluation.runner import WorkerSettings
+    from fim_server.evaluation.running.runner import WorkerSettings
 
     return WorkerSettings(
         model=arguments.model,
@@ -333,7 +333,7 @@ def run_compare(arguments: CompareArguments) -> int:
 
 def dry_run(arguments: RunArguments, ids: Sequence[str], worker: Worker) -> int:
     """Say what a run would be, having decoded a few of its samples."""
-    from fim_server.evaluation.runner import all_samples, duration
+    from fim_server.evaluation.running.runner import all_samples, duration
 
     own = len(list(arguments.shard.of(ids[: arguments.limit])))
     timed: list[Sample] = []

@@ -38,9 +38,9 @@ from evaluation_records import (
 )
 from fim_server.cli import evaluate
 from fim_server.errors import RecordError
-from fim_server.evaluation import compare, figures, page, report, tables
-from fim_server.evaluation.measured import HOLE_EDGES, bucket_name, measured, read_measured
 from fim_server.evaluation.records import MODES, Data, Record, RunInfo
+from fim_server.evaluation.reporting import compare, figures, page, report, tables
+from fim_server.evaluation.reporting.measured import HOLE_EDGES, bucket_name, measured, read_measured
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 
@@ -548,7 +548,7 @@ def test_notes_are_marked_up_and_escaped() -> None:
 
 
 def test_parts_ship_with_the_package() -> None:
-    folder = resources.files("fim_server.evaluation") / "templates"
+    folder = resources.files("fim_server.evaluation.reporting") / "templates"
     assert {"report.html", "report.css", "report.js"} <= {entry.name for entry in folder.iterdir()}
 
 
@@ -680,7 +680,7 @@ def test_options_load_neither_torch_nor_matplotlib() -> None:
         "from fim_server.cli import evaluate\n"
         "evaluate.add_steps(argparse.ArgumentParser())\n"
         "assert not {'torch', 'matplotlib', 'scipy', 'jinja2'} & set(sys.modules), 'loaded too early'\n"
-        "import fim_server.evaluation.figures, fim_server.evaluation.page\n"
+        "import fim_server.evaluation.reporting.figures, fim_server.evaluation.reporting.page\n"
         "assert 'torch' not in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

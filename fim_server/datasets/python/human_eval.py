@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fim_server.datasets.build import LANGUAGE, finished, interpreter, write_manifest
-from fim_server.datasets.python_text import parse_or_none
+from fim_server.datasets.python.text import parse_or_none
 from fim_server.datasets.samples import Origin, Sample, UnitTest, encode_sample, read_json_lines
 from fim_server.errors import DatasetError
 

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from fim_server.evaluation.measured import (
+from fim_server.evaluation.records import WON, Record
+from fim_server.evaluation.reporting.measured import (
     CONTEXT_EDGES,
     HOLE_EDGES,
     LINE_EDGES,
@@ -29,8 +30,7 @@ from fim_server.evaluation.measured import (
     ModeColumns,
     is_success,
 )
-from fim_server.evaluation.records import WON, Record
-from fim_server.evaluation.statistics import (
+from fim_server.evaluation.reporting.statistics import (
     CONFIDENCE,
     RESAMPLES,
     Estimate,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.batches import Outcome, Task, decode_together
 from fim_server.decoding.loop import DecodeOptions, Run, StopReason, Watch, final_length, start, text_of, winner
-from fim_server.evaluation.measures import stretches
+from fim_server.evaluation.running.measures import stretches
 from fim_server.models.load import Reading
 
 if TYPE_CHECKING:

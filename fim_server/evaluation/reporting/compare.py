@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import RecordError
 from fim_server.evaluation.records import MODES, Record, RunInfo, read_run
-from fim_server.evaluation.report import distinct, eval_extra, write_files
-from fim_server.evaluation.report import summary as in_markdown
+from fim_server.evaluation.reporting.report import distinct, eval_extra, write_files
+from fim_server.evaluation.reporting.report import summary as in_markdown
 
 if TYPE_CHECKING:
-    from fim_server.evaluation.measured import Bools, Measured
-    from fim_server.evaluation.report import Report
-    from fim_server.evaluation.tables import Table
+    from fim_server.evaluation.reporting.measured import Bools, Measured
+    from fim_server.evaluation.reporting.report import Report
+    from fim_server.evaluation.reporting.tables import Table
 
 PAGE, SUMMARY, NUMBERS = "compare.html", "compare.md", "compare.json"
 
@@ -74,7 +74,7 @@ def join(a: str | Path, b: str | Path) -> Joined:
 
     Raises RecordError where a folder is no run, or the runs have no sample and mode in common.
     """
-    from fim_server.evaluation.measured import files_of, measured
+    from fim_server.evaluation.reporting.measured import files_of, measured
 
     infos = RunInfo.read(a), RunInfo.read(b)
     ours, theirs = ({(one.set, one.sample, one.mode): one for one in read_run(folder)} for folder in (a, b))
@@ -135,11 +135,11 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, str]:
 
 def report_on(joined: Joined) -> Report:
     """What there is to say about two runs."""
-    from fim_server.evaluation import figures, tables
-    from fim_server.evaluation.page import Card
-    from fim_server.evaluation.report import Report
-    from fim_server.evaluation.statistics import mcnemar
-    from fim_server.evaluation.tables import Check
+    from fim_server.evaluation.reporting import figures, tables
+    from fim_server.evaluation.reporting.page import Card
+    from fim_server.evaluation.reporting.report import Report
+    from fim_server.evaluation.reporting.statistics import mcnemar
+    from fim_server.evaluation.reporting.tables import Check
 
     data = joined.data
     cards, checks = [], []
@@ -186,7 +186,7 @@ def report_on(joined: Joined) -> Report:
 
 
 def _sections(joined: Joined) -> list[tuple[str, list[Table]]]:
-    from fim_server.evaluation import tables
+    from fim_server.evaluation.reporting import tables
 
     data = joined.data
     rows = tuple((name, tables.shortened(a), tables.shortened(b)) for name, a, b in settings(joined.infos))
@@ -204,8 +204,8 @@ def _sections(joined: Joined) -> list[tuple[str, list[Table]]]:
 
 def differences(joined: Joined) -> Table:
     """B - A by set and mode, with intervals and tests."""
-    from fim_server.evaluation import tables
-    from fim_server.evaluation.statistics import CONFIDENCE, RESAMPLES, mcnemar, paired_difference
+    from fim_server.evaluation.reporting import tables
+    from fim_server.evaluation.reporting.statistics import CONFIDENCE, RESAMPLES, mcnemar, paired_difference
 
     data = joined.data
     rows = []
@@ -243,8 +243,8 @@ def differences(joined: Joined) -> Table:
 
 def slices(joined: Joined) -> Table:
     """Success of A and B on every slice."""
-    from fim_server.evaluation import tables
-    from fim_server.evaluation.statistics import mcnemar
+    from fim_server.evaluation.reporting import tables
+    from fim_server.evaluation.reporting.statistics import mcnemar
 
     data = joined.data
     rows = []
@@ -271,7 +271,7 @@ def changed_mask(joined: Joined, mode: str, which: str) -> Bools:
 
 def changed(joined: Joined, which: str) -> Table:
     """The samples that B won or lost, and why the other failed."""
-    from fim_server.evaluation import tables
+    from fim_server.evaluation.reporting import tables
 
     side = "A" if which == "won" else "B"
     rows: list[tuple[str, ...]] = []
@@ -291,8 +291,8 @@ def changed(joined: Joined, which: str) -> Table:
 
 def as_json(joined: Joined, report: Report) -> dict[str, Any]:
     """The comparison for programs."""
-    from fim_server.evaluation import tables
-    from fim_server.evaluation.statistics import mcnemar, paired_difference
+    from fim_server.evaluation.reporting import tables
+    from fim_server.evaluation.reporting.statistics import mcnemar, paired_difference
 
     data = joined.data
     modes: dict[str, Any] = {}
@@ -349,7 +349,7 @@ def changed_first(joined: Joined) -> list[int]:
 
 def write(joined: Joined, report: Report, numbers: dict[str, Any], out: str | Path) -> None:
     """Write page, summary, numbers and plots into a folder. Raises RecordError if they cannot be written."""
-    from fim_server.evaluation import page
+    from fim_server.evaluation.reporting import page
 
     samples, left_out = page.packed(joined.data, changed_first(joined))
     notices = [*report.notices, left_out] if left_out else report.notices

@@ -21,10 +21,10 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from fim_server.evaluation.figures import Plot, variables
-from fim_server.evaluation.measured import Measured
 from fim_server.evaluation.records import Record
-from fim_server.evaluation.tables import Check, Table, printable
+from fim_server.evaluation.reporting.figures import Plot, variables
+from fim_server.evaluation.reporting.measured import Measured
+from fim_server.evaluation.reporting.tables import Check, Table, printable
 
 MOST_BYTES = 14_000_000
 """Of the packed samples; plots and tables are another one or two million at most."""
@@ -217,7 +217,7 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 
 def _resource(name: str) -> str:
-    return (resources.files("fim_server.evaluation") / "templates" / name).read_text(encoding="utf-8")
+    return (resources.files("fim_server.evaluation.reporting") / "templates" / name).read_text(encoding="utf-8")
 
 
 @functools.cache

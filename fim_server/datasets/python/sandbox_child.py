@@ -1,4 +1,4 @@
-"""The other side of `fim_server.datasets.sandbox`: a script that isolates itself and runs one program with its test.
+"""The other side of `sandbox`: a script that isolates itself and runs one program with its test.
 
 It is started as a file, alone, and imports nothing of the package. Three processes: this one makes namespaces, which
 only its children are in; the second is the first of its process namespace, so that all of them end with it; the third

@@ -17,10 +17,10 @@ from fim_server.errors import RecordError
 from fim_server.evaluation.records import RunInfo
 
 if TYPE_CHECKING:
-    from fim_server.evaluation.figures import Plot
-    from fim_server.evaluation.measured import Measured
-    from fim_server.evaluation.page import Card
-    from fim_server.evaluation.tables import Check, Table
+    from fim_server.evaluation.reporting.figures import Plot
+    from fim_server.evaluation.reporting.measured import Measured
+    from fim_server.evaluation.reporting.page import Card
+    from fim_server.evaluation.reporting.tables import Check, Table
 
 PAGE, SUMMARY = "report.html", "summary.md"
 
@@ -49,8 +49,8 @@ class Report:
 def run_report(runs: Sequence[str | Path], out: str | Path, json_: bool = False) -> int:
     """``fim-server eval report``; returns the exit status. Raises RecordError for runs that cannot be read."""
     with eval_extra():
-        from fim_server.evaluation import tables
-        from fim_server.evaluation.measured import read_measured
+        from fim_server.evaluation.reporting import tables
+        from fim_server.evaluation.reporting.measured import read_measured
 
         data = read_measured(runs)
         report = write_report(data, out)
@@ -84,7 +84,7 @@ def write_report(data: Measured, out: str | Path) -> Report:
 
     Raises RecordError if they cannot be written.
     """
-    from fim_server.evaluation import page
+    from fim_server.evaluation.reporting import page
 
     report = report_on(data)
     samples, left_out = page.packed(data, failures_first(data))
@@ -112,9 +112,9 @@ def write_report(data: Measured, out: str | Path) -> Report:
 
 def report_on(data: Measured) -> Report:
     """What there is to say about some data."""
-    from fim_server.evaluation import figures, tables
-    from fim_server.evaluation.page import Card
-    from fim_server.evaluation.statistics import wilson
+    from fim_server.evaluation.reporting import figures, tables
+    from fim_server.evaluation.reporting.page import Card
+    from fim_server.evaluation.reporting.statistics import wilson
 
     cards = []
     for mode, columns in data.modes.items():
@@ -186,7 +186,7 @@ def _prompts(data: Measured) -> Iterator[set[str | None]]:
 
 def facts(infos: Sequence[RunInfo]) -> list[tuple[str, str]]:
     """What the runs were asked for, in words; several values where runs differ."""
-    from fim_server.evaluation.tables import shortened
+    from fim_server.evaluation.reporting.tables import shortened
 
     def said(read: Any) -> str:
         return shortened(distinct(read(info) for info in infos))
@@ -226,7 +226,7 @@ _MARKS = {True: "✓", False: "✗", None: "?"}
 
 def summary(report: Report) -> str:
     """The short form in Markdown: what was asked for, goals, the main tables, the plots."""
-    from fim_server.evaluation.tables import markdown
+    from fim_server.evaluation.reporting.tables import markdown
 
     parts = [f"# {report.title}", report.lead]
     parts += [f"**Note:** {notice}" for notice in report.notices]
@@ -248,7 +248,7 @@ def _cell(value: str) -> str:
 
 def as_json(report: Report, data: Measured) -> dict[str, Any]:
     """The report for programs: main figures as numbers, tables as they are printed."""
-    from fim_server.evaluation import tables
+    from fim_server.evaluation.reporting import tables
 
     found: dict[str, Any] = tables.finite(
         {

@@ -1,9 +1,8 @@
 """A run: samples are decoded batch by batch, and each batch is written down when it is done.
 
 What is on the disk is the only state. A run that goes on reads which samples have their results, forms the batches that
-it would have formed (:mod:`fim_server.evaluation.shards`), decodes again those of which a result is missing, and writes
-what is missing. So a kill at any point costs at most the work on one batch, and the results are those of a run that was
-not killed.
+it would have formed (:mod:`.shards`), decodes again those of which a result is missing, and writes what is missing. So
+a kill at any point costs at most the work on one batch, and the results are those of a run that was not killed.
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from fim_server.datasets.samples import Sample, read_samples
 from fim_server.errors import DatasetError, RunError
-from fim_server.evaluation.judge import Judge
-from fim_server.evaluation.measures import (
+from fim_server.evaluation.records import RUN_FILE, Data, Record, RunInfo, encode_record, read_records, record_files
+from fim_server.evaluation.running.judge import Judge
+from fim_server.evaluation.running.measures import (
     TAIL_CHARACTERS,
     edit_similarity,
     exact_match,
@@ -35,14 +35,13 @@ from fim_server.evaluation.measures import (
     similarity_function,
     suffix_overlap,
 )
-from fim_server.evaluation.records import RUN_FILE, Data, Record, RunInfo, encode_record, read_records, record_files
-from fim_server.evaluation.shards import Shard, form_batches
+from fim_server.evaluation.running.shards import Shard, form_batches
 from fim_server.language.session import Language
 from fim_server.recovery.recovery import Recovery
 
 if TYPE_CHECKING:
     from fim_server.decoding.loop import Session
-    from fim_server.evaluation.modes import Decoder, Offer, Offers, Prepared
+    from fim_server.evaluation.running.modes import Decoder, Offer, Offers, Prepared
     from fim_server.models.load import FimModel
 
 FAILURES_IN_A_ROW = 200
@@ -97,7 +96,7 @@ class Worker:
         Raises ModelError and LanguageError as their modules say, JudgeError, and MissingLibrary without rapidfuzz.
         """
         similarity_function()
-        from fim_server.evaluation.modes import Decoder, Decoding
+        from fim_server.evaluation.running.modes import Decoder, Decoding
         from fim_server.models.load import load_model
         from fim_server.tokens.masks import prepare
 
@@ -241,7 +240,7 @@ def start_tests(
 
 def run_test(sample: Sample, text: str) -> Test:
     """Whether the sample's own test passes with a text, and why not. Raises DatasetError if it cannot be run."""
-    from fim_server.datasets.sandbox import run_sample
+    from fim_server.datasets.python.sandbox import run_sample
 
     outcome = run_sample(sample, text)
     return outcome.passed, None if outcome.passed else str(outcome.verdict)

@@ -21,10 +21,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from fim_server.evaluation.measured import HOLE_EDGES, Bools, Floats, Measured, ModeColumns
 from fim_server.evaluation.records import Record
-from fim_server.evaluation.statistics import line_fit, power_fit, wilson
-from fim_server.evaluation.tables import compared, context_sizes, cost_series, percent
+from fim_server.evaluation.reporting.measured import HOLE_EDGES, Bools, Floats, Measured, ModeColumns
+from fim_server.evaluation.reporting.statistics import line_fit, power_fit, wilson
+from fim_server.evaluation.reporting.tables import compared, context_sizes, cost_series, percent
 
 MOST_POINTS = 1_200
 """Drawn of a series in a scatter plot; more cannot be told apart. Fits are through all."""

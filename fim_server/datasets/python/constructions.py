@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from fim_server.datasets.python_text import (
+from fim_server.datasets.python.text import (
     PythonText,
     Symbol,
     is_expression,
