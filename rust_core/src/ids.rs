@@ -74,3 +74,11 @@ index_type!(
 index_type!(
     /// A node of the token table: a sequence of lexemes that tokens begin with.
     pub SpanId, u32);
+
+/// Lexemes are symbols of the grammar, and come first among them.
+impl From<LexemeId> for SymbolId {
+    #[inline(always)]
+    fn from(lexeme: LexemeId) -> Self {
+        Self(lexeme.0)
+    }
+}
