@@ -12,7 +12,7 @@ use crate::explaining::quotient;
 use crate::ids::{ShapeId, TokenId};
 use crate::language::compiled::Language;
 use crate::limits;
-use crate::masking::cache::Masks;
+use crate::masking::cache::MaskCache;
 use crate::masking::own::{OwnMasks, Standing};
 use crate::masking::plain::{self, Recognizer};
 use crate::masking::tables::Tables;
@@ -501,7 +501,7 @@ impl State {
 
     /// The masks of this session's language over a vocabulary; its table is loaded, or built, when it is first asked for.
     #[must_use]
-    pub fn masks(&self, tables: &Tables) -> Arc<Masks> {
+    pub fn masks(&self, tables: &Tables) -> Arc<MaskCache> {
         tables.masks(&self.session.language)
     }
 
@@ -509,7 +509,7 @@ impl State {
     ///
     /// # Panics
     /// If `words` is not [`plain::mask_words`] long.
-    pub fn fill_mask(&self, vocabulary: &Vocabulary, masks: &Masks, words: &mut [u32]) {
+    pub fn fill_mask(&self, vocabulary: &Vocabulary, masks: &MaskCache, words: &mut [u32]) {
         assert_eq!(words.len(), plain::mask_words(vocabulary.len()), "one word for 32 tokens");
         let mut engine = self.engine();
         masks.fill(&mut engine, &mut lock(&self.session.own_masks), vocabulary, self.standing(), words);

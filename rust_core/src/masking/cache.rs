@@ -28,16 +28,16 @@ const SHARDS: usize = 16;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// Everything that is shared.
+/// Masks of one language and vocabulary, for all sessions.
 #[derive(Debug)]
-pub struct Masks {
+pub struct MaskCache {
     /// The table.
     pub spanner: Spanner,
     /// Whether the table came from a file.
     pub cached: bool,
     /// Seconds that it took to have it.
     pub seconds: f64,
-    /// Tells these from other masks; never 0.
+    /// Tells this cache from others; never 0.
     id: u64,
     words: usize,
     forms: Mutex<Forms>,
@@ -92,7 +92,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Masks {
+impl MaskCache {
     /// Nothing but a table.
     #[must_use]
     pub fn new(spanner: Spanner, vocabulary: &Vocabulary, cached: bool, seconds: f64) -> Self {
@@ -144,7 +144,7 @@ impl Masks {
         }
     }
 
-    /// Fills a packed mask as [`Masks::fill`] does, without looking at what is known.
+    /// Fills a packed mask as [`MaskCache::fill`] does, without looking at what is known.
     fn compute(
         &self,
         engine: &mut Engine,
