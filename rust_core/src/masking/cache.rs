@@ -6,7 +6,8 @@
 
 use crate::engine::stepping::{Branch, Engine};
 use crate::limits;
-use crate::masking::own::{OwnMasks, Standing, own_key, push_mode};
+use crate::masking::key::{Key, Mask, Standing, own_key, write_loose_key};
+use crate::masking::own::OwnMasks;
 use crate::masking::plain::mask_words;
 use crate::masking::stack::Forms;
 use crate::masking::table::file::Spanner;
@@ -17,12 +18,6 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use xxhash_rust::xxh3::xxh3_64;
-
-/// A packed mask, the end tokens left out.
-pub(crate) type Mask = Arc<[u32]>;
-
-/// What tells states apart whose masks may differ.
-pub(crate) type Key = Box<[u32]>;
 
 const SHARDS: usize = 16;
 
@@ -288,17 +283,6 @@ impl MaskCache {
         if !branches.iter().all(|branch| forms.knows(self.id, branch.set)) {
             forms.learn(engine, self.id, &mut lock(&self.forms), branches.iter().map(|branch| branch.set));
         }
-        key.clear();
-        key.push(forms.generation());
-        for branch in branches {
-            key.extend([forms.get(branch.set), branch.state.0, branch.depth]);
-            let guards = engine.guard_states(branch.guards);
-            key.push(u32::try_from(guards.len()).expect("few guards"));
-            key.extend(guards.iter().map(|state| state.0));
-            push_mode(key, branch.mode);
-            // The count comes first, so that no two lists of branches have the same words.
-            key.push(engine.blocks(branch.indentation));
-            engine.for_each_block(branch.indentation, |column| key.extend([column.wide, column.narrow]));
-        }
+        write_loose_key(key, engine, forms, branches);
     }
 }

@@ -1,24 +1,14 @@
 //! What the masks of the sessions of one engine keep for themselves, beside the engine.
 
-use crate::engine::stepping::{Branch, Mode};
 use crate::ids::ShapeId;
 use crate::language::shape::Shape;
 use crate::limits;
-use crate::masking::cache::{Key, Mask};
+use crate::masking::key::{Key, Mask};
 use crate::masking::shape_index::ShapeIndex;
 use crate::masking::stack::KnownForms;
 use crate::masking::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// Where a middle stands: the ways to read what has been written, and where in its shape it is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Standing<'a> {
-    /// The ways to read it.
-    pub branches: &'a [Branch],
-    /// Where in the shape.
-    pub shape: ShapeId,
-}
 
 /// What is kept beside an engine.
 #[derive(Debug, Default)]
@@ -27,8 +17,9 @@ pub(crate) struct OwnMasks {
     pub(crate) forms: KnownForms,
     /// Room for a key.
     pub(crate) key: Vec<u32>,
-    /// Masks where R has a say, and which masks they are: of another vocabulary, or from before they were cleared, they are forgotten.
+    /// Masks where R has a say.
     masks: FxHashMap<Key, Mask>,
+    /// The cache that they are beside, and how often it had been cleared: beside another one they are forgotten.
     of: (u64, u64),
     /// The tokens that do not leave the shape, by vocabulary and place.
     indexes: FxHashMap<(u128, ShapeId), Arc<ShapeIndex>>,
@@ -59,33 +50,5 @@ impl OwnMasks {
         }
         let key = (vocabulary.fingerprint(), at);
         self.indexes.entry(key).or_insert_with(|| Arc::new(ShapeIndex::new(vocabulary, shape, at))).clone()
-    }
-}
-
-/// The key of a state that is not loose, in its own session.
-pub(crate) fn own_key(vocabulary: &Vocabulary, standing: Standing<'_>) -> Key {
-    let print = vocabulary.fingerprint();
-    let mut key = Vec::with_capacity(16);
-    key.extend([
-        standing.shape.0,
-        (print & 0xffff_ffff) as u32,
-        (print >> 32 & 0xffff_ffff) as u32,
-        (print >> 64 & 0xffff_ffff) as u32,
-    ]);
-    for branch in standing.branches {
-        key.extend([branch.set.0, branch.state.0, branch.guards.0, branch.depth, branch.indentation.0]);
-        push_mode(&mut key, branch.mode);
-    }
-    key.into()
-}
-
-/// Adds to a key where in a line a branch is.
-pub(crate) fn push_mode(key: &mut Vec<u32>, mode: Mode) {
-    match mode {
-        Mode::Middle => key.push(0),
-        Mode::Line { column, kept } => {
-            key.extend([if kept.is_some() { 2 } else { 1 }, column.wide, column.narrow]);
-            key.extend(kept.into_iter().flat_map(|kept| [kept.wide, kept.narrow]));
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::engine::stepping::{Branch, Engine};
 use crate::ids::ShapeId;
-use crate::masking::own::Standing;
+use crate::masking::key::Standing;
 use crate::masking::plain::Recognizer;
 
 /// A stack of branch lists over one engine, in one flat list.

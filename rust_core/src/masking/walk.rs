@@ -11,7 +11,7 @@ use crate::lexing::guards::NO_GUARDS;
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::limits;
-use crate::masking::own::Standing;
+use crate::masking::key::Standing;
 use crate::masking::plain::{self, Recognizer};
 use crate::masking::table::configuration::{End, Label, Line};
 use crate::masking::table::file::Spanner;
