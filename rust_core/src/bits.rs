@@ -176,12 +176,6 @@ impl BitSet {
     pub(crate) fn insert(&mut self, number: usize) {
         insert(&mut self.0, number);
     }
-
-    /// Whether it is empty.
-    #[must_use]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
-    }
 }
 
 /// What is done with borrowed words is done with these.
@@ -194,17 +188,17 @@ impl std::ops::Deref for BitSet {
     }
 }
 
-impl AsRef<[u64]> for BitSet {
-    #[inline(always)]
-    fn as_ref(&self) -> &[u64] {
-        &self.0
-    }
-}
-
 impl std::ops::DerefMut for BitSet {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u64] {
         &mut self.0
+    }
+}
+
+impl AsRef<[u64]> for BitSet {
+    #[inline(always)]
+    fn as_ref(&self) -> &[u64] {
+        &self.0
     }
 }
 
@@ -259,7 +253,7 @@ mod tests {
         let set = BitSet::of(129, numbers_in);
         assert_eq!(numbers(&set).collect::<Vec<usize>>(), numbers_in);
         assert_eq!((0..129).filter(|&number| set.contains(number)).collect::<Vec<usize>>(), numbers_in);
-        assert!(!set.is_empty() && BitSet::new(129).is_empty());
+        assert_eq!(numbers(&BitSet::new(129)).next(), None);
     }
 
     #[test]

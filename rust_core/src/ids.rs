@@ -6,7 +6,7 @@ macro_rules! index_type {
     ($(#[$meta:meta])* $vis:vis $name:ident, $repr:ty) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-        $vis struct $name($vis $repr);
+        $vis struct $name(pub $repr);
 
         impl $name {
             /// The index as a `usize`, for use with a slice.
@@ -74,3 +74,11 @@ index_type!(
 index_type!(
     /// A node of the token table: a sequence of lexemes that tokens begin with.
     pub SpanId, u32);
+
+/// Lexemes are symbols of the grammar, and come first among them.
+impl From<LexemeId> for SymbolId {
+    #[inline(always)]
+    fn from(lexeme: LexemeId) -> Self {
+        Self(lexeme.0)
+    }
+}

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind};
 use crate::explaining::inside::Inside;
 use crate::ids::TokenId;
 use crate::limits;
-use crate::masking::cache::Masks;
+use crate::masking::cache::MaskCache;
 use crate::masking::plain::mask_words;
 use crate::masking::tables::Tables;
 use crate::masking::vocabulary::Vocabulary;
@@ -22,7 +22,7 @@ pub struct Matcher {
     state: State,
     tables: Arc<Tables>,
     /// The masks of the session's language, once one was asked for.
-    masks: OnceLock<Arc<Masks>>,
+    masks: OnceLock<Arc<MaskCache>>,
     /// Bytes of each committed token; an end token has none.
     lengths: Vec<usize>,
     /// Those bytes.

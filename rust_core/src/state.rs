@@ -10,7 +10,7 @@ use crate::explaining::inside::{Inside, inside_all};
 use crate::ids::TokenId;
 use crate::language::compiled::Language;
 use crate::limits;
-use crate::masking::cache::Masks;
+use crate::masking::cache::MaskCache;
 use crate::masking::plain::{self, Recognizer};
 use crate::masking::tables::Tables;
 use crate::masking::trie_walk::TrieWalk;
@@ -177,7 +177,7 @@ impl State {
 
     /// The masks of this session's language over a vocabulary; its table is loaded, or built, when it is first asked for.
     #[must_use]
-    pub fn masks(&self, tables: &Tables) -> Arc<Masks> {
+    pub fn masks(&self, tables: &Tables) -> Arc<MaskCache> {
         tables.masks(self.session.language())
     }
 
@@ -185,7 +185,7 @@ impl State {
     ///
     /// # Panics
     /// If `words` is not [`plain::mask_words`] long.
-    pub fn fill_mask(&self, vocabulary: &Vocabulary, masks: &Masks, words: &mut [u32]) {
+    pub fn fill_mask(&self, vocabulary: &Vocabulary, masks: &MaskCache, words: &mut [u32]) {
         assert_eq!(words.len(), plain::mask_words(vocabulary.len()), "one word for 32 tokens");
         let mut engine = self.session.lock();
         masks.fill(&mut engine, &mut self.session.own_masks(), vocabulary, self.branches(), words);

@@ -93,7 +93,7 @@ impl LexerTable {
 }
 
 /// The automaton of some patterns, which may match at once.
-fn build(patterns: &[String]) -> Result<dense::DFA<Vec<u32>>, dense::BuildError> {
+fn build(patterns: &[String]) -> Result<dense::DFA<Vec<u32>>, Box<dense::BuildError>> {
     let config = dense::Config::new()
         .match_kind(MatchKind::All)
         .start_kind(StartKind::Anchored)
@@ -104,6 +104,7 @@ fn build(patterns: &[String]) -> Result<dense::DFA<Vec<u32>>, dense::BuildError>
         .syntax(syntax::Config::new().unicode(true).utf8(true))
         .thompson(thompson::Config::new().utf8(true).shrink(false))
         .build_many(patterns)
+        .map_err(Box::new)
 }
 
 fn pattern_text(lexeme: &LexemeSpec) -> Option<String> {

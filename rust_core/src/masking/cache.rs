@@ -7,7 +7,8 @@
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::limits;
-use crate::masking::own::{OwnMasks, own_key, push_line};
+use crate::masking::key::{Key, Mask, own_key, write_loose_key};
+use crate::masking::own::OwnMasks;
 use crate::masking::plain::mask_words;
 use crate::masking::stack::Forms;
 use crate::masking::table::file::Spanner;
@@ -19,26 +20,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A packed mask, the end tokens left out.
-pub(crate) type Mask = Arc<[u32]>;
-
-/// What tells states apart whose masks may differ.
-pub(crate) type Key = Box<[u32]>;
-
 const SHARDS: usize = 16;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// Everything that is shared.
+/// Masks of one language and vocabulary, for all sessions.
 #[derive(Debug)]
-pub struct Masks {
+pub struct MaskCache {
     /// The table.
     pub spanner: Spanner,
     /// Whether the table came from a file.
     pub cached: bool,
     /// Seconds that it took to have it.
     pub seconds: f64,
-    /// Tells these from other masks; never 0.
+    /// Tells this cache from others; never 0.
     id: u64,
     words: usize,
     forms: Mutex<Forms>,
@@ -93,7 +88,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Masks {
+impl MaskCache {
     /// Nothing but a table.
     #[must_use]
     pub fn new(spanner: Spanner, vocabulary: &Vocabulary, cached: bool, seconds: f64) -> Self {
@@ -145,7 +140,7 @@ impl Masks {
         }
     }
 
-    /// Fills a packed mask as [`Masks::fill`] does, without looking at what is known.
+    /// Fills a packed mask as [`MaskCache::fill`] does, without looking at what is known.
     fn compute(
         &self,
         engine: &mut Engine,
@@ -287,17 +282,6 @@ impl Masks {
         if !branches.iter().all(|branch| forms.knows(self.id, branch.set)) {
             forms.learn(engine, self.id, &mut lock(&self.forms), branches.iter().map(|branch| branch.set));
         }
-        key.clear();
-        key.push(forms.generation());
-        for branch in branches {
-            key.extend([forms.get(branch.set), branch.state.0, branch.depth]);
-            let guards = engine.parser.guard_states(branch.guards);
-            key.push(u32::try_from(guards.len()).expect("few guards"));
-            key.extend(guards.iter().map(|state| state.0));
-            push_line(key, branch.line);
-            // The count comes first, so that no two lists of branches have the same words.
-            key.push(engine.parser.blocks(branch.indentation));
-            engine.parser.for_each_block(branch.indentation, |column| key.extend([column.wide, column.narrow]));
-        }
+        write_loose_key(key, engine, forms, branches);
     }
 }

@@ -1,6 +1,7 @@
 //! Which tokens of a vocabulary may come: the plain walk, the token table, and what is kept.
 
 pub(crate) mod cache;
+pub(crate) mod key;
 pub(crate) mod own;
 pub(crate) mod plain;
 pub(crate) mod shape_index;

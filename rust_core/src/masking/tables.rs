@@ -1,7 +1,7 @@
 //! A vocabulary with the masks of each language that it is used for; their token tables are loaded or built when first asked for.
 
 use crate::language::compiled::Language;
-use crate::masking::cache::{Masks, lock};
+use crate::masking::cache::{MaskCache, lock};
 use crate::masking::table::file::Spanner;
 use crate::masking::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ pub struct Tables {
 }
 
 /// Masks that are there once they have been asked for.
-type Slot = Arc<OnceLock<Arc<Masks>>>;
+type Slot = Arc<OnceLock<Arc<MaskCache>>>;
 
 impl Tables {
     /// No tables yet. A folder keeps what is built for the next run.
@@ -31,19 +31,19 @@ impl Tables {
 
     /// The masks of a language. Its table is loaded, or built, when it is first asked for.
     #[must_use]
-    pub fn masks(&self, language: &Language) -> Arc<Masks> {
+    pub fn masks(&self, language: &Language) -> Arc<MaskCache> {
         let slot = lock(&self.masks).entry(language.fingerprint).or_default().clone();
         slot.get_or_init(|| Arc::new(self.prepare(language))).clone()
     }
 
-    fn prepare(&self, language: &Language) -> Masks {
+    fn prepare(&self, language: &Language) -> MaskCache {
         let clock = Instant::now();
         let name = format!("{:032x}-{:032x}.spanner", language.fingerprint, self.vocabulary.fingerprint());
         let path = self.folder.as_ref().map(|folder| folder.join(name));
         if let Some(path) = &path
             && let Ok(spanner) = Spanner::load(path, language, &self.vocabulary)
         {
-            return Masks::new(spanner, &self.vocabulary, true, clock.elapsed().as_secs_f64());
+            return MaskCache::new(spanner, &self.vocabulary, true, clock.elapsed().as_secs_f64());
         }
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let spanner = Spanner::build(language, &self.vocabulary, threads);
@@ -52,6 +52,6 @@ impl Tables {
             let _ = path.parent().map(std::fs::create_dir_all);
             let _ = spanner.save(path);
         }
-        Masks::new(spanner, &self.vocabulary, false, clock.elapsed().as_secs_f64())
+        MaskCache::new(spanner, &self.vocabulary, false, clock.elapsed().as_secs_f64())
     }
 }

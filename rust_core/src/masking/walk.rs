@@ -13,7 +13,7 @@ use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::limits;
 use crate::masking::plain::{self, Recognizer};
-use crate::masking::table::build::{End, Label, Line};
+use crate::masking::table::configuration::{End, Label, Line};
 use crate::masking::table::file::Spanner;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;

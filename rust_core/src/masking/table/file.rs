@@ -3,10 +3,12 @@
 use crate::bits;
 use crate::error::{Error, ErrorKind};
 use crate::ids::{AcceptId, GuardId, ModeId, SpanId, StateId, TokenId};
-use crate::language::compiled::Language;
+use crate::language::definition::Definition;
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::product::live_beside;
-use crate::masking::table::build::{self, Built, Configuration, End, Label, Line, passes, run_bytes};
+use crate::masking::table::build::{self, Built};
+use crate::masking::table::configuration::{Configuration, End, Label, Line, run_bytes};
+use crate::masking::table::context::passes;
 use crate::masking::table::sets::DENSE;
 use crate::masking::vocabulary::Vocabulary;
 use memmap2::Mmap;
@@ -137,7 +139,7 @@ pub struct Ending {
 impl Spanner {
     /// Builds the table.
     #[must_use]
-    pub fn build(language: &Language, vocabulary: &Vocabulary, threads: usize) -> Self {
+    pub fn build(language: &Definition, vocabulary: &Vocabulary, threads: usize) -> Self {
         let built = build::build(language, vocabulary, threads);
         let words = lay_out(&built, language, key(language, vocabulary));
         Self::read(Words::Owned(words), language, vocabulary).expect("what was laid out is read")
@@ -147,7 +149,7 @@ impl Spanner {
     ///
     /// # Errors
     /// The file is missing, damaged, or of another language, vocabulary or version: it is to be built again.
-    pub fn load(path: &Path, language: &Language, vocabulary: &Vocabulary) -> Result<Self, Error> {
+    pub fn load(path: &Path, language: &Definition, vocabulary: &Vocabulary) -> Result<Self, Error> {
         let damaged = |what: String| Error::new(ErrorKind::Vocabulary, format!("{}: {what}", path.display()));
         let file = std::fs::File::open(path).map_err(|error| damaged(error.to_string()))?;
         // SAFETY: files of the cache are written under another name, then renamed, and never changed. Should another program
@@ -182,7 +184,7 @@ impl Spanner {
         })
     }
 
-    fn read(words: Words, language: &Language, vocabulary: &Vocabulary) -> Option<Self> {
+    fn read(words: Words, language: &Definition, vocabulary: &Vocabulary) -> Option<Self> {
         let all = words.all();
         if all[..2] != [MAGIC, FORMAT] || all[2..6] != split(key(language, vocabulary)) {
             return None;
@@ -369,7 +371,7 @@ impl Spanner {
 }
 
 /// What a table is made of.
-fn key(language: &Language, vocabulary: &Vocabulary) -> u128 {
+fn key(language: &Definition, vocabulary: &Vocabulary) -> u128 {
     // A table built by other code is another's: `build.rs` hashes the code that decides what is in it.
     let version = concat!(env!("CARGO_PKG_VERSION"), env!("TABLE_SOURCES"));
     let parts = [language.fingerprint.to_le_bytes(), vocabulary.fingerprint().to_le_bytes()].concat();
@@ -384,7 +386,7 @@ fn word(number: usize) -> u32 {
     u32::try_from(number).expect("table fits u32")
 }
 
-fn lay_out(built: &Built, language: &Language, key: u128) -> Vec<u32> {
+fn lay_out(built: &Built, language: &Definition, key: u128) -> Vec<u32> {
     let (mut nodes, mut groups, mut edges, mut odd) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut lives, mut live_of) = (Vec::new(), FxHashMap::default());
     let mut own = built.guards.clone();
