@@ -79,9 +79,9 @@ pub(crate) fn open_constructs(
             items.retain(|item| rank(item) == best);
             let begin = first_symbol(&language, text, last_seen.of(origin));
             if let Some(told) = told(&language, items[0].dot) {
-                if let Some((position, name)) = told.bracket {
-                    let end = bracket_end(parser, set, items[0], position).map(|set| last_seen.of(set));
-                    found.push(at_bracket(&language, items[0].dot, text, begin, end, position, name));
+                if let Some(bracket) = told.bracket {
+                    let end = bracket_end(parser, set, items[0], bracket.0).map(|set| last_seen.of(set));
+                    found.push(at_bracket(&language, items[0].dot, text, (begin, end), bracket));
                 }
                 found.extend(told.whole.map(|name| (name, begin)));
             }
@@ -172,10 +172,8 @@ fn at_bracket(
     language: &Language,
     dot: DotId,
     text: &[u8],
-    begin: usize,
-    end: Option<usize>,
-    position: usize,
-    name: Option<String>,
+    (begin, end): (usize, Option<usize>),
+    (position, name): (usize, Option<String>),
 ) -> (String, usize) {
     let lexeme = language.grammar.rule(dot).rhs[position];
     // Of a text that ends with a bracket, the bracket.

@@ -172,7 +172,7 @@ impl Extractor<'_> {
         let grammar = &self.context.language.grammar;
         if set == FIRST_SET {
             let bottom = self.demands.colours.bottom();
-            self.cut_or_whole(grammar.start, read.free, bottom, &prefix, out, Behind::Rest(set, grammar.start, bottom));
+            self.cut_or_whole(grammar.start, read.free, &prefix, out, Behind::Rest(set, grammar.start, bottom));
         }
         let items: Vec<_> = self.context.left.set(set).items.to_vec();
         for item in items {
@@ -304,11 +304,11 @@ impl Extractor<'_> {
         &mut self,
         symbol: SymbolId,
         from: FreeId,
-        after: ColourId,
         prefix: &[Piece],
         out: &mut Vec<Vec<Piece>>,
         follow: Behind,
     ) {
+        let after = follow.colour();
         self.cuts(symbol, from, after, prefix, out);
         for to in self.context.language.free.states() {
             if self.context.language.free.relation(symbol, from, to) == INFINITE {
