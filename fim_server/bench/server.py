@@ -44,7 +44,7 @@ from fim_server.bench.played_editor import (
     span,
 )
 from fim_server.errors import BenchError
-from fim_server.models.onnx_runtime import RUNTIMES
+from fim_server.models.backend import RUNTIMES
 
 SIZES = range(3_000, 30_000)
 """Bytes of the files that are chosen where none are named."""

@@ -25,7 +25,7 @@ from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 
 if TYPE_CHECKING:
-    from fim_server.decoding.loop import Completion
+    from fim_server.decoding.results import Completion
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def run_complete(arguments: CompleteArguments) -> int:
 def decode(arguments: CompleteArguments, language: Language, split: Split, progress: Progress) -> Completion:
     """The model's text at the cursor. Raises ModelError."""
     progress.say("loading torch")
-    from fim_server.decoding.loop import DecodeOptions, complete
+    from fim_server.decoding.complete import complete
+    from fim_server.decoding.options import DecodeOptions
     from fim_server.models.load import load_model
 
     progress.say(f"loading model {arguments.model or 'embedded'}")

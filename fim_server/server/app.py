@@ -44,7 +44,7 @@ from fim_server.text.document import LINE_BREAK, PositionEncoding, Split
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fim_server.models.load import FimModel
+    from fim_server.models.model import FimModel
 
 SERVER_NAME = "fim-server"
 BAD_INPUT = 2

@@ -37,7 +37,8 @@ from fim_server.evaluation.records import (
 )
 from fim_server.evaluation.runner import Journal, Worker, WorkerSettings
 from fim_server.evaluation.shards import Shard, form_batches
-from fim_server.models.load import FimModel, load_model
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
 from tiny_models import write_tiny_model
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
