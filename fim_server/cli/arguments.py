@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from fim_server.cli.output import BAD_INPUT, one_line
+from fim_server.cli.output import BAD_INPUT, PROGRAM, one_line, version
 from fim_server.language.session import Language
 from fim_server.language.versions import NEWEST
 from fim_server.models.backend import RUNTIMES
@@ -28,6 +28,15 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {one_line(message)} (see {self.prog} --help)\n")
+
+
+class ShowVersion(argparse.Action):
+    """Prints the version, which is looked up only now."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Ends the program."""
+        print(f"{PROGRAM} {version()}")
+        parser.exit()
 
 
 def bind(parser: argparse.ArgumentParser, kind: type[Arguments], run: Callable[[Arguments], int]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fim_server.cli.arguments import add_file, add_json, add_python_version, bind
-from fim_server.cli.output import DONE, NEGATIVE, Progress, listing, print_json
+from fim_server.cli.output import DONE, NEGATIVE, listing, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 
 
@@ -38,9 +38,9 @@ def add_check(commands: Any) -> None:
 def run_check(arguments: CheckArguments) -> int:
     """Run the command; returns the exit status. Raises DocumentError and LanguageError."""
     document = read_document(arguments.file, arguments.language)
-    with Progress(arguments.json) as progress:
-        language = choose_language(arguments.file, arguments.language, arguments.python_version, progress)
-        progress.say(f"checking {arguments.file}")
+    with progress(arguments.json) as shown:
+        language = choose_language(arguments.file, arguments.language, arguments.python_version, shown)
+        shown.say(f"checking {arguments.file}")
         state = language.open("", "").start()
         encoded = document.text.encode()
         accepted = state.advance(document.text)

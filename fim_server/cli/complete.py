@@ -18,11 +18,12 @@ from fim_server.cli.arguments import (
     bind,
 )
 from fim_server.cli.diff import diff_lines, promise
-from fim_server.cli.output import DONE, NEGATIVE, Progress, complain, print_json, wants_colour
+from fim_server.cli.output import DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 from fim_server.language.session import Language
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
+from fim_server.text.terminal import ColourChoice, Progress, wants_colour
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
@@ -35,7 +36,6 @@ class CompleteArguments:
     Attributes:
         cursor: A line and a column, from 1 on.
         deadline_ms: Milliseconds from the request to the text.
-        color: ``auto``, ``always`` or ``never``.
     """
 
     file: str
@@ -52,7 +52,7 @@ class CompleteArguments:
     unconstrained: bool
     no_landing: bool
     diff: bool
-    color: str
+    color: ColourChoice
     json: bool
 
 
@@ -86,9 +86,9 @@ def run_complete(arguments: CompleteArguments) -> int:
     """Run the command; returns the exit status. Raises DocumentError, LanguageError and ModelError."""
     document = read_document(arguments.file, arguments.language)
     split = document.split(document.offset_at_line_column(*arguments.cursor))
-    with Progress(arguments.json) as progress:
-        language = choose_language(arguments.file, arguments.language, arguments.python_version, progress)
-        completion = decode(arguments, language, split, progress)
+    with progress(arguments.json) as shown:
+        language = choose_language(arguments.file, arguments.language, arguments.python_version, shown)
+        completion = decode(arguments, language, split, shown)
     if arguments.json:
         print_json(completion_as_json(arguments, language, split, completion))
     elif completion.text is not None and arguments.diff:
@@ -102,14 +102,13 @@ def run_complete(arguments: CompleteArguments) -> int:
     return DONE if completion.text is not None else NEGATIVE
 
 
-def decode(arguments: CompleteArguments, language: Language, split: Split, progress: Progress) -> Completion:
+def decode(arguments: CompleteArguments, language: Language, split: Split, shown: Progress) -> Completion:
     """The model's text at the cursor. Raises ModelError."""
-    progress.say("loading torch")
     from fim_server.decoding.complete import complete
     from fim_server.decoding.options import DecodeOptions
     from fim_server.models.load import load_model
 
-    progress.say(f"loading model {arguments.model or 'embedded'}")
+    shown.say(f"loading model {arguments.model or 'embedded'}")
     model = load_model(arguments.model, arguments.device, arguments.runtime)
     options = DecodeOptions(
         max_new_tokens=arguments.max_new_tokens,
@@ -120,13 +119,13 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, progr
         landing=not arguments.no_landing,
         heal=True,
     )
-    progress.say("completing")
+    shown.say("completing")
     return complete(
         model,
         Recovery(language.open),
         split,
         options,
-        on_token=lambda count: progress.say(f"completing, token {count}"),
+        on_token=lambda count: shown.say(f"completing, token {count}"),
     )
 
 

@@ -8,28 +8,27 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from fim_server.cli.arguments import add_color, add_json, add_seed, bind
-from fim_server.cli.output import DONE, wants_colour
-from fim_server.datasets import constructions
+from fim_server.cli.output import DONE
 from fim_server.datasets.build import OUTCOMES, Counts, Request, build, manifest_path
-from fim_server.datasets.human_eval import KINDS, build_human_eval
-from fim_server.datasets.human_eval import SET as HUMAN_EVAL
+from fim_server.datasets.python import constructions
+from fim_server.datasets.python.human_eval import KINDS, build_human_eval
+from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
 from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
 from fim_server.errors import DatasetError
+from fim_server.text.terminal import ColourChoice, Progress, is_terminal, paint, wants_colour
 
 CONTEXT_LINES = 8
 """Lines shown on either side of a hole."""
 
-TERMINAL_SECONDS, LOG_SECONDS = 0.2, 10.0
-"""How often progress is said, on a terminal and elsewhere."""
-
-HIGHLIGHT, FAINT, PLAIN = "\x1b[30;42m", "\x1b[2m", "\x1b[0m"
+LOG_SECONDS = 10.0
+"""How often progress is said where there is no terminal."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class ShowArguments:
     file: Path
     sample: str | None
     context: int
-    color: str
+    color: ColourChoice
     json: bool
 
 
@@ -164,8 +163,9 @@ def run_build(arguments: BuildArguments) -> int:
             share=arguments.share,
             limit=arguments.limit,
         )
-        with Progress() as progress:
-            manifest = build(request, arguments.out, progress)
+        started = time.monotonic()
+        with Progress(every=LOG_SECONDS) as progress:
+            manifest = build(request, arguments.out, lambda counts: say_counts(progress, counts, started))
     if arguments.json:
         print(json.dumps(manifest))
     else:
@@ -184,30 +184,15 @@ def summary(counts: dict[str, Any]) -> str:
     return " ".join(filter(None, parts))
 
 
-class Progress:
-    """Says on standard error how far a build has come: one line that changes on a terminal, else one now and then."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._every = TERMINAL_SECONDS if self._terminal else LOG_SECONDS
-        self._started = self._said = time.monotonic()
-
-    def __enter__(self) -> Callable[[Counts], None]:
-        return self._count
-
-    def __exit__(self, *_: object) -> None:
-        if self._terminal:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def _count(self, counts: Counts) -> None:
-        now = time.monotonic()
-        if now - self._said < self._every:
-            return
-        self._said = now
-        dropped = sum(counts.outcomes[name] for name in OUTCOMES[1:])
-        text = f"{counts.samples:,} samples, {counts.files:,} files, {dropped:,} left out ({now - self._started:.0f} s)"
-        ends = ("\r\x1b[K", "") if self._terminal else ("", "\n")
-        print(f"{ends[0]}{text}", end=ends[1], file=sys.stderr, flush=True)
+def say_counts(progress: Progress, counts: Counts, started: float) -> None:
+    """Say how far a build is."""
+    if not progress.is_due():
+        return
+    dropped = sum(counts.outcomes[name] for name in OUTCOMES[1:])
+    text = f"{counts.samples:,} samples, {counts.files:,} files, {dropped:,} left out"
+    if not is_terminal(sys.stderr):  # a terminal's line has the time
+        text += f" ({time.monotonic() - started:.0f} s)"
+    progress.update(text)
 
 
 # --- show ----------------------------------------------------------------------------------------------------------
@@ -279,9 +264,10 @@ def describe(sample: Sample, context: int, colour: bool) -> str:
     line, column = len(before), len(before[-1]) + 1
     left = "\n".join(before[-context - 1 :])
     right = "\n".join(after[: context + 1])
-    opening, closing = (HIGHLIGHT, PLAIN) if colour else ("⟦", "⟧")
-    # A terminal's background does not show where a line ends or is empty.
-    middle = sample.middle.replace("\n", f"↵{closing}\n{opening}") if colour else sample.middle
+    middle = f"⟦{sample.middle}⟧"
+    if colour:  # a terminal's background does not show where a line ends or is empty
+        lines = sample.middle.replace("\n", "↵\n").split("\n")
+        middle = "\n".join(paint(line, "black on green") for line in lines)
     heading = [
         sample.id,
         f"{sample.set}, {sample.kind}: {len(sample.middle):,} characters at {line}:{column}",
@@ -289,5 +275,4 @@ def describe(sample: Sample, context: int, colour: bool) -> str:
     ]
     if sample.test is not None:
         heading.append(f"with a test: {sample.test.task_id}")
-    faint, plain = (FAINT, PLAIN) if colour else ("", "")
-    return "\n".join([*(f"{faint}{one}{plain}" for one in heading), "", f"{left}{opening}{middle}{closing}{right}"])
+    return "\n".join([*(paint(one, "dim", colour) for one in heading), "", f"{left}{middle}{right}"])

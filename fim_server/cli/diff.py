@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fim_server.cli.output import paint
 from fim_server.text.document import Split
+from fim_server.text.terminal import paint
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
@@ -38,7 +38,7 @@ def diff_lines(path: str, split: Split, completion: Completion, language: str, c
     yield paint(
         f"{promise(completion, language)} ({statistics.tokens} tokens, {statistics.refused_tokens} refused, "
         f"{statistics.total_ms:.0f} ms)",
-        "1;32" if completion.guarantee == "exact" else "1;33",
+        "bold green" if completion.guarantee == "exact" else "bold yellow",
         colour,
     )
     old, new = keep_line_ends(split.joined("")), keep_line_ends(split.joined(text))
@@ -47,16 +47,16 @@ def diff_lines(path: str, split: Split, completion: Completion, language: str, c
     for row, line in enumerate(difflib.unified_diff(old, new, path, path, n=DIFF_CONTEXT)):
         body = line[1:].removesuffix("\n")
         if row < 2:
-            yield paint(line.rstrip("\n"), "1", colour)
+            yield paint(line.rstrip("\n"), "bold", colour)
             continue
         if line.startswith("@@"):
             number = int(line.split("+")[1].split(",")[0].split(" ")[0]) - 1
-            yield paint(line.rstrip("\n"), "36", colour)
+            yield paint(line.rstrip("\n"), "cyan", colour)
             continue
         if line.startswith("+"):
-            yield paint("+", "32", colour) + highlight(body, offset_of[number], inserted, colour)
+            yield paint("+", "green", colour) + highlight(body, offset_of[number], inserted, colour)
         else:
-            yield paint(line[0] + body, "31", colour) if line.startswith("-") else line[0] + body
+            yield paint(line[0] + body, "red", colour) if line.startswith("-") else line[0] + body
         number += not line.startswith("-")
         if not line.endswith("\n"):
             yield "\\ No newline at end of file"
@@ -66,9 +66,11 @@ def highlight(line: str, offset: int, inserted: range, colour: bool) -> str:
     """A line of the new text, the part of it that lies in ``inserted`` set off from the rest."""
     start = min(max(inserted.start - offset, 0), len(line))
     end = min(max(inserted.stop - offset, 0), len(line))
-    set_off = "1;7;32" if line[start:end].isspace() else "1;92"  # blanks show in reverse video only
-    parts = ((line[:start], "32"), (line[start:end], set_off), (line[end:], "32"))
-    return "".join(paint(part, code, colour) for part, code in parts if part)
+    set_off = (
+        "bold reverse green" if line[start:end].isspace() else "bold bright_green"
+    )  # blanks show in reverse video only
+    parts = ((line[:start], "green"), (line[start:end], set_off), (line[end:], "green"))
+    return "".join(paint(part, style, colour) for part, style in parts if part)
 
 
 def keep_line_ends(text: str) -> list[str]:

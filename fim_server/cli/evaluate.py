@@ -14,14 +14,21 @@ from typing import TYPE_CHECKING
 
 from fim_server.cli.arguments import add_json, add_model, add_seed, bind, python_version
 from fim_server.cli.output import DONE, NEGATIVE
-from fim_server.evaluation import compare, report
 from fim_server.evaluation.records import MODES
-from fim_server.evaluation.shards import Shard
+from fim_server.evaluation.reporting import commands
+from fim_server.evaluation.reporting.files import (
+    COMPARE_NUMBERS,
+    COMPARE_PAGE,
+    COMPARE_SUMMARY,
+    REPORT_PAGE,
+    REPORT_SUMMARY,
+)
+from fim_server.evaluation.running.shards import Shard
 from fim_server.language.versions import NEWEST
 
 if TYPE_CHECKING:
     from fim_server.datasets.samples import Sample
-    from fim_server.evaluation.runner import Worker, WorkerSettings
+    from fim_server.evaluation.running.runner import Worker, WorkerSettings
 
 BATCH, BUDGET, PROMPT_TOKENS = 32, 200, 768
 
@@ -118,7 +125,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     """The options of ``fim-server eval report``."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders that `fim-server eval run` wrote")
     parser.add_argument(
-        "--out", required=True, metavar="DIR", help=f"where {report.PAGE}, {report.SUMMARY} and the plots go"
+        "--out", required=True, metavar="DIR", help=f"where {REPORT_PAGE}, {REPORT_SUMMARY} and the plots go"
     )
     add_json(parser)
     bind(parser, ReportArguments, run_report)
@@ -131,7 +138,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help=f"where {compare.PAGE}, {compare.SUMMARY}, {compare.NUMBERS} and the plots go",
+        help=f"where {COMPARE_PAGE}, {COMPARE_SUMMARY}, {COMPARE_NUMBERS} and the plots go",
     )
     add_json(parser, "print one JSON object instead of Markdown")
     bind(parser, CompareArguments, run_compare)
@@ -266,7 +273,7 @@ def shard(text: str) -> Shard:
 def run_run(arguments: RunArguments) -> int:
     """``fim-server eval run``: the exit status. Raises RecordError, DatasetError and ModelError."""
     from fim_server.errors import RunError
-    from fim_server.evaluation.runner import Asked, Worker, read_data, run
+    from fim_server.evaluation.running.runner import Asked, Worker, read_data, run
 
     if arguments.ray is not None and arguments.shard.count > 1:
         raise RunError("--ray and --shard are two ways to share the work: name one of them")
@@ -282,7 +289,7 @@ def run_run(arguments: RunArguments) -> int:
             with Worker(settings) as worker:
                 failures = run(asked, settings, worker, known, ids)
         else:
-            from fim_server.evaluation.cluster import Cluster
+            from fim_server.evaluation.running.cluster import Cluster
 
             with Cluster(settings, arguments.ray) as cluster:
                 failures = run(asked, settings, cluster, known, ids)
@@ -294,7 +301,7 @@ def run_run(arguments: RunArguments) -> int:
 
 def worker_settings(arguments: RunArguments) -> WorkerSettings:
     """What the workers are told."""
-    from fim_server.evaluation.runner import WorkerSettings
+    from fim_server.evaluation.running.runner import WorkerSettings
 
     return WorkerSettings(
         model=arguments.model,
@@ -323,17 +330,17 @@ def run_and_report(parser: argparse.ArgumentParser, arguments: EvalArguments) ->
 
 def run_report(arguments: ReportArguments) -> int:
     """``fim-server eval report``: the exit status. Raises RecordError."""
-    return report.run_report(arguments.runs, arguments.out, arguments.json)
+    return commands.run_report(arguments.runs, arguments.out, arguments.json)
 
 
 def run_compare(arguments: CompareArguments) -> int:
     """``fim-server eval compare``: the exit status. Raises RecordError."""
-    return compare.run_compare(arguments.a, arguments.b, arguments.out, arguments.json)
+    return commands.run_compare(arguments.a, arguments.b, arguments.out, arguments.json)
 
 
 def dry_run(arguments: RunArguments, ids: Sequence[str], worker: Worker) -> int:
     """Say what a run would be, having decoded a few of its samples."""
-    from fim_server.evaluation.runner import all_samples, duration
+    from fim_server.evaluation.running.runner import all_samples, duration
 
     own = len(list(arguments.shard.of(ids[: arguments.limit])))
     timed: list[Sample] = []

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fim_server.cli.arguments import add_cursor, add_file, add_json, add_python_version, bind
-from fim_server.cli.output import DONE, NEGATIVE, Progress, listing, print_json
+from fim_server.cli.output import DONE, NEGATIVE, listing, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 from fim_server.errors import SearchLimitError
 from fim_server.language.session import Language, Session, State
@@ -49,9 +49,9 @@ def run_explain(arguments: ExplainArguments) -> int:
     """Run the command; returns the exit status. Raises DocumentError and LanguageError."""
     document = read_document(arguments.file, arguments.language)
     split = document.split(document.offset_at_line_column(*arguments.cursor))
-    with Progress(arguments.json) as progress:
-        language = choose_language(arguments.file, arguments.language, arguments.python_version, progress)
-        progress.say(f"explaining {arguments.file}")
+    with progress(arguments.json) as shown:
+        language = choose_language(arguments.file, arguments.language, arguments.python_version, shown)
+        shown.say(f"explaining {arguments.file}")
         session = language.open(split.left, split.right)
         answer = explanation_as_json(arguments, language, session)
     if arguments.json:

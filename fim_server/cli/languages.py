@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fim_server.cli.arguments import add_json, bind
-from fim_server.cli.output import DONE, Progress, print_json
+from fim_server.cli.output import DONE, print_json, progress
 from fim_server.language.session import Language
 
 
@@ -29,8 +29,8 @@ def add_languages(commands: Any) -> None:
 
 def run_languages(arguments: LanguagesArguments) -> int:
     """Run the command; returns the exit status."""
-    with Progress(arguments.json) as progress:
-        progress.say("loading the languages")
+    with progress(arguments.json) as shown:
+        shown.say("loading the languages")
         languages = [Language.load(name) for name in Language.names()]
     if arguments.json:
         print_json([{"name": language.name, "suffixes": list(language.suffixes)} for language in languages])

@@ -7,18 +7,19 @@ runs, so that ``check`` and ``languages`` start without torch.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
 from collections.abc import Sequence
 
-from fim_server.cli.arguments import Parser
+from fim_server.cli.arguments import Parser, ShowVersion
 from fim_server.cli.bench import add_bench
 from fim_server.cli.check import add_check
 from fim_server.cli.complete import add_complete
 from fim_server.cli.explain import add_explain
 from fim_server.cli.languages import add_languages
-from fim_server.cli.output import BAD_INPUT, DONE, INTERRUPTED, PROGRAM, complain, one_line, version
+from fim_server.cli.output import BAD_INPUT, DONE, INTERRUPTED, PROGRAM, complain, one_line
 from fim_server.cli.serve import add_serve
 from fim_server.errors import FimServerError
 
@@ -29,25 +30,50 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # source code has characters that a console's own encoding may lack
     try:
-        arguments = build_parser(argv).parse_args(argv)
-        status: int = arguments.run(arguments)
-        sys.stdout.flush()
+        return run(argv)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader has what it wanted. Python flushes standard output again at exit, which must not fail either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has what it wanted
+        drop_output()
         return DONE
     except FimServerError as error:
         complain(one_line(str(error)))
         return BAD_INPUT
+    except OSError as error:  # of files that a command reads, its module says more; what is left is a full disk
+        drop_output()
+        complain(one_line(f"{error.filename or 'standard output'}: {(error.strerror or str(error)).lower()}"))
+        return BAD_INPUT
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command, and have its output written; returns the exit status."""
+    try:
+        arguments = build_parser(argv).parse_args(argv)
+        status: int = arguments.run(arguments)
+    except SystemExit:  # of --help, which has been printed
+        flush()
+        raise
+    flush()
     return status
+
+
+def flush() -> None:
+    """Write what is still to be written, here, where it may fail; there is no standard output where it was closed."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def drop_output() -> None:
+    """Have standard output go nowhere: Python flushes it again at exit, which must not fail once more."""
+    if sys.stdout is not None:
+        with contextlib.suppress(io.UnsupportedOperation):  # what stands in for it has nothing to be flushed at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def build_parser(argv: Sequence[str]) -> Parser:
     """The parser of all commands. ``argv`` tells which of them need their own modules loaded for their options."""
     parser = Parser(prog=PROGRAM, description="Code completions that always parse.")
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {version()}")
+    parser.add_argument("--version", action=ShowVersion, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     wanted = argv[0] if argv else None
     add_complete(commands)

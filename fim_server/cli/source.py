@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fim_server.cli.output import Progress
 from fim_server.errors import LanguageError
 from fim_server.language.session import Language
 from fim_server.text.document import Document
+from fim_server.text.terminal import Progress
 
 
 def read_document(file: str, language: str | None) -> Document:
@@ -20,12 +20,12 @@ def read_document(file: str, language: str | None) -> Document:
     return Document.read(file)
 
 
-def choose_language(file: str, language: str | None, python_version: str | None, progress: Progress) -> Language:
+def choose_language(file: str, language: str | None, python_version: str | None, shown: Progress) -> Language:
     """The language the user named, or the one of the file's suffix; standard input belongs to the current folder.
 
     Raises LanguageError if there is none.
     """
-    progress.say("loading the language")
+    shown.say("loading the language")
     return Language.for_path(file, language, {"python": python_version})
 
 

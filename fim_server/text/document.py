@@ -100,6 +100,8 @@ class Document:
     def read(cls, path: str) -> Document:
         """Read a file, or standard input for ``"-"``. Raises :class:`DocumentError` where that fails."""
         if path == "-":
+            if sys.stdin is None:
+                raise DocumentError("standard input: closed")
             return cls.from_bytes(sys.stdin.buffer.read(), "standard input")
         try:
             return cls.from_bytes(Path(path).read_bytes(), path)

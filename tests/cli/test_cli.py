@@ -34,8 +34,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process; gives exit status, standard output and standard error."""
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in this process; gives exit status, standard output and standard error, without progress."""
+    monkeypatch.setattr("fim_server.cli.output.QUIET_SECONDS", 600.0)
 
     def runner(*arguments: str) -> tuple[int, str, str]:
         try:
@@ -337,7 +338,6 @@ def test_bad_input_is_one_clear_line_and_status_2(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr("fim_server.cli.output.QUIET_SECONDS", 600.0)
     arguments, message = BAD_INPUT[case]
     unknown = tmp_path / "a.unknown"
     unknown.touch()
@@ -386,6 +386,25 @@ def test_a_closed_pipe_is_no_error() -> None:
     with os.fdopen(writing, "w") as output:
         process = subprocess.run([*COMMAND, "languages"], stdout=output, stderr=subprocess.PIPE, text=True, check=False)
     assert (process.returncode, process.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [["languages"], ["--version"]])
+def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (2, "fim-server: standard output: no space left on device\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell's syntax")
+def test_closed_streams_are_no_traceback(hole: Path) -> None:
+    command = f"exec '{sys.executable}' -m fim_server"
+    script = f"{command} check '{hole}' >&-"
+    process = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (1, "")
+    script = f"{command} check - --language python <&-"
+    process = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (2, "fim-server: standard input: closed\n")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

@@ -29,8 +29,8 @@ from fim_server.cli import program as cli
 from fim_server.datasets import SET_NAMES, Origin, Sample, UnitTest, read_samples, write_samples
 from fim_server.datasets import build as building
 from fim_server.datasets.build import Counts, Request, build, decode, manifest_path
-from fim_server.datasets.constructions import CONSTRUCTIONS
 from fim_server.datasets.licences import spdx, spdx_of_all
+from fim_server.datasets.python.constructions import CONSTRUCTIONS
 from fim_server.datasets.sources import open_source
 from fim_server.errors import DatasetError
 

@@ -771,7 +771,7 @@ def test_a_refused_commit_raises() -> None:
         words = np.zeros(word_count(SIZE), dtype=np.uint32)
         constraint = Constraint(
             lambda: BracketSession("", "").matcher(ByteVocabulary()),
-            np.zeros(word_count(SIZE), dtype=np.uint32),
+            words,
             worker,
         )
         with pytest.raises(ValueError, match="not allowed"):

@@ -11,7 +11,7 @@ use crate::completing::shortest::{self, Step};
 use crate::engine::stepping::{Branch, Engine, Inside};
 use crate::error::Error;
 use crate::ids::{AcceptId, SetId, StateId};
-use crate::language::definition::Language;
+use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
@@ -133,7 +133,7 @@ impl Ways {
         texts.extend(blocks.map(|line| Box::from(line.text.as_bytes())));
         texts[bytes..].sort_unstable();
         texts.dedup();
-        let closers = || Some(engine.right.closers(language)?.iter().rev().map(|closer| closer.1[0]).collect());
+        let closers = || Some(engine.right.closers()?.iter().rev().map(|closer| closer.1[0]).collect());
         Self {
             goal,
             texts,

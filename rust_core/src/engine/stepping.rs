@@ -4,11 +4,13 @@
 //! still go on; a branch that cannot be completed is dropped at once, so a list of branches is viable iff it is not empty.
 
 use crate::chart::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
-use crate::chart::next::{AHEAD_WORDS, Ahead, NextId, Nexts};
+use crate::chart::next::{NextId, Nexts};
 use crate::chart::predict::Predictions;
-use crate::colour::colours::{Colours, Context, Outlook};
+use crate::colour::colours::Context;
+use crate::colour::demands::{Demands, Outlook};
 use crate::ids::{AcceptId, FreeId, GuardId, ModeId, NodeId, SetId, StateId, SymbolId};
-use crate::language::definition::Language;
+use crate::language::ahead::{AHEAD_WORDS, Ahead};
+use crate::language::compiled::Language;
 use crate::language::follow::bit;
 use crate::language::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::language::shape::{ShapeId, ShapeIndex};
@@ -22,7 +24,7 @@ use crate::limits;
 use crate::masking::cache::{Key, Mask, ShapeMemo};
 use crate::masking::vocabulary::Vocabulary;
 use crate::masking::walk::Taken;
-use crate::right::chart::{Around, Right};
+use crate::right::queries::{Around, Right};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -114,7 +116,7 @@ pub struct Engine {
     pub right: Right,
     left: LeftChart,
     predictions: Predictions,
-    colours: Colours,
+    demands: Demands,
     columns: Columns,
     indentations: Indentations,
     guards: Guards,
@@ -163,14 +165,14 @@ impl Engine {
     pub fn open(language: &Arc<Language>, right_text: &[u8]) -> Self {
         let mut predictions = Predictions::default();
         let right = Right::open(language, &mut predictions, right_text);
-        let left = LeftChart::new(&language.grammar, &mut predictions);
-        let colours = Colours::new(language, &right);
+        let left = LeftChart::new(language, &mut predictions);
+        let demands = Demands::new(language, &right);
         let states = language.lexer.state_count();
         Self {
             language: language.clone(),
             left,
             predictions,
-            colours,
+            demands,
             columns: Columns::default(),
             indentations: Indentations::default(),
             guards: Guards::default(),
@@ -180,7 +182,7 @@ impl Engine {
             guarded_ways: FxHashMap::default(),
             allowed: FxHashMap::default(),
             recent: None,
-            nexts: Nexts::new(language),
+            nexts: Nexts::default(),
             at: ShapeId(0),
             cuts: language.shaped.as_ref().map(|shaped| cuts(language, shaped, &right)),
             shaped_ways: FxHashMap::default(),
@@ -240,7 +242,7 @@ impl Engine {
     pub fn truncate(&mut self, mark: Mark) {
         self.left.truncate(mark);
         let sets = self.left.len();
-        self.colours.truncate(sets);
+        self.demands.truncate(sets);
         self.allowed.retain(|key, _| key.0.index() < sets);
         self.recent = None;
         self.nexts.truncate(sets);
@@ -336,10 +338,10 @@ impl Engine {
     /// need not be asked again. False where it is otherwise for an earlier session: the two cannot share an engine.
     pub fn loosen(&mut self, branches: &[Branch]) -> bool {
         self.opened = self.left.len();
-        self.begun.get_or_insert((self.left.len(), self.colours.sizes().0));
+        self.begun.get_or_insert((self.left.len(), self.demands.sizes().0));
         let loose = branches.iter().all(|branch| {
-            let (colours, context) = self.parts();
-            colours.is_loose(context, branch.set)
+            let (demands, context) = self.parts();
+            demands.is_loose(context, branch.set)
         });
         // Without branches nothing is ever asked.
         if self.settled {
@@ -354,7 +356,7 @@ impl Engine {
     #[must_use]
     pub fn is_worn(&self) -> bool {
         self.begun.is_some_and(|(sets, colours)| {
-            self.left.len() > sets + limits::REUSED_SETS || self.colours.sizes().0 > colours + limits::REUSED_COLOURS
+            self.left.len() > sets + limits::REUSED_SETS || self.demands.sizes().0 > colours + limits::REUSED_COLOURS
         })
     }
 
@@ -372,14 +374,14 @@ impl Engine {
     /// The sizes of everything kept: sets, lattice nodes, colours, frames.
     #[must_use]
     pub fn sizes(&self) -> (usize, usize, usize, usize) {
-        let (colours, frames) = self.colours.sizes();
+        let (colours, frames) = self.demands.sizes();
         (self.left.len(), self.right.node_count(), colours, frames)
     }
 
     /// The colours and what they are computed from, for the explicit quotient grammar.
-    pub fn parts(&mut self) -> (&mut Colours, Context<'_>) {
+    pub fn parts(&mut self) -> (&mut Demands, Context<'_>) {
         (
-            &mut self.colours,
+            &mut self.demands,
             Context {
                 language: &self.language,
                 right: &self.right,
@@ -396,8 +398,8 @@ impl Engine {
 
     /// Where the cursor may fall right after a set.
     pub fn outlook(&mut self, set: SetId) -> Arc<Outlook> {
-        let (colours, context) = self.parts();
-        colours.outlook(context, set)
+        let (demands, context) = self.parts();
+        demands.outlook(context, set)
     }
 
     /// One byte's step of every branch, those that cannot be parsed left out; viability is not asked.
@@ -545,7 +547,7 @@ impl Engine {
             let held = begun || self.is_held_by_text(branch.set);
             let mut read = |start: u32, text: bool| {
                 let around = Around { code: !held || text, text: held };
-                furthest = furthest.max(Some(self.right.reach(&self.language, start, around)));
+                furthest = furthest.max(Some(self.right.reach(start, around)));
             };
             if lexer.is_start(branch.state) || lexer.accepts(branch.state) {
                 read(0, false);
@@ -556,7 +558,7 @@ impl Engine {
         }
         // What L has begun may not end in R: then the middle would have to end it.
         let code = Around { code: true, text: false };
-        furthest.unwrap_or_else(|| self.right.reach(&self.language, 0, code)) as usize
+        furthest.unwrap_or_else(|| self.right.reach(0, code)) as usize
     }
 
     /// Whether the symbol in progress may end as one that leads into the text of a literal that holds code.
@@ -961,10 +963,10 @@ impl Engine {
     /// A symbol in progress where the cursor falls, ended in R.
     fn cut(&self, end: u32, accept: AcceptId, nesting: Nesting) -> Option<Way> {
         let language = &self.language;
-        let words = self.colours.targets().len().div_ceil(64);
+        let words = self.demands.colours.targets().len().div_ceil(64);
         let mut targets = vec![0u64; words];
         let mut add = |node| {
-            if let Some(bit) = self.colours.target(node) {
+            if let Some(bit) = self.demands.colours.target(node) {
                 targets[bit / 64] |= 1 << (bit % 64);
             }
         };
@@ -972,9 +974,9 @@ impl Engine {
         let read = matches!(role, Role::Symbol | Role::Open | Role::Close)
             || role == Role::Newline && nesting == Nesting::Outside;
         if role == Role::Newline && nesting == Nesting::Outside {
-            for &(_, symbol, node, _) in &self.right.symbol_crossings {
+            for &(_, symbol, node, _) in self.right.symbol_crossings() {
                 if language.lexer.lexemes(accept).iter().any(|&lexeme| Language::symbol(lexeme) == symbol)
-                    && self.right.begins_line(node, self.right.line_start(language, end, true)?.position)
+                    && self.right.begins_line(node, self.right.line_start(end, true)?.position)
                 {
                     add(node);
                 }
@@ -984,7 +986,7 @@ impl Engine {
                 return None;
             }
             let mut found = false;
-            for node in self.right.nodes_after(language, end, read.then_some(accept)) {
+            for node in self.right.nodes_after(end, read.then_some(accept)) {
                 add(node);
                 found = true;
             }
@@ -1067,36 +1069,33 @@ impl Engine {
     /// The same for a branch between two symbols, the first of them already read into R up to `position`; `begun` if it was
     /// a newline that ended in R.
     fn complete_between(&mut self, branch: &Branch, position: u32, begun: bool) -> bool {
-        let language = self.language.clone();
         if branch.joined && position as usize == self.right.text().len() {
             return false;
         }
         let (set, nodes) = match branch.mode {
-            Mode::Middle => {
-                (branch.set, self.right.nodes_at(&language, position, self.left.set(branch.set).mode).collect())
-            }
+            Mode::Middle => (branch.set, self.right.nodes_at(position, self.left.set(branch.set).mode).collect()),
             Mode::Line { column, kept } => {
-                let Some(start) = self.right.line_start(&language, position, begun) else { return false };
+                let Some(start) = self.right.line_start(position, begun) else { return false };
                 if let Some(line) = start.column {
                     let top = self.indentations.top(branch.indentation);
                     (branch.set, Vec::from_iter(self.right.line_node(start.position, line, top)))
                 } else {
-                    let Some((at, column)) = self.right.column_through(&language, position, column, kept) else {
+                    let Some((at, column)) = self.right.column_through(position, column, kept) else {
                         return false;
                     };
                     let Some(begun) = self.begin_line(branch, column) else { return false };
-                    (begun.set, Vec::from_iter(self.right.entry_node(&language, at, column)))
+                    (begun.set, Vec::from_iter(self.right.entry_node(at, column)))
                 }
             }
         };
         let fits = |node: &NodeId| self.right.depth(*node).is_none_or(|depth| depth == branch.depth);
         let nodes = nodes.into_iter().filter(fits);
-        let targets: Vec<usize> = nodes.filter_map(|node| self.colours.target(node)).collect();
+        let targets: Vec<usize> = nodes.filter_map(|node| self.demands.colours.target(node)).collect();
         if targets.is_empty() {
             return false;
         }
-        let (colours, context) = self.parts();
-        colours.reaches(context, set, &targets)
+        let (demands, context) = self.parts();
+        demands.reaches(context, set, &targets)
     }
 
     /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.

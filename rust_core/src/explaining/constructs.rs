@@ -11,7 +11,7 @@
 use crate::chart::left::{FIRST_SET, Item};
 use crate::engine::stepping::{Branch, Engine};
 use crate::ids::{DotId, LexemeId, ModeId, SetId, SymbolId};
-use crate::language::definition::Language;
+use crate::language::compiled::Language;
 use crate::lexing::roles::Role;
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -8,7 +8,7 @@
 //! no text of the language has after the one before it is left out, so the table is the smaller for the grammar.
 
 use crate::ids::{AcceptId, GuardId, ModeId, StateId, TokenId};
-use crate::language::definition::Language;
+use crate::language::compiled::Language;
 use crate::lexing::branch::{self, Cut, Reader};
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::layout::Column;
