@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib import metadata
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -190,21 +190,25 @@ def add_bench(commands: Any, wanted: bool) -> None:
         description="Measure what a model's runtime and precision cost and gain on the CPU.",
     )
     if wanted:
-        from fim_server.bench import engine as bench
+        from fim_server.bench import engine as engine_bench
         from fim_server.bench import masks as masks_bench
-        from fim_server.bench import runtimes as runtime_bench
-        from fim_server.bench import scaling
+        from fim_server.bench import runtimes as runtimes_bench
         from fim_server.bench import server as server_bench
 
-        bench.add_arguments(engine)
-        scaling.add_arguments(engine)
-        engine.set_defaults(run=run_bench_engine)
+        engine_bench.add_arguments(engine)
+        bind(engine, engine_bench.EngineOptions, engine_bench.run)
         masks_bench.add_arguments(masks)
-        masks.set_defaults(run=masks_bench.run)
+        bind(masks, masks_bench.MasksOptions, masks_bench.run)
         server_bench.add_arguments(server)
-        server.set_defaults(run=server_bench.run)
-        runtime_bench.add_arguments(runtimes)
-        runtimes.set_defaults(run=runtime_bench.run)
+        bind(server, server_bench.ServerOptions, server_bench.run)
+        runtimes_bench.add_arguments(runtimes)
+        bind(runtimes, runtimes_bench.RuntimesOptions, runtimes_bench.run)
+
+
+def bind(parser: argparse.ArgumentParser, kind: type[Any], run: Callable[[Any], int]) -> None:
+    """Have ``parser`` choose ``run``, to be called with its options as the dataclass ``kind``."""
+    names = [field.name for field in fields(kind)]
+    parser.set_defaults(run=lambda given: run(kind(**{name: getattr(given, name) for name in names})))
 
 
 def add_dataset(commands: Any, wanted: bool) -> None:
@@ -455,13 +459,6 @@ def run_languages(arguments: argparse.Namespace) -> int:
         for language in languages:
             print(f"{language.name}\t{' '.join(language.suffixes)}")
     return DONE
-
-
-def run_bench_engine(arguments: argparse.Namespace) -> int:
-    from fim_server.bench import engine as bench
-    from fim_server.bench import scaling
-
-    return scaling.run(arguments) if arguments.scaling or arguments.plot else bench.run_engine_benchmark(arguments)
 
 
 def run_serve(arguments: argparse.Namespace) -> int:
