@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fim_server.bench import json_documents
-from fim_server.tokens.formats import ModelError
+from fim_server.errors import BenchError
 
 LANGUAGES = {"python": (".py",), "json": (".json", ".geojson")}
 """What can be measured, and the suffixes of its files."""
@@ -46,7 +46,7 @@ class Library:
         """All files, sorted.
 
         Raises:
-            ModelError: There are none.
+            BenchError: There are none.
         """
         found = sorted(
             path
@@ -54,7 +54,7 @@ class Library:
             if not self.SKIPPED.intersection(path.relative_to(self.folder).parts)
         )
         if not found:
-            raise ModelError(f"{self.folder}: no sources of the standard library to measure on")
+            raise BenchError(f"{self.folder}: no sources of the standard library to measure on")
         return found
 
     @classmethod
@@ -79,7 +79,7 @@ def documents(language: str, folder: Path | None, count: int, seed: int) -> Iter
     """Files in random order: a folder's, or the language's default ones.
 
     Raises:
-        ModelError: The folder has none.
+        BenchError: The folder has none.
     """
     if folder is None and language == "json":
         yield from (
@@ -94,7 +94,7 @@ def documents(language: str, folder: Path | None, count: int, seed: int) -> Iter
         again = (Document(path.name, text) for path in paths if (text := read(language, path)))
         wanted = list(itertools.islice(again, count))
     if not wanted:
-        raise ModelError(f"{folder}: no {language} files to measure on")
+        raise BenchError(f"{folder}: no {language} files to measure on")
     yield from wanted
 
 
@@ -102,12 +102,12 @@ def files(language: str, folder: Path | None) -> list[Path]:
     """All paths of a language in a folder, sorted; the standard library's if there is none.
 
     Raises:
-        ModelError: No such folder.
+        BenchError: No such folder.
     """
     if folder is None:
         return list(Library.of_this_interpreter().paths)
     if not folder.is_dir():
-        raise ModelError(f"{folder}: no such folder")
+        raise BenchError(f"{folder}: no such folder")
     return sorted(path for path in folder.rglob("*") if path.suffix in LANGUAGES[language] and path.is_file())
 
 

@@ -55,7 +55,7 @@ def choose(language: str, vocabulary: Vocabulary, choice: Choice) -> tuple[list[
     There are none where the vocabulary cannot spell the files.
 
     Raises:
-        ModelError: There is no file.
+        BenchError: There is no file.
     """
     found = list(documents(language, choice.folder, 2 * choice.files, choice.seed))
     parts = found[: choice.files], found[choice.files :]

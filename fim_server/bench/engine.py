@@ -125,7 +125,7 @@ def run(options: EngineOptions) -> int:
     """Measure, and print a table or JSON; returns the exit status.
 
     Raises:
-        ModelError: The vocabulary given cannot be read, there is no library to measure on, or a plot cannot be written.
+        BenchError: The vocabulary given cannot be read, there is no library to measure on, or a plot cannot be written.
     """
     if options.scaling or options.plot is not None:
         return scaling.run(scaling.ScalingOptions(options.seed, options.cpu_time, options.json, options.plot))
@@ -199,7 +199,7 @@ def measure(options: EngineOptions, progress: Progress) -> Report:
     """Everything, in the order of the table.
 
     Raises:
-        ModelError: The vocabulary given cannot be read, or there is no library to measure on.
+        BenchError: The vocabulary given cannot be read, or there is no library to measure on.
     """
     library = Library.of_this_interpreter()
     progress.say("reading vocabularies")

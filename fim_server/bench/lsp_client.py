@@ -24,7 +24,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.io_ import run_async
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage, default_converter
 
-from fim_server.tokens.formats import ModelError
+from fim_server.errors import BenchError
 
 ANSWER_SECONDS, LOADING_SECONDS = 60.0, 900.0
 
@@ -74,7 +74,7 @@ class Client:
         self._numbers = 0
         self._status_at = 0.0
         self._changed = asyncio.Event()
-        self._ended: ModelError | None = None
+        self._ended: BenchError | None = None
         logging.getLogger("pygls").addHandler(logging.NullHandler())  # what it ignores is nothing to be warned of
         client = JsonRPCClient(converter_factory=plain_converter)
         client.feature(STATUS)(lambda params: self._take_status(params))  # pygls marks what it is given: no method
@@ -102,7 +102,7 @@ class Client:
         """Send a notification.
 
         Raises:
-            ModelError: The server has ended.
+            BenchError: The server has ended.
         """
         self._check_alive()
         self._protocol.notify(method, params)
@@ -111,7 +111,7 @@ class Client:
         """Send a request.
 
         Raises:
-            ModelError: The server has ended.
+            BenchError: The server has ended.
         """
         self._check_alive()
         self._numbers += 1
@@ -131,19 +131,19 @@ class Client:
         """Wait for an answer; gives its result, None where it is an error.
 
         Raises:
-            ModelError: None came.
+            BenchError: None came.
         """
         try:
             message = await asyncio.wait_for(asyncio.shield(asked.answer), ANSWER_SECONDS)
         except TimeoutError:
-            raise ModelError(f"the server did not answer within {ANSWER_SECONDS:.0f} s") from None
+            raise BenchError(f"the server did not answer within {ANSWER_SECONDS:.0f} s") from None
         return message.get("result")
 
     async def settle(self) -> None:
         """Wait for all answers.
 
         Raises:
-            ModelError: One did not come.
+            BenchError: One did not come.
         """
         for asked in list(self._waiting.values()):
             await self.answer_to(asked)
@@ -152,24 +152,24 @@ class Client:
         """Wait until the model is loaded; gives the seconds since the server was started.
 
         Raises:
-            ModelError: It cannot be loaded.
+            BenchError: It cannot be loaded.
         """
         end = time.perf_counter() + LOADING_SECONDS
         while self.status.get("state") not in ("ready", "busy"):
             if self._ended is not None:
                 raise self._ended
             if self.status.get("state") == "error":
-                raise ModelError(str(self.status.get("message")))
+                raise BenchError(str(self.status.get("message")))
             self._changed.clear()
             try:
                 await asyncio.wait_for(self._changed.wait(), end - time.perf_counter())
             except TimeoutError:
-                raise ModelError(f"the server was not ready after {LOADING_SECONDS:.0f} s") from None
+                raise BenchError(f"the server was not ready after {LOADING_SECONDS:.0f} s") from None
         return self._status_at - self.started
 
     async def end(self) -> None:
         """Shut the server down, in the protocol's way if it still listens."""
-        with suppress(ModelError, TimeoutError, OSError):
+        with suppress(BenchError, TimeoutError, OSError):
             if self._ended is None:
                 await asyncio.wait_for(self.answer_to(self.ask("shutdown", None)), 5)
                 self.notify("exit", None)
@@ -192,7 +192,7 @@ class Client:
             await run_async(threading.Event(), self.process.stdout, self._protocol)
         with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), 5)
-        self._ended = ModelError(f"the server ended{self._last_words()}")
+        self._ended = BenchError(f"the server ended{self._last_words()}")
         for asked in self._waiting.values():
             asked.answer.set_exception(self._ended)
             asked.answer.exception()  # seen, whether or not it is waited for

@@ -50,10 +50,10 @@ from fim_server.bench.processes import (
 )
 from fim_server.bench.report import DONE, machine, megabytes, progress_for, publish
 from fim_server.bench.vocabularies import Tokens, read_tokens
+from fim_server.errors import BenchError
 from fim_server.language.session import Language, Matcher
 from fim_server.text.terminal import Progress
 from fim_server.tokens import masks
-from fim_server.tokens.formats import ModelError
 from fim_server.tokens.vocabulary import Vocabulary
 
 REFUSED = 1
@@ -148,7 +148,7 @@ def run(options: MasksOptions) -> int:
     """Measure, and print tables or JSON; returns the exit status.
 
     Raises:
-        ModelError: The vocabulary or the corpus cannot be read, or a result cannot be drawn or written.
+        BenchError: The vocabulary or the corpus cannot be read, or a result cannot be drawn or written.
     """
     if options.plot is not None:
         plot.check_installed()
@@ -214,7 +214,7 @@ def measure(options: MasksOptions, progress: Progress) -> Report:
     """Everything, in the order of the tables.
 
     Raises:
-        ModelError: The vocabulary or the corpus cannot be read.
+        BenchError: The vocabulary or the corpus cannot be read.
     """
     progress.say("reading the vocabulary")
     tokens = read_tokens("given", Path(options.vocabulary))
@@ -225,7 +225,7 @@ def measure(options: MasksOptions, progress: Progress) -> Report:
         progress.say(f"choosing cursors, {name}")
         here, others = choose(name, tokens.vocabulary, choice)
         if not here:
-            raise ModelError(f"{options.vocabulary}: its tokens cannot spell the {name} files to measure on")
+            raise BenchError(f"{options.vocabulary}: its tokens cannot spell the {name} files to measure on")
         subjects.append(Subject(name, Language.load(name), tokens.vocabulary, here, others))
     picture = "" if options.plot is None else Path(options.plot).name
     report = Report(setting(options, tokens, subjects), picture=picture)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from fim_server.tokens.formats import ModelError
+from fim_server.errors import MissingLibrary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,17 +116,17 @@ def check_installed() -> None:
     """See that plots can be drawn, before work that ends with one.
 
     Raises:
-        ModelError: matplotlib is not installed.
+        MissingLibrary: matplotlib is not installed.
     """
     if find_spec("matplotlib") is None:
-        raise ModelError("a plot needs matplotlib, which is not installed: pip install 'fim-server[bench]'")
+        raise MissingLibrary("a plot needs matplotlib, which is not installed: pip install 'fim-server[bench]'")
 
 
 def svg(panels: Sequence[Panel | Distribution]) -> str:
     """The panels side by side.
 
     Raises:
-        ModelError: matplotlib is not installed.
+        MissingLibrary: matplotlib is not installed.
     """
     check_installed()
     import matplotlib as mpl

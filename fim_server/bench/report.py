@@ -20,8 +20,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fim_server.errors import BenchError
 from fim_server.text.terminal import Progress, Table, plain_lines, show
-from fim_server.tokens.formats import ModelError
 
 DONE = 0
 
@@ -53,7 +53,7 @@ def publish(report: Report, as_json: bool, files: Mapping[str, Callable[[], str]
         files: What makes the text of each file, by path.
 
     Raises:
-        ModelError: A file cannot be written.
+        BenchError: A file cannot be written.
     """
     if as_json:
         print(json.dumps(report.as_json(), ensure_ascii=False))
@@ -63,7 +63,7 @@ def publish(report: Report, as_json: bool, files: Mapping[str, Callable[[], str]
         try:
             Path(path).write_text(text(), encoding="utf-8")
         except OSError as error:
-            raise ModelError(f"{path}: {error.strerror}") from error
+            raise BenchError(f"{path}: {error.strerror}") from error
 
 
 def lines(report: Report) -> Iterator[str]:

@@ -63,7 +63,7 @@ def files_of_size(library: Library, size: int, draw: random.Random) -> Iterator[
         draw: Decides the order.
 
     Raises:
-        ModelError: The library has no files.
+        BenchError: The library has no files.
     """
     close, smaller = [], []
     for path in library.paths:

@@ -44,9 +44,9 @@ from fim_server.bench.report import (
     setting_lines,
     shown,
 )
+from fim_server.errors import BenchError
 from fim_server.language.session import Language
 from fim_server.text.terminal import Progress, Table
-from fim_server.tokens.formats import ModelError
 
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
 """Characters of the texts."""
@@ -91,7 +91,7 @@ def run(options: ScalingOptions) -> int:
     """Measure, and print a table or JSON; returns the exit status.
 
     Raises:
-        ModelError: There is no library to measure on, or the plot cannot be drawn or written.
+        BenchError: There is no library to measure on, or the plot cannot be drawn or written.
     """
     if options.plot is not None:
         plot.check_installed()
@@ -129,7 +129,7 @@ def text_of_size(library: Library, size: int, draw: random.Random) -> list[str]:
     """Statements of files in random order, each file from a random statement on, that together have about a size.
 
     Raises:
-        ModelError: The library has too little.
+        BenchError: The library has too little.
     """
     chosen: list[str] = []
     total = 0
@@ -145,7 +145,7 @@ def text_of_size(library: Library, size: int, draw: random.Random) -> list[str]:
                     total += len(statement)
                 if total >= size * (1 - TOLERANCE):
                     return chosen
-    raise ModelError(f"{library.folder}: too little code for a text of {size} characters")
+    raise BenchError(f"{library.folder}: too little code for a text of {size} characters")
 
 
 def split(chosen: Sequence[str], cursor: str) -> tuple[str, str]:
@@ -202,7 +202,7 @@ def measure(sizes: Sequence[int], texts: int, seed: int, cpu_time: bool, progres
     """Openings of every size, text and place of the cursor, by the clock's time or the process' own.
 
     Raises:
-        ModelError: There is no library to measure on.
+        BenchError: There is no library to measure on.
     """
     library = Library.of_this_interpreter()
     clock = clock_of(cpu_time)

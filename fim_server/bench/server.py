@@ -28,9 +28,9 @@ from fim_server.bench.report import DONE, load_average, machine, progress_for, p
 from fim_server.bench.scenarios import SCENARIOS, Played, Scenario
 from fim_server.bench.server_report import Report
 from fim_server.bench.typist import Typist
+from fim_server.errors import BenchError
 from fim_server.models.onnx_runtime import RUNTIMES
 from fim_server.text.terminal import Progress
-from fim_server.tokens.formats import ModelError
 
 SIZES = range(3_000, 30_000)
 """Bytes of the files that are chosen where none are named."""
@@ -108,7 +108,7 @@ def run(options: ServerOptions) -> int:
     """Measure, and print tables or JSON; returns the exit status.
 
     Raises:
-        ModelError: There are no files, the server does not start or answer, or a result cannot be written.
+        BenchError: There are no files, the server does not start or answer, or a result cannot be written.
     """
     with progress_for(options.json) as progress:
         report = measure(options, progress)
@@ -132,7 +132,7 @@ def measure(options: ServerOptions, progress: Progress) -> Report:
     """Play all scenarios, each with a server of its own.
 
     Raises:
-        ModelError: There are no files, or the server does not start or answer.
+        BenchError: There are no files, or the server does not start or answer.
     """
     progress.say("choosing files")
     sources = list(choose(options.path, options.files, options.seed))
@@ -149,7 +149,7 @@ def choose(paths: Sequence[str] | None, count: int, seed: int) -> Iterator[Sourc
     """Files in random order, and the holes in them.
 
     Raises:
-        ModelError: There are none.
+        BenchError: There are none.
     """
     if paths is None:
         found = [path for path in corpus.files("python", None) if path.stat().st_size in SIZES]
@@ -170,14 +170,14 @@ def choose(paths: Sequence[str] | None, count: int, seed: int) -> Iterator[Sourc
         if chosen == count:
             return
     if not chosen:
-        raise ModelError(f"{', '.join(paths or ['the standard library'])}: no Python files to type in")
+        raise BenchError(f"{', '.join(paths or ['the standard library'])}: no Python files to type in")
 
 
 async def play(scenario: Scenario, sources: Sequence[Source], options: ServerOptions, progress: Progress) -> Played:
     """Play one scenario.
 
     Raises:
-        ModelError: The server does not start or answer.
+        BenchError: The server does not start or answer.
     """
     played = Played(scenario, load=load_average())
     named = ((name, getattr(options, name)) for name in ("model", "device", "runtime"))

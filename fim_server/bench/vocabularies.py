@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from fim_server.tokens.formats import ModelError
-from fim_server.tokens.vocabulary import Vocabulary, VocabularyError
+from fim_server.errors import BenchError, VocabularyError
+from fim_server.tokens.vocabulary import Vocabulary
 
 SYNTHETIC_SIZE = 151_669
 """Tokens of the vocabulary made from the library's text: as many as a large code model has."""
@@ -76,12 +76,12 @@ def read_tokens(name: str, path: Path) -> Tokens:
     """The vocabulary of a tokenizer.json.
 
     Raises:
-        ModelError: It cannot be read.
+        BenchError: It cannot be read.
     """
     try:
         vocabulary = Vocabulary.from_file(path)
     except VocabularyError as error:
-        raise ModelError(str(error)) from error
+        raise BenchError(str(error)) from error
     return Tokens(name, vocabulary, [vocabulary.token_bytes(index) or None for index in range(vocabulary.size)])
 
 

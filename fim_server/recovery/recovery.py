@@ -22,6 +22,7 @@ from heapq import heappop, heappush, nsmallest
 from itertools import accumulate, count, islice, product
 from math import inf
 
+from fim_server.errors import SearchLimitError
 from fim_server.language.session import Matcher, Session, State, Verdict
 from fim_server.language.shapes import Shape
 from fim_server.tokens.vocabulary import Vocabulary
@@ -563,7 +564,7 @@ class _Read:
 def _completion(state: State) -> str | None:
     try:
         return state.shortest_completion()
-    except OverflowError:
+    except SearchLimitError:
         return None
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from fim_server.bench.lsp_client import CANCELLED, Client
-from fim_server.tokens.formats import ModelError
+from fim_server.errors import BenchError
 
 
 def test_a_server_is_waited_for_no_longer_than_it_lives() -> None:
@@ -27,7 +27,7 @@ def test_a_server_is_waited_for_no_longer_than_it_lives() -> None:
         finally:
             await client.end()
 
-    with pytest.raises(ModelError, match=r"^the server ended: gone$"):
+    with pytest.raises(BenchError, match=r"^the server ended: gone$"):
         asyncio.run(ask())
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fim_server.bench import plot
-from fim_server.tokens.formats import ModelError
+from fim_server.errors import MissingLibrary
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINK = "{http://www.w3.org/1999/xlink}href"
@@ -69,5 +69,5 @@ def test_a_distribution_is_drawn_from_0_to_1() -> None:
 
 def test_without_matplotlib_one_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plot, "find_spec", lambda name: None)
-    with pytest.raises(ModelError, match=r"^a plot needs matplotlib, .*fim-server\[bench\]'$"):
+    with pytest.raises(MissingLibrary, match=r"^a plot needs matplotlib, .*fim-server\[bench\]'$"):
         plot.svg([PANEL])

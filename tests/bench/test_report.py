@@ -13,8 +13,8 @@ import pytest
 
 from fim_server.bench import report
 from fim_server.bench.report import page_head, paragraph, percentile, percentiles, progress_for, publish, shown
+from fim_server.errors import BenchError
 from fim_server.text.terminal import Table
-from fim_server.tokens.formats import ModelError
 
 
 class Small:
@@ -66,7 +66,7 @@ def test_a_report_is_printed_as_a_table_or_as_json(capsys: pytest.CaptureFixture
 def test_files_are_written_beside_it(tmp_path: Path) -> None:
     publish(Small(), as_json=True, files={str(tmp_path / "a.md"): lambda: "é\n"})
     assert (tmp_path / "a.md").read_text(encoding="utf-8") == "é\n"
-    with pytest.raises(ModelError, match=r"no/a\.md: No such file"):
+    with pytest.raises(BenchError, match=r"no/a\.md: No such file"):
         publish(Small(), as_json=True, files={str(tmp_path / "no" / "a.md"): lambda: ""})
 
 

@@ -15,7 +15,7 @@ from fim_server.bench import engine
 from fim_server.bench.corpus import Library
 from fim_server.bench.positions import Position
 from fim_server.bench.samples import HOLE_CHARACTERS, SIZE_TOLERANCE, Sample, draw_samples, files_of_size, source_file
-from fim_server.tokens.formats import ModelError
+from fim_server.errors import BenchError
 
 
 def stands(sample: Sample) -> bool:
@@ -127,5 +127,5 @@ def test_small_files_are_put_in_a_row(tmp_path: Path) -> None:
 
 
 def test_no_library_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no sources of the standard library"):
+    with pytest.raises(BenchError, match="no sources of the standard library"):
         next(files_of_size(Library(tmp_path), 1_000, random.Random(0)))

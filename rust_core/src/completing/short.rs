@@ -11,10 +11,11 @@ use crate::completing::shortest::{self, Step};
 use crate::engine::stepping::{Branch, Engine, Inside};
 use crate::error::Error;
 use crate::ids::{AcceptId, SetId, StateId};
-use crate::language::definition::{Language, Role};
+use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
+use crate::lexing::roles::Role;
 use crate::limits;
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
@@ -113,25 +114,26 @@ struct Ways {
 impl Ways {
     fn new(engine: &Engine, branches: &[Branch], goal: Goal) -> Self {
         let language = &engine.language;
+        let words = language.words.get_or_init(|| spell_words(language).into());
         let right = engine.right.text();
         let mut texts: Vec<Box<[u8]>> = Vec::new();
         texts.extend(shortest::alphabet(engine).into_iter().map(|byte| Box::from([byte])));
         let bytes = texts.len();
         // R may begin in the midst of a word.
         let rest = first_word(right);
-        let beginnings = language.words.iter().filter_map(|word| word.strip_suffix(rest));
+        let beginnings = words.iter().filter_map(|word| word.strip_suffix(rest));
         let cut = beginnings.filter(|word| !word.is_empty() && !rest.is_empty());
         let cut: FxHashSet<Box<[u8]>> =
             cut.flat_map(|word| [Box::from(word), [b" ", word].concat().into_boxed_slice()]).collect();
-        texts.extend(language.words.iter().cloned());
-        texts.extend(language.words.iter().map(|word| [b" ", &**word].concat().into_boxed_slice()));
+        texts.extend(words.iter().cloned());
+        texts.extend(words.iter().map(|word| [b" ", &**word].concat().into_boxed_slice()));
         texts.extend(cut.iter().cloned());
         texts.extend(language.openings.iter().cloned());
         let blocks = language.block_lines.iter().filter(|line| line.text.ends_with(':'));
         texts.extend(blocks.map(|line| Box::from(line.text.as_bytes())));
         texts[bytes..].sort_unstable();
         texts.dedup();
-        let closers = || Some(engine.right.closers(language)?.iter().rev().map(|closer| closer.1[0]).collect());
+        let closers = || Some(engine.right.closers()?.iter().rev().map(|closer| closer.1[0]).collect());
         Self {
             goal,
             texts,
@@ -397,7 +399,7 @@ pub(crate) fn first_word(text: &[u8]) -> &[u8] {
 }
 
 /// The symbols of a language of more than one byte, or of a letter, each in its shortest text, of several the most readable.
-pub(crate) fn words(language: &Language) -> Vec<Box<[u8]>> {
+fn spell_words(language: &Language) -> Vec<Box<[u8]>> {
     let lexer = &language.lexer;
     let mut bytes: Vec<u8> = (0..=255).collect();
     bytes.sort_unstable_by_key(|&byte| (shortest::readability(byte), byte));
