@@ -30,7 +30,14 @@ def add_bench(commands: Any, wanted: bool) -> None:
         help="the model in several runtimes and precisions",
         description="Measure what a model's runtime and precision cost and gain on the CPU.",
     )
+    compare = subjects.add_parser(
+        "compare",
+        help="two versions, by what their benchmarks printed",
+        description="Compare two versions of the program by what their benchmarks printed with --json, in runs that "
+        "took turns.",
+    )
     if wanted:
+        from fim_server.bench import compare as comparison
         from fim_server.bench import engine as engine_bench
         from fim_server.bench import masks as masks_bench
         from fim_server.bench import runtimes as runtimes_bench
@@ -44,3 +51,5 @@ def add_bench(commands: Any, wanted: bool) -> None:
         bind(server, server_bench.ServerOptions, server_bench.run)
         runtimes_bench.add_arguments(runtimes)
         bind(runtimes, runtimes_bench.RuntimesOptions, runtimes_bench.run)
+        comparison.add_arguments(compare)
+        bind(compare, comparison.CompareOptions, comparison.run)
