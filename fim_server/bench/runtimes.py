@@ -71,7 +71,7 @@ MOST_THREADS = 1024
 SETTLING = 0.05
 """Seconds between two variants: threads of onnxruntime spin on for a moment, and would take another one's time."""
 
-DEFAULT_TEXT = Path(__file__).parents[1] / "decoding" / "loop.py"
+DEFAULT_TEXT = Path(__file__).with_name("played_editor.py")
 
 ONNX = onnx_runtime.PACKAGE
 
