@@ -20,7 +20,7 @@ import pytest
 from fim_server import Language
 from fim_server.cli import program as cli
 from fim_server.datasets import Origin, Sample, UnitTest, read_samples, write_samples
-from fim_server.errors import RecordError
+from fim_server.errors import MissingLibrary, RecordError
 from fim_server.evaluation.records import (
     MODES,
     Data,
@@ -187,7 +187,7 @@ def test_stretches_are_the_numbers() -> None:
 def test_a_missing_library_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance.Levenshtein", None)
     measures.similarity_function.cache_clear()
-    with pytest.raises(RecordError, match=r"install fim-server\[eval\]"):
+    with pytest.raises(MissingLibrary, match=r"install fim-server\[eval\]"):
         measures.similarity_function()
 
 
