@@ -40,8 +40,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fim_server.errors import BenchError, VocabularyError
+from fim_server.language import Language, Matcher, Session
 from fim_server.language import compile as grammar
-from fim_server.language.session import Language, Matcher, Session
 from fim_server.text.reuse import Sessions
 from fim_server.tokens.vocabulary import Vocabulary
 

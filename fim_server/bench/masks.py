@@ -37,7 +37,7 @@ from fim_server.bench import engine as bench
 from fim_server.bench import json_documents, peers, plot, scaling
 from fim_server.bench.engine import DONE
 from fim_server.errors import BenchError
-from fim_server.language.session import Language, Matcher
+from fim_server.language import Language, Matcher
 from fim_server.tokens import masks
 from fim_server.tokens.vocabulary import Vocabulary
 

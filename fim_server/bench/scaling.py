@@ -31,7 +31,7 @@ import numpy as np
 from fim_server.bench import engine as bench
 from fim_server.bench import plot
 from fim_server.errors import BenchError
-from fim_server.language.session import Language
+from fim_server.language import Language
 
 DONE = 0
 

@@ -25,7 +25,7 @@ from fim_server.bench import json_documents, peers, plot
 from fim_server.bench import masks as masks_bench
 from fim_server.bench.peers import grammars
 from fim_server.cli import program as cli
-from fim_server.language.session import Language, Matcher
+from fim_server.language import Language, Matcher
 from fim_server.tokens.vocabulary import Vocabulary
 
 TOKENIZER = str(bench.EMBEDDED_TOKENIZER)

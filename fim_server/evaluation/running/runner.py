@@ -36,7 +36,7 @@ from fim_server.evaluation.running.measures import (
     suffix_overlap,
 )
 from fim_server.evaluation.running.shards import Shard, form_batches
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.recovery.recovery import Recovery
 
 if TYPE_CHECKING:
