@@ -28,7 +28,8 @@ from fim_server.language.versions import NEWEST
 
 if TYPE_CHECKING:
     from fim_server.datasets.samples import Sample
-    from fim_server.evaluation.running.runner import Worker, WorkerSettings
+    from fim_server.evaluation.running.settings import WorkerSettings
+    from fim_server.evaluation.running.worker import Worker
 
 BATCH, BUDGET, PROMPT_TOKENS = 32, 200, 768
 
@@ -273,7 +274,10 @@ def shard(text: str) -> Shard:
 def run_run(arguments: RunArguments) -> int:
     """``fim-server eval run``: the exit status. Raises RecordError, DatasetError and ModelError."""
     from fim_server.errors import RunError
-    from fim_server.evaluation.running.runner import Asked, Worker, read_data, run
+    from fim_server.evaluation.running.data import read_data
+    from fim_server.evaluation.running.run import run
+    from fim_server.evaluation.running.settings import Asked
+    from fim_server.evaluation.running.worker import Worker
 
     if arguments.ray is not None and arguments.shard.count > 1:
         raise RunError("--ray and --shard are two ways to share the work: name one of them")
@@ -301,7 +305,7 @@ def run_run(arguments: RunArguments) -> int:
 
 def worker_settings(arguments: RunArguments) -> WorkerSettings:
     """What the workers are told."""
-    from fim_server.evaluation.running.runner import WorkerSettings
+    from fim_server.evaluation.running.settings import WorkerSettings
 
     return WorkerSettings(
         model=arguments.model,
@@ -340,7 +344,8 @@ def run_compare(arguments: CompareArguments) -> int:
 
 def dry_run(arguments: RunArguments, ids: Sequence[str], worker: Worker) -> int:
     """Say what a run would be, having decoded a few of its samples."""
-    from fim_server.evaluation.running.runner import all_samples, duration
+    from fim_server.evaluation.running.data import all_samples
+    from fim_server.evaluation.running.progress import duration
 
     own = len(list(arguments.shard.of(ids[: arguments.limit])))
     timed: list[Sample] = []

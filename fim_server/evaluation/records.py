@@ -250,7 +250,7 @@ class RunInfo:
 
 
 def write_records(path: str | Path, records: Iterable[Record]) -> None:
-    """Append results to a file. Raises RecordError if that cannot be done. A run itself uses ``runner.Journal``."""
+    """Append results to a file. Raises RecordError if that cannot be done. A run itself uses ``running.journal``."""
     try:
         with Path(path).open("ab") as output:
             output.write(b"".join(map(encode_record, records)))
