@@ -28,7 +28,7 @@ from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion, Statistics, StopReason, Won
 from fim_server.decoding.run import Watch, start
 from fim_server.errors import LanguageError, SearchLimitError
-from fim_server.language.session import Matcher, Session
+from fim_server.language import Matcher, Session
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.prompt import BoundFormat
