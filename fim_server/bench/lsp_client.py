@@ -1,7 +1,8 @@
 """The editor's end of the Language Server Protocol, with a server process of its own at the other.
 
-pygls reads and writes the messages. What is in them stays plain JSON data, as an editor has it: turned into the
-protocol's types, every answer would take longer by what that takes, and the benchmark would measure it.
+pygls reads and writes the messages. What is in them stays plain JSON data, as an editor has it, and times are taken at
+the pipes, so that what pygls does at this end is not measured as the server's: a request was sent when it was written,
+and answered when its answer was read.
 """
 
 from __future__ import annotations
@@ -12,19 +13,29 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from pygls.client import JsonRPCClient
 from pygls.exceptions import JsonRpcException
 from pygls.io_ import run_async
-from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage, default_converter
+from pygls.protocol import (
+    JsonRPCNotification,
+    JsonRPCProtocol,
+    JsonRPCRequestMessage,
+    JsonRPCResponseMessage,
+    default_converter,
+)
 
 from fim_server.errors import BenchError
+
+if TYPE_CHECKING:
+    from cattrs import Converter
+    from pygls.server import JsonRPCServer
 
 ANSWER_SECONDS, LOADING_SECONDS = 60.0, 900.0
 
@@ -58,14 +69,65 @@ def plain_converter() -> Any:
     converter = default_converter()
     for kind in (JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage):
         converter.register_structure_hook(kind, lambda message, kind: kind(**message))
+        names = list(kind.__annotations__)
+        converter.register_unstructure_hook(
+            kind, lambda message, names=names: {name: getattr(message, name) for name in names}
+        )
     return converter
+
+
+class Protocol(JsonRPCProtocol):
+    """pygls' protocol with a short cut for the server's status.
+
+    One is sent right before each answer, which would otherwise wait until pygls has chosen a handler for it.
+    """
+
+    def __init__(self, server: JsonRPCServer, converter: Converter) -> None:
+        super().__init__(server, converter)
+        self.take_status: Callable[[dict[str, Any]], None] = lambda status: None
+
+    def handle_message(self, message: Any) -> None:
+        """Handle a message that was read."""
+        if getattr(message, "method", "") == STATUS:
+            self.take_status(message.params)
+        else:
+            super().handle_message(message)
+
+
+class TimedPipes:
+    """A process' pipes, and when a message was last written to one and read from the other.
+
+    So what pygls does with a message, before and after, is in no time that is measured.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._writer, self._reader = process.stdin, process.stdout
+        self.written = 0.0
+        self.read = 0.0
+
+    def write(self, message: bytes) -> None:
+        self.written = time.perf_counter()
+        with suppress(OSError):  # who reads tells of it
+            self._writer.write(message)
+
+    def close(self) -> None:
+        self._writer.close()
+
+    async def readline(self) -> bytes:
+        return await self._reader.readline()
+
+    async def readexactly(self, n: int) -> bytes:
+        body = await self._reader.readexactly(n)
+        self.read = time.perf_counter()
+        return body
 
 
 class Client:
     """An editor without a screen, as far as its server sees one."""
 
     def __init__(self, process: asyncio.subprocess.Process, errors: IO[bytes], started: float) -> None:
-        assert process.stdin is not None
         self.process = process
         self.started = started
         self.status: dict[str, Any] = {}
@@ -76,12 +138,14 @@ class Client:
         self._changed = asyncio.Event()
         self._ended: BenchError | None = None
         logging.getLogger("pygls").addHandler(logging.NullHandler())  # what it ignores is nothing to be warned of
-        client = JsonRPCClient(converter_factory=plain_converter)
-        client.feature(STATUS)(lambda params: self._take_status(params))  # pygls marks what it is given: no method
+        client = JsonRPCClient(Protocol, plain_converter)
         client.feature("workspace/configuration")(lambda params: [None] * len(params["items"]))
         client.feature("client/registerCapability")(lambda params: None)
         self._protocol = client.protocol
-        self._protocol.set_writer(process.stdin)
+        assert isinstance(self._protocol, Protocol)
+        self._protocol.take_status = self._take_status
+        self._pipes = TimedPipes(process)
+        self._protocol.set_writer(self._pipes)
         self._reader = asyncio.ensure_future(self._read())
 
     @classmethod
@@ -115,17 +179,17 @@ class Client:
         """
         self._check_alive()
         self._numbers += 1
-        asked = Asked(self._numbers, time.perf_counter(), asyncio.get_running_loop().create_future())
+        answered = self._protocol.send_request(method, params, msg_id=self._numbers)
+        asked = Asked(self._numbers, self._pipes.written, asyncio.get_running_loop().create_future())
         self._waiting[asked.number] = asked
-        answered = self._protocol.send_request(method, params, msg_id=asked.number)
         answered.add_done_callback(partial(self._take_answer, asked))
         return asked
 
     def cancel(self, asked: Asked) -> None:
         """Cancel a request that is not answered yet."""
         if not asked.answer.done():
-            asked.cancelled = time.perf_counter()
             self.notify("$/cancelRequest", {"id": asked.number})
+            asked.cancelled = self._pipes.written
 
     async def answer_to(self, asked: Asked) -> Any:
         """Wait for an answer; gives its result, None where it is an error.
@@ -187,9 +251,8 @@ class Client:
             raise self._ended
 
     async def _read(self) -> None:
-        assert self.process.stdout is not None
         with suppress(asyncio.IncompleteReadError, ValueError):  # that is no server
-            await run_async(threading.Event(), self.process.stdout, self._protocol)
+            await run_async(threading.Event(), self._pipes, self._protocol)
         with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), 5)
         self._ended = BenchError(f"the server ended{self._last_words()}")
@@ -199,7 +262,7 @@ class Client:
         self._changed.set()
 
     def _take_answer(self, asked: Asked, answered: Future[Any]) -> None:
-        asked.received = time.perf_counter()
+        asked.received = self._pipes.read
         del self._waiting[asked.number]
         # The status of an answer is sent right before it; where there is none since the request, it has none.
         if self._status_at > asked.sent:
@@ -213,7 +276,7 @@ class Client:
             asked.answer.set_result({"result": answered.result()})
 
     def _take_status(self, params: dict[str, Any]) -> None:
-        self.status, self._status_at = params, time.perf_counter()
+        self.status, self._status_at = params, self._pipes.read
         self._changed.set()
 
     def _last_words(self) -> str:

@@ -20,7 +20,7 @@ from fim_server.cli.arguments import (
 from fim_server.cli.diff import diff_lines, promise
 from fim_server.cli.output import DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 from fim_server.text.terminal import ColourChoice, Progress, wants_colour

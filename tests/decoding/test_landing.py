@@ -36,7 +36,7 @@ from fim_server.decoding.loop import (
     start,
 )
 from fim_server.errors import LanguageError, SearchLimitError
-from fim_server.language.session import Matcher, Session
+from fim_server.language import Matcher, Session
 from fim_server.models.load import FimModel, Reading, load_model, locate
 from fim_server.text.document import Split
 from fim_server.tokens.formats import BoundFormat, Slot

@@ -24,7 +24,7 @@ from fim_server.evaluation.running.measures import (
 from fim_server.evaluation.running.provenance import model_hash, versions
 from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.unit_tests import Test, start_tests
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.recovery.recovery import Recovery
 
 if TYPE_CHECKING:
