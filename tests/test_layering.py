@@ -161,6 +161,11 @@ def test_programs_start_without_torch(module: str) -> None:
     assert done.stdout == "\n"
 
 
+def test_nothing_else_imports_the_recipe_of_the_model() -> None:
+    """Training is no part of what is installed."""
+    assert {module for module, path in python_sources() if "training" in own_modules(path)} <= {"training"}
+
+
 def test_only_the_binding_knows_python() -> None:
     core = tomllib.loads((ENGINE / "Cargo.toml").read_text(encoding="utf-8"))
     binding = tomllib.loads((ENGINE / "py" / "Cargo.toml").read_text(encoding="utf-8"))
