@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from fim_server.decoding.loop import Completion, StopReason
+from fim_server.decoding.results import Completion, StopReason
 from fim_server.language import Language
 from fim_server.server.contexts import Contexts, before_unopened, without_repetition
 from fim_server.server.documents import OpenDocument
