@@ -104,6 +104,17 @@ pub(crate) fn unite<W: Word>(words: &mut [W], more: &[W]) {
     }
 }
 
+/// Adds what is in another set; whether there was anything new.
+#[inline(always)]
+pub(crate) fn grow<W: Word>(words: &mut [W], more: &[W]) -> bool {
+    let mut grown = false;
+    for (word, &more) in words.iter_mut().zip(more) {
+        grown |= !more.without(*word).is_empty();
+        *word = word.or(more);
+    }
+    grown
+}
+
 /// Takes out what is in another set.
 #[inline(always)]
 pub(crate) fn subtract<W: Word>(words: &mut [W], less: &[W]) {
@@ -177,17 +188,17 @@ impl std::ops::Deref for BitSet {
     }
 }
 
-impl std::ops::DerefMut for BitSet {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut [u64] {
-        &mut self.0
-    }
-}
-
 impl AsRef<[u64]> for BitSet {
     #[inline(always)]
     fn as_ref(&self) -> &[u64] {
         &self.0
+    }
+}
+
+impl std::ops::DerefMut for BitSet {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u64] {
+        &mut self.0
     }
 }
 
@@ -264,7 +275,7 @@ mod tests {
         let mut one = BitSet::of(70, [1, 69]);
         let other = BitSet::of(70, [2, 69]);
         assert!(meet(&one, &other) && !meet(&one, &BitSet::of(70, [2, 68])));
-        unite(&mut one, &other);
+        assert!(grow(&mut one, &other) && !grow(&mut one, &other));
         subtract(&mut one, &BitSet::of(70, [69]));
         assert_eq!(numbers(&one).collect::<Vec<usize>>(), [1, 2]);
         let mut rows = BitRows::new(3, 70);

@@ -1,5 +1,6 @@
 //! The predictions that one session has met, by number: a set of a chart names what it predicts by one of them.
 
+use crate::bits::{unite, words_for};
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{DotId, SymbolId};
 use crate::language::compiled::Language;
@@ -25,16 +26,14 @@ impl Predictions {
     pub(crate) fn of(&mut self, language: &Language, next: impl Iterator<Item = SymbolId>) -> PredictionId {
         let grammar = &language.grammar;
         self.scratch.clear();
-        self.scratch.resize(grammar.closure_words(), 0);
+        self.scratch.resize(words_for::<u64>(grammar.nonterminal_count()), 0);
         let mut previous = END_OF_RULE;
         for symbol in next {
             if symbol == END_OF_RULE || symbol == previous || grammar.is_lexeme(symbol) {
                 continue;
             }
             previous = symbol;
-            for (word, &more) in self.scratch.iter_mut().zip(grammar.closure(symbol)) {
-                *word |= more;
-            }
+            unite(&mut self.scratch, grammar.closure(symbol));
         }
         if let Some(&id) = self.ids.get(self.scratch.as_slice()) {
             return id;

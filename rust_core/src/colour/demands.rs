@@ -1,5 +1,6 @@
 //! What R demands of the sets of the left chart: where the cursor may fall after one, and whether that leaves anything out.
 
+use crate::bits::meet;
 use crate::chart::left::FIRST_SET;
 use crate::colour::colours::{Colours, Context};
 use crate::colour::frames::Frames;
@@ -25,6 +26,13 @@ impl Outlook {
     #[must_use]
     pub(crate) fn reaches(&self, target: usize) -> bool {
         self.targets[target / 64] >> (target % 64) & 1 == 1
+    }
+
+    /// Whether the cursor may fall on one of some targets.
+    #[inline]
+    #[must_use]
+    pub(crate) fn meets(&self, targets: &[u64]) -> bool {
+        meet(targets, &self.targets)
     }
 
     /// Least bytes of further middle from a free state.

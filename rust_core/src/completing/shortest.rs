@@ -4,7 +4,8 @@
 //! text, a block's indentation where R names its column, and no separators, so it never exceeds the truth and the first
 //! whole branch taken off the queue is a shortest one.
 
-use crate::engine::stepping::{Branch, Engine};
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
 use crate::error::Error;
 use crate::language::free::{Cost, INFINITE};
 use rustc_hash::FxHashMap;

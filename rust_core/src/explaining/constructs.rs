@@ -9,7 +9,8 @@
 //! the file may end nothing is open.
 
 use crate::chart::left::{FIRST_SET, Item};
-use crate::engine::stepping::{Branch, Engine};
+use crate::engine::branch::Branch;
+use crate::engine::parser::Parser;
 use crate::ids::{DotId, LexemeId, ModeId, SetId, SymbolId};
 use crate::language::compiled::Language;
 use crate::lexing::roles::Role;
@@ -17,9 +18,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Where in the text each set was current last: the offset of the first byte after the symbol that led to it.
 #[derive(Debug, Default)]
-pub(crate) struct Places(FxHashMap<SetId, usize>);
+pub(crate) struct LastSeen(FxHashMap<SetId, usize>);
 
-impl Places {
+impl LastSeen {
     /// Notes the sets that branches have come to by the byte at an offset.
     pub(crate) fn see(&mut self, before: &[Branch], after: &[Branch], offset: usize) {
         for branch in after {
@@ -47,39 +48,39 @@ struct Told {
 
 /// The constructs around a branch, innermost first, with the offset at which each begins.
 pub(crate) fn open_constructs(
-    engine: &mut Engine,
+    parser: &mut Parser,
     branch: &Branch,
-    places: &mut Places,
+    last_seen: &mut LastSeen,
     text: &[u8],
 ) -> Vec<(String, usize)> {
-    let language = engine.language.clone();
+    let language = parser.language().clone();
     let lexer = &language.lexer;
     let mut set = branch.set;
     let accept = lexer.accept(branch.state);
     if accept.0 != 0
         && !lexer.extends(branch.state)
-        && let Some(ended) = engine.end_symbol(branch, accept)
+        && let Some(ended) = parser.end_symbol(branch, accept)
         && ended.set != set
     {
         set = ended.set;
-        places.0.insert(set, text.len());
+        last_seen.0.insert(set, text.len());
     }
-    if engine.left_set(set).accepts {
+    if parser.set(set).accepts {
         return Vec::new();
     }
     let grammar = &language.grammar;
     let mut found = Vec::new();
-    let mut items: Vec<Item> = engine.left_set(set).items.to_vec();
+    let mut items: Vec<Item> = parser.set(set).items.to_vec();
     while let Some(origin) = items.iter().map(|item| item.origin).min() {
         items.retain(|item| item.origin == origin);
         let rank = |item: &Item| told(&language, item.dot).map(|told| told.rank);
         let best = items.iter().filter_map(rank).min();
         if best.is_some() {
             items.retain(|item| rank(item) == best);
-            let begin = first_symbol(&language, text, places.of(origin));
+            let begin = first_symbol(&language, text, last_seen.of(origin));
             if let Some(told) = told(&language, items[0].dot) {
                 if let Some((position, name)) = told.bracket {
-                    let end = bracket_end(engine, set, items[0], position).map(|set| places.of(set));
+                    let end = bracket_end(parser, set, items[0], position).map(|set| last_seen.of(set));
                     found.push(at_bracket(&language, items[0].dot, text, begin, end, position, name));
                 }
                 found.extend(told.whole.map(|name| (name, begin)));
@@ -96,7 +97,7 @@ pub(crate) fn open_constructs(
                     grammar.closure(next)[index / 64] >> (index % 64) & 1 == 1
                 })
         };
-        let around: Vec<Item> = engine.left_set(origin).items.iter().filter(leads).copied().collect();
+        let around: Vec<Item> = parser.set(origin).items.iter().filter(leads).copied().collect();
         items = around;
         set = origin;
     }
@@ -147,8 +148,8 @@ fn told(language: &Language, dot: DotId) -> Option<Told> {
 }
 
 /// The set right after the bracket that an item of a set has open.
-fn bracket_end(engine: &Engine, set: SetId, item: Item, position: usize) -> Option<SetId> {
-    let grammar = &engine.language.grammar;
+fn bracket_end(parser: &Parser, set: SetId, item: Item, position: usize) -> Option<SetId> {
+    let grammar = &parser.language().grammar;
     let back = grammar.position(item.dot) - position - 1;
     let wanted = DotId(item.dot.0 - u32::try_from(back).expect("inside the rule"));
     let mut seen: FxHashSet<SetId> = FxHashSet::default();
@@ -157,7 +158,7 @@ fn bracket_end(engine: &Engine, set: SetId, item: Item, position: usize) -> Opti
         if !seen.insert(at) {
             continue;
         }
-        let items = &engine.left_set(at).items;
+        let items = &parser.set(at).items;
         if items.iter().any(|other| (other.dot, other.origin) == (wanted, item.origin)) {
             return Some(at);
         }

@@ -6,17 +6,31 @@
 //!
 //! A lexeme cut by the cursor on one side is written with `…` on that side.
 
-use crate::chart::left::NO_INDENTS;
+use crate::chart::left::{FIRST_SET, NO_INDENTS, NO_SET, Read};
 use crate::colour::colours::{Colour, Context};
 use crate::colour::demands::Demands;
-use crate::engine::stepping::{Branch, Engine, Opening};
+use crate::engine::branch::{Branch, InLine};
+use crate::engine::verdicts::Engine;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{ColourId, ColumnId, DotId, FreeId, LexemeId, NodeId, SetId, SymbolId};
-use crate::language::free::{INFINITE, LINE};
+use crate::language::free::{INFINITE, LINE, MIDDLE};
 use crate::lexing::layout::NO_COLUMN;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
+
+/// One thing the middle can begin with, for the explicit quotient grammar.
+#[derive(Clone, Debug)]
+struct Opening {
+    /// The rest of the symbol in progress, if there is one to be passed on.
+    lexeme: Option<String>,
+    /// The set after it.
+    set: SetId,
+    /// The free state after it.
+    free: FreeId,
+    /// The symbol ends in R: the middle holds nothing else.
+    crosses: bool,
+}
 
 /// A nonterminal of the quotient grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,7 +79,7 @@ pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
     let mut rules: FxHashMap<Key, Vec<Vec<Piece>>> = FxHashMap::default();
     let mut start = Vec::new();
     for branch in opening {
-        let prepared = engine.opening_reads(branch);
+        let prepared = openings(engine, branch);
         let (demands, context) = engine.parts();
         let mut extractor = Extractor { demands, context };
         for read in prepared {
@@ -86,6 +100,44 @@ pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
     }
     reduce(&mut rules);
     print(&engine.language.grammar, &rules)
+}
+
+/// What the middle can begin with.
+fn openings(engine: &mut Engine, branch: &Branch) -> Vec<Opening> {
+    let language = engine.language.clone();
+    let between = |set, free| Opening { lexeme: None, set, free, crosses: false };
+    if let InLine::Start { .. } = branch.line {
+        return vec![between(branch.set, LINE)];
+    }
+    if language.lexer.is_start(branch.state) {
+        let boundary = language.free.at_boundary(engine.parser.guard_states(branch.guards));
+        return boundary.map(|free| between(branch.set, free)).into_iter().collect();
+    }
+    let ways = engine.ways_of(branch);
+    let mut found = Vec::new();
+    for way in ways.iter() {
+        let names: Vec<String> = match way.accept {
+            Some(accept) => {
+                let display = |&lexeme: &LexemeId| language.display(lexeme);
+                vec![language.lexer.lexemes(accept).iter().map(display).collect::<Vec<_>>().join("/")]
+            }
+            None => Vec::new(),
+        };
+        let set = way.accept.map_or(branch.set, |accept| engine.parser.scan(branch.set, Read::Accepted(accept)));
+        if set == NO_SET {
+            continue;
+        }
+        let outlook = engine.outlook(set);
+        if outlook.meets(&way.targets) {
+            let lexeme = names.first().map(|name| format!("…{name}…"));
+            found.push(Opening { lexeme, set, free: MIDDLE, crosses: true });
+        }
+        if let Some(free) = way.free {
+            let lexeme = names.first().map(|name| format!("…{name}"));
+            found.push(Opening { lexeme, set, free, crosses: false });
+        }
+    }
+    found
 }
 
 fn keys(alternatives: &[Vec<Piece>]) -> Vec<Key> {
@@ -118,7 +170,7 @@ impl Extractor<'_> {
             return;
         }
         let grammar = &self.context.language.grammar;
-        if set == crate::chart::left::FIRST_SET {
+        if set == FIRST_SET {
             let bottom = self.demands.colours.bottom();
             self.cut_or_whole(grammar.start, read.free, bottom, &prefix, out, Follow::Rest(set, grammar.start, bottom));
         }
@@ -163,10 +215,7 @@ impl Extractor<'_> {
 
     fn rest(&mut self, set: SetId, symbol: SymbolId, from: FreeId, out: &mut Vec<Vec<Piece>>) {
         let grammar = &self.context.language.grammar;
-        if set == crate::chart::left::FIRST_SET
-            && symbol == grammar.start
-            && self.falls(from, self.demands.colours.bottom())
-        {
+        if set == FIRST_SET && symbol == grammar.start && self.falls(from, self.demands.colours.bottom()) {
             out.push(Vec::new());
         }
         let waiting: Vec<_> = self.context.left.waiting(grammar, set, symbol).to_vec();

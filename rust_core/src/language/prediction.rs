@@ -1,7 +1,7 @@
 //! Predicted items, never materialised: a bitset of predicted nonterminals has an index from symbol to the predicted dots that
 //! have it next (design: precomputed item sets, Aycock & Horspool 2002). Built once for all sessions of a language.
 
-use crate::bits::numbers as bits;
+use crate::bits::{BitSet, numbers};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{DotId, SymbolId};
@@ -28,7 +28,7 @@ pub(crate) struct Chain {
     /// Moved dots with something left to read.
     pub dots: Vec<DotId>,
     /// Finished nonterminals, as a bitset.
-    pub finished: Box<[u64]>,
+    pub finished: BitSet,
     /// What the dots allow next, where that is known of dots.
     pub ahead: Ahead,
 }
@@ -38,8 +38,7 @@ impl Chain {
     #[inline(always)]
     #[must_use]
     pub(crate) fn finishes(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {
-        let index = grammar.nonterminal_index(nonterminal);
-        self.finished[index / 64] >> (index % 64) & 1 == 1
+        self.finished.contains(grammar.nonterminal_index(nonterminal))
     }
 }
 
@@ -84,7 +83,7 @@ impl Prediction {
     }
 
     fn find_chain(&self, grammar: &Grammar, aheads: &Aheads, symbol: SymbolId) -> Chain {
-        let mut finished = vec![0u64; grammar.closure_words()].into_boxed_slice();
+        let mut finished = BitSet::new(grammar.nonterminal_count());
         let mut dots = Vec::new();
         let mut ahead = Ahead::default();
         let mut seen: FxHashSet<DotId> = FxHashSet::default();
@@ -106,8 +105,8 @@ impl Prediction {
             }
             let lhs = grammar.lhs(dot);
             let index = grammar.nonterminal_index(lhs);
-            if finished[index / 64] >> (index % 64) & 1 == 0 {
-                finished[index / 64] |= 1 << (index % 64);
+            if !finished.contains(index) {
+                finished.insert(index);
                 pending.extend(self.dots(lhs).iter().map(|&dot| Grammar::advance(dot)));
             }
         }
@@ -118,7 +117,7 @@ impl Prediction {
 
 fn build(grammar: &Grammar, nonterminals: &[u64]) -> Prediction {
     let mut wanted = vec![false; grammar.symbol_count()];
-    for index in bits(nonterminals) {
+    for index in numbers(nonterminals) {
         wanted[index + grammar.lexeme_count()] = true;
     }
     let mut begin = Vec::with_capacity(grammar.symbol_count() + 1);

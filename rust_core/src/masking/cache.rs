@@ -4,9 +4,10 @@
 //! the bracket depth and the open blocks. Keys are compared whole, so equal keys are equal states. Other stacks have masks of
 //! their own session.
 
-use crate::engine::stepping::{Branch, Engine};
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
 use crate::limits;
-use crate::masking::key::{Key, Mask, Standing, own_key, write_loose_key};
+use crate::masking::key::{Key, Mask, own_key, write_loose_key};
 use crate::masking::own::OwnMasks;
 use crate::masking::plain::mask_words;
 use crate::masking::stack::Forms;
@@ -112,27 +113,27 @@ impl MaskCache {
         engine: &mut Engine,
         own: &mut OwnMasks,
         vocabulary: &Vocabulary,
-        standing: Standing<'_>,
+        branches: &[Branch],
         words: &mut [u32],
     ) {
         let loose = engine.is_loose();
         if loose {
-            self.find_key(engine, own, standing.branches);
+            self.find_key(engine, own, branches);
             if self.find(&own.key, words) {
                 self.hits.fetch_add(1, Ordering::Relaxed);
                 return;
             }
         }
-        let key = own_key(vocabulary, standing);
+        let key = own_key(vocabulary, branches);
         if let Some(mask) = own.get((self.id, self.cleared.load(Ordering::Relaxed)), &key) {
             self.hits.fetch_add(1, Ordering::Relaxed);
             words.copy_from_slice(mask);
             return;
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
-        engine.asked_right = false;
-        self.compute(engine, own, vocabulary, standing, words);
-        if loose && !engine.asked_right {
+        let asked = engine.right_asked();
+        self.compute(engine, own, vocabulary, branches, words);
+        if loose && engine.right_asked() == asked {
             self.keep(own.key.as_slice().into(), words);
         } else {
             own.keep(key, words);
@@ -145,7 +146,7 @@ impl MaskCache {
         engine: &mut Engine,
         own: &mut OwnMasks,
         vocabulary: &Vocabulary,
-        standing: Standing<'_>,
+        branches: &[Branch],
         words: &mut [u32],
     ) {
         words.fill(0);
@@ -155,26 +156,24 @@ impl MaskCache {
         let language = engine.language.clone();
         if let Some(shape) = language.free.shape() {
             // A token is viable where it leads to, so each place of the shape has a walk of its own.
-            let index = own.shape_index(vocabulary, shape, standing.shape);
+            let Some(at) = branches.first().map(|branch| branch.at) else { return };
+            let index = own.shape_index(vocabulary, shape, at);
             let mut found = vec![0; words.len()];
             for (to, tokens) in index.iter() {
                 found.fill(0);
-                engine.set_shape(to);
-                for branch in standing.branches {
-                    walk::add_tokens(engine, &self.spanner, branch, &mut found, &mut rest);
+                for branch in branches {
+                    walk::add_tokens(engine, &self.spanner, &Branch { at: to, ..*branch }, &mut found, &mut rest);
                 }
                 for ((word, found), tokens) in words.iter_mut().zip(&found).zip(tokens) {
                     *word |= found & tokens;
                 }
             }
-            engine.set_shape(standing.shape);
         } else {
-            for branch in standing.branches {
+            for branch in branches {
                 walk::add_tokens(engine, &self.spanner, branch, words, &mut rest);
             }
         }
-        rest.add_to(engine, vocabulary, standing, words);
-        engine.set_shape(standing.shape);
+        rest.add_to(engine, vocabulary, branches, words);
         if full {
             engine.truncate(mark);
         }
@@ -283,6 +282,6 @@ impl MaskCache {
         if !branches.iter().all(|branch| forms.knows(self.id, branch.set)) {
             forms.learn(engine, self.id, &mut lock(&self.forms), branches.iter().map(|branch| branch.set));
         }
-        write_loose_key(key, engine, forms, branches);
+        write_loose_key(key, &engine.parser, forms, branches);
     }
 }

@@ -4,7 +4,7 @@
 //! different places of one text, have one form iff their stacks are equal but for the names of their sets.
 
 use crate::chart::left::FIRST_SET;
-use crate::engine::stepping::Engine;
+use crate::engine::verdicts::Engine;
 use crate::ids::SetId;
 use crate::limits;
 use rustc_hash::FxHashMap;
@@ -80,7 +80,7 @@ impl KnownForms {
                 continue;
             }
             let before = stack.len();
-            let source = engine.left_set(at);
+            let source = engine.parser.set(at);
             stack.extend(source.items.iter().map(|item| item.origin).filter(|at| self.forms[at.index()] == UNKNOWN));
             if stack.len() > before {
                 continue;

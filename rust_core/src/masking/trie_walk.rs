@@ -1,8 +1,7 @@
 //! The engine as a [`Recognizer`]: what a walk over the vocabulary's trie goes forward and back with.
 
-use crate::engine::stepping::{Branch, Engine};
-use crate::ids::ShapeId;
-use crate::masking::key::Standing;
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
 use crate::masking::plain::Recognizer;
 
 /// A stack of branch lists over one engine, in one flat list.
@@ -11,17 +10,15 @@ pub(crate) struct TrieWalk<'a> {
     branches: Vec<Branch>,
     /// Where each list begins; the last one ends with the list.
     begins: Vec<usize>,
-    /// Where in the shape the middle is after each byte; the place before the first one comes first.
-    shapes: Vec<ShapeId>,
     stepped: Vec<Branch>,
 }
 
 impl<'a> TrieWalk<'a> {
     /// A walk that has pushed nothing; tokens have at most `longest` bytes.
-    pub(crate) fn new(engine: &'a mut Engine, standing: Standing<'_>, longest: usize) -> Self {
+    pub(crate) fn new(engine: &'a mut Engine, branches: &[Branch], longest: usize) -> Self {
         let mut begins = Vec::with_capacity(longest + 1);
         begins.push(0);
-        Self { engine, branches: standing.branches.to_vec(), begins, shapes: vec![standing.shape], stepped: Vec::new() }
+        Self { engine, branches: branches.to_vec(), begins, stepped: Vec::new() }
     }
 
     /// The branches after what has been pushed.
@@ -29,9 +26,8 @@ impl<'a> TrieWalk<'a> {
         &self.branches[*self.begins.last().expect("never empty")..]
     }
 
-    /// The engine, told where in the shape the middle is after what has been pushed.
+    /// The engine.
     pub(crate) fn engine(&mut self) -> &mut Engine {
-        self.engine.set_shape(self.shapes[self.shapes.len() - 1]);
         self.engine
     }
 }
@@ -40,7 +36,6 @@ impl Recognizer for TrieWalk<'_> {
     fn try_push(&mut self, byte: u8) -> bool {
         let begin = *self.begins.last().expect("never empty");
         let end = self.branches.len();
-        let Some(at) = self.engine.enter_shape(self.shapes[self.shapes.len() - 1], byte) else { return false };
         if let [only] = self.branches[begin..]
             && let Some(continued) = self.engine.continued(&only, byte)
         {
@@ -56,7 +51,6 @@ impl Recognizer for TrieWalk<'_> {
             self.branches.extend_from_slice(&self.stepped);
         }
         self.begins.push(end);
-        self.shapes.push(at);
         true
     }
 
@@ -64,13 +58,11 @@ impl Recognizer for TrieWalk<'_> {
         if let Some(&end) = self.begins.get(length + 1) {
             self.branches.truncate(end);
             self.begins.truncate(length + 1);
-            self.shapes.truncate(length + 1);
         }
     }
 
     fn is_complete(&mut self) -> bool {
         let branches = self.branches().to_vec();
-        let engine = self.engine();
-        branches.iter().any(|branch| engine.complete(branch))
+        branches.iter().any(|branch| self.engine.complete(branch))
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::bits;
 use crate::chart::left::{NO_SET, Read};
-use crate::engine::stepping::{Branch, Engine, Mode, Nesting};
-use crate::ids::{AcceptId, GuardId, IndentationId, SetId, SpanId, StateId, TokenId};
+use crate::engine::branch::{Branch, InLine, Nesting};
+use crate::engine::verdicts::Engine;
+use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, StateId, TokenId};
 use crate::language::ahead::AHEAD_WORDS;
 use crate::language::follow::bit;
 use crate::language::free::LINE;
@@ -11,7 +12,6 @@ use crate::lexing::guards::NO_GUARDS;
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::limits;
-use crate::masking::key::Standing;
 use crate::masking::plain::{self, Recognizer};
 use crate::masking::table::configuration::{End, Label, Line};
 use crate::masking::table::file::Spanner;
@@ -55,26 +55,28 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Adds to a packed mask what the table walks from a standing have left, those of its tokens that may follow.
+    /// Adds to a packed mask what the table walks from some branches have left, those of its tokens that may follow.
     pub(crate) fn add_to(
         mut self,
         engine: &mut Engine,
         vocabulary: &Vocabulary,
-        standing: Standing<'_>,
+        branches: &[Branch],
         words: &mut [u32],
     ) {
+        // A walk of the table is for one place of the shape; these go on from where the middle is.
+        let at = branches.first().map_or(ShapeId::default(), |branch| branch.at);
+        self.branches.iter_mut().for_each(|branch| branch.at = at);
         self.branches.sort_unstable();
         self.branches.dedup();
         for branch in self.branches {
-            let alone = Standing { branches: std::slice::from_ref(&branch), ..standing };
-            plain::add_tokens(&mut TrieWalk::new(engine, alone, vocabulary.longest()), vocabulary, words);
+            plain::add_tokens(&mut TrieWalk::new(engine, &[branch], vocabulary.longest()), vocabulary, words);
         }
         if self.tokens.is_empty() {
             return;
         }
         self.tokens.sort_unstable();
         self.tokens.dedup();
-        let mut walk = TrieWalk::new(engine, standing, vocabulary.longest());
+        let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
         for token in self.tokens {
             walk.pop_to(0);
             if vocabulary.bytes_of(token).iter().all(|&byte| walk.try_push(byte)) {
@@ -100,8 +102,8 @@ struct Walk<'a> {
 
 /// Adds the tokens that may follow a branch to a packed mask, but for what the table does not describe.
 pub(crate) fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch, words: &mut [u32], rest: &mut Rest) {
-    let in_line = match branch.mode {
-        Mode::Line { column, kept } => {
+    let in_line = match branch.line {
+        InLine::Start { column, kept } => {
             // An indentation may not pass its limit within a token.
             if column.wide.max(kept.map_or(0, |kept| kept.wide)) + 8 * spanner.longest() > limits::COLUMN {
                 rest.branches.push(*branch);
@@ -109,10 +111,10 @@ pub(crate) fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch
             }
             true
         }
-        Mode::Middle => false,
+        InLine::Middle => false,
     };
-    let start = engine.start_at(branch.set);
-    let Some(root) = spanner.root(branch.state, engine.guard_states(branch.guards), start, in_line) else {
+    let start = engine.parser.start_at(branch.set);
+    let Some(root) = spanner.root(branch.state, engine.parser.guard_states(branch.guards), start, in_line) else {
         rest.branches.push(*branch);
         return;
     };
@@ -148,7 +150,7 @@ impl Walk<'_> {
     /// What may come next where the stack is loose.
     fn taken(&mut self, position: Position) -> Taken {
         let outside = self.is_outside(position);
-        let next = self.engine.next(position.set);
+        let next = self.engine.parser.next(position.set);
         let own = if outside { &next.outside } else { &next.inside };
         let mut accepts = [0; AHEAD_WORDS];
         accepts[..own.len()].copy_from_slice(own);
@@ -197,7 +199,7 @@ impl Walk<'_> {
                     if let (Label::Read(_, mode), true) = (label, self.quick)
                         && !self.opens_too_many(position, accept)
                     {
-                        let Some(ahead) = self.engine.ahead(position.set, accept) else { continue };
+                        let Some(ahead) = self.engine.parser.ahead(position.set, accept) else { continue };
                         let own = ahead.modes & !1;
                         if mode.index() != if own == 0 { 0 } else { own.trailing_zeros() as usize } {
                             continue;
@@ -225,10 +227,12 @@ impl Walk<'_> {
                         continue;
                     }
                     match label {
-                        Label::Read(_, mode) | Label::Newline(_, mode) if self.engine.mode_of(after.set) == mode => {
+                        Label::Read(_, mode) | Label::Newline(_, mode)
+                            if self.engine.parser.mode_of(after.set) == mode =>
+                        {
                             self.visit(target, after);
                         }
-                        Label::NewlineBegin(_, mode) if self.engine.mode_of(after.set) == mode => {
+                        Label::NewlineBegin(_, mode) if self.engine.parser.mode_of(after.set) == mode => {
                             self.begin(target, after, Column::ZERO);
                         }
                         _ => {}
@@ -260,7 +264,7 @@ impl Walk<'_> {
 
     fn is_at_limit(&self, position: Position) -> bool {
         let limits = self.engine.language.limits;
-        position.depth >= limits.brackets || self.engine.blocks(position.indentation) >= limits.blocks
+        position.depth >= limits.brackets || self.engine.parser.blocks(position.indentation) >= limits.blocks
     }
 
     fn opens_too_many(&self, position: Position, accept: AcceptId) -> bool {
@@ -277,7 +281,7 @@ impl Walk<'_> {
     }
 
     fn is_outside(&self, position: Position) -> bool {
-        self.engine.nesting(&Branch { depth: position.depth, ..self.before }) == Nesting::Outside
+        self.engine.parser.nesting(&Branch { depth: position.depth, ..self.before }) == Nesting::Outside
     }
 
     /// Whether a line join that R may finish is in progress in an indentation: it fixes a column, which a node does not know.
@@ -292,16 +296,17 @@ impl Walk<'_> {
 
     /// Whether a token may end in a symbol in progress.
     fn may_end(&mut self, at: End, position: Position) -> bool {
-        let mode = if at.in_line { Mode::Line { column: Column::ZERO, kept: None } } else { Mode::Middle };
+        let line = if at.in_line { InLine::Start { column: Column::ZERO, kept: None } } else { InLine::Middle };
         let guards = self.guards(at.guards);
         let branch = Branch {
             set: position.set,
             state: at.state,
             guards,
-            mode,
+            line,
             depth: position.depth,
             indentation: position.indentation,
             joined: false,
+            at: self.before.at,
         };
         self.engine.viable(&branch)
     }
@@ -314,7 +319,7 @@ impl Walk<'_> {
             return known;
         }
         let states: &[StateId] = self.spanner.guards(id);
-        let own = self.engine.guards_of(states);
+        let own = self.engine.parser.guards_of(states);
         self.guards.insert(id, own);
         own
     }
@@ -324,13 +329,13 @@ impl Walk<'_> {
             return Position { set: NO_SET, ..position };
         }
         let depth = self.depth_after(position, accept);
-        Position { set: self.engine.scan(position.set, Read::Accepted(accept)), depth, ..position }
+        Position { set: self.engine.parser.scan(position.set, Read::Accepted(accept)), depth, ..position }
     }
 
     /// The column after the run of blanks that a line begins with.
     fn column(&self, line: Line) -> Column {
-        match (line, self.before.mode) {
-            (Line::Relative(run), Mode::Line { column, kept }) => {
+        match (line, self.before.line) {
+            (Line::Relative(run), InLine::Start { column, kept }) => {
                 kept.unwrap_or(column.after_all(self.spanner.run(run)))
             }
             (Line::Absolute(run) | Line::Relative(run), _) => Column::ZERO.after_all(self.spanner.run(run)),
@@ -341,7 +346,7 @@ impl Walk<'_> {
     fn begin(&mut self, target: SpanId, position: Position, column: Column) {
         let branch =
             Branch { set: position.set, indentation: position.indentation, depth: position.depth, ..self.before };
-        if let Some(begun) = self.engine.begin_line(&branch, column) {
+        if let Some(begun) = self.engine.parser.begin_line(&branch, column) {
             self.visit(target, Position { set: begun.set, indentation: begun.indentation, depth: position.depth });
         }
     }
