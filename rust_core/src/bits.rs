@@ -188,13 +188,6 @@ impl std::ops::Deref for BitSet {
     }
 }
 
-impl AsRef<[u64]> for BitSet {
-    #[inline(always)]
-    fn as_ref(&self) -> &[u64] {
-        &self.0
-    }
-}
-
 impl std::ops::DerefMut for BitSet {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u64] {

@@ -6,7 +6,7 @@ macro_rules! index_type {
     ($(#[$meta:meta])* $vis:vis $name:ident, $repr:ty) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-        $vis struct $name($vis $repr);
+        $vis struct $name(pub $repr);
 
         impl $name {
             /// The index as a `usize`, for use with a slice.

@@ -21,7 +21,7 @@ impl Adjacency {
             for (place, one) in rule.rhs.iter().enumerate() {
                 for other in &rule.rhs[place + 1..] {
                     for lexeme in bits::numbers(last.row(one.index())) {
-                        bits::grow(adjacent.row_mut(lexeme), first.row(other.index()));
+                        bits::unite(adjacent.row_mut(lexeme), first.row(other.index()));
                     }
                     if !rules.nullable(*other) {
                         break;
@@ -63,7 +63,7 @@ fn ends(rules: &Rules) -> (BitRows, BitRows) {
                 let mut own = BitSet::new(rules.lexeme_count());
                 for place in 0..rule.rhs.len() {
                     let symbol = rule.rhs[if backwards { rule.rhs.len() - 1 - place } else { place }];
-                    bits::grow(&mut own, table.row(symbol.index()));
+                    bits::unite(&mut own, table.row(symbol.index()));
                     if !rules.nullable(symbol) {
                         break;
                     }
@@ -84,7 +84,7 @@ fn first_of_dots(rules: &Rules, first: &BitRows) -> BitRows {
         }
         let mut own = first.row(symbol.index()).to_vec();
         if rules.nullable(symbol) {
-            bits::grow(&mut own, found.row(dot + 1));
+            bits::unite(&mut own, found.row(dot + 1));
         }
         found.row_mut(dot).copy_from_slice(&own);
     }

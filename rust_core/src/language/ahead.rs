@@ -1,7 +1,7 @@
 //! What each dot of a grammar allows next where R asks for nothing that a free middle could not bring about (see `follow`):
 //! the accept sets that can be read, and the free states from which the middle can go on.
 
-use crate::bits::{BitSet, meet, numbers, subtract, unite, words_for};
+use crate::bits::{self, BitSet};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{AcceptId, DotId, SymbolId};
@@ -27,14 +27,15 @@ impl<Mask: AsRef<[u64]>> ByRole<Mask> {
     fn take(&self, readable: &mut [u64], free: u64, outside: bool) {
         let (newlines, comments) = (self.newlines.as_ref(), self.comments.as_ref());
         let ignored = self.ignored[usize::from(!outside)].as_ref();
-        let line_end = meet(readable, newlines);
+        let line_end = bits::meet(readable, newlines);
         if !outside {
-            subtract(readable, newlines);
-        } else if line_end {
-            unite(readable, comments);
+            bits::subtract(readable, newlines);
         }
         if free & bit(MIDDLE) != 0 {
-            unite(readable, ignored);
+            bits::unite(readable, ignored);
+        }
+        if outside && line_end {
+            bits::unite(readable, comments);
         }
     }
 }
@@ -50,10 +51,9 @@ pub(crate) struct AcceptMasks {
 impl AcceptMasks {
     pub(crate) fn derive(definition: &Definition) -> Self {
         let lexer = &definition.lexer;
-        let words = words_for::<u64>(lexer.accept_set_count());
+        let bound = lexer.accept_set_count();
         let mask = |wanted: &dyn Fn(AcceptId) -> bool| {
-            let accepts = lexer.accept_sets().filter(|&accept| wanted(accept));
-            BitSet::of(lexer.accept_set_count(), accepts.map(AcceptId::index))
+            BitSet::of(bound, lexer.accept_sets().filter(|&accept| wanted(accept)).map(AcceptId::index))
         };
         let role = |accept: AcceptId| definition.accept_role(accept);
         let layout = definition.layout.is_some();
@@ -67,7 +67,7 @@ impl AcceptMasks {
             comments: mask(&|accept| layout && role(accept) == Role::Comment),
             newlines: mask(&|accept| role(accept) == Role::Newline),
         };
-        Self { of_lexeme, by_role, words }
+        Self { of_lexeme, by_role, words: bits::words_for::<u64>(bound) }
     }
 
     /// Words of a mask.
@@ -89,10 +89,10 @@ impl AcceptMasks {
             return;
         }
         let mask = &self.of_lexeme[next.index()];
-        let newline = meet(mask, &self.by_role.newlines);
+        let newline = bits::meet(mask, &self.by_role.newlines);
         let free = if newline { LINE } else { MIDDLE };
         if follow.before(Grammar::advance(dot)) & bit(free) != 0 {
-            unite(readable, mask);
+            bits::unite(readable, mask);
         }
     }
 }
@@ -115,7 +115,7 @@ impl Ahead {
     /// Adds what another allows.
     #[inline(always)]
     pub(crate) fn add(&mut self, other: &Self) {
-        unite(&mut self.readable, &other.readable);
+        bits::unite(&mut self.readable, &other.readable);
         self.free |= other.free;
         self.modes |= other.modes;
     }
@@ -156,7 +156,7 @@ impl Aheads {
         }
         let own = of_nonterminal.clone();
         for nonterminal in (grammar.lexeme_count()..grammar.symbol_count()).map(SymbolId::from_index) {
-            for index in numbers(grammar.closure(nonterminal)) {
+            for index in bits::numbers(grammar.closure(nonterminal)) {
                 of_nonterminal[nonterminal.index()].add(&own[index + grammar.lexeme_count()]);
             }
         }

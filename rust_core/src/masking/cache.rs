@@ -282,6 +282,6 @@ impl MaskCache {
         if !branches.iter().all(|branch| forms.knows(self.id, branch.set)) {
             forms.learn(engine, self.id, &mut lock(&self.forms), branches.iter().map(|branch| branch.set));
         }
-        write_loose_key(key, &engine.parser, forms, branches);
+        write_loose_key(key, engine, forms, branches);
     }
 }

@@ -1,7 +1,7 @@
 //! What tells states apart whose masks may differ, as words.
 
 use crate::engine::branch::{Branch, InLine};
-use crate::engine::parser::Parser;
+use crate::engine::verdicts::Engine;
 use crate::masking::stack::KnownForms;
 use crate::masking::vocabulary::Vocabulary;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ pub(crate) type Mask = Arc<[u32]>;
 pub(crate) type Key = Box<[u32]>;
 
 /// Writes the key of a state where R has no say, whose sets' forms are known.
-pub(crate) fn write_loose_key(key: &mut Vec<u32>, parser: &Parser, forms: &KnownForms, branches: &[Branch]) {
+pub(crate) fn write_loose_key(key: &mut Vec<u32>, engine: &Engine, forms: &KnownForms, branches: &[Branch]) {
     key.clear();
     key.push(forms.generation());
     for branch in branches {
         key.extend([forms.get(branch.set), branch.state.0, branch.depth]);
-        let guards = parser.guard_states(branch.guards);
+        let guards = engine.parser.guard_states(branch.guards);
         key.push(u32::try_from(guards.len()).expect("few guards"));
         key.extend(guards.iter().map(|state| state.0));
         push_line(key, branch.line);
         // The count comes first, so that no two lists of branches have the same words.
-        key.push(parser.blocks(branch.indentation));
-        parser.for_each_block(branch.indentation, |column| key.extend([column.wide, column.narrow]));
+        key.push(engine.parser.blocks(branch.indentation));
+        engine.parser.for_each_block(branch.indentation, |column| key.extend([column.wide, column.narrow]));
     }
 }
 
