@@ -195,6 +195,13 @@ impl std::ops::DerefMut for BitSet {
     }
 }
 
+impl AsRef<[u64]> for BitSet {
+    #[inline(always)]
+    fn as_ref(&self) -> &[u64] {
+        &self.0
+    }
+}
+
 /// As many sets of numbers below one bound, side by side.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BitRows {
