@@ -1,4 +1,7 @@
-"""The five invariants of the README's code map, read off the sources: nothing here runs or imports the package."""
+"""What the modules of the package may know of each other, read off the sources: nothing here runs or imports it.
+
+The engine's are in rust_core/tests/layering.rs.
+"""
 
 from __future__ import annotations
 
@@ -38,34 +41,6 @@ stay within one package. A new one has to be given its place here."""
 
 PROTOCOL_LIBRARIES = frozenset({"lsprotocol", "pygls"})
 TORCH_MODULES = frozenset({"bench", "decoding", "models", "training"})
-
-ENGINE_LAYERS = (
-    "ids",
-    "error",
-    "limits",
-    "spec",
-    "bits",
-    "lexing",
-    "grammar",
-    "language",
-    "chart",
-    "right",
-    "colour",
-    "engine",
-    "masking",
-    "explaining",
-    "completing",
-    "session",
-    "state",
-    "matcher",
-    "lib",
-)
-"""Every folder and file at the top of the engine, in the order of the dataflow, as for the package."""
-
-LEXING = ("ids", "error", "limits", "spec", "bits", "lexing")
-"""Parts of the engine that know bytes, lexemes and columns, and nothing of grammar rules."""
-MASKING = ("ids", "error", "limits", "bits", "masking::plain", "masking::trie", "masking::vocabulary")
-"""Parts of the engine that walk a vocabulary with any recogniser, and know nothing of lexers and parsers."""
 
 
 def python_sources() -> Iterator[tuple[str, Path]]:
@@ -112,29 +87,6 @@ def rust_sources() -> list[Path]:
     return sorted((ENGINE / "src").rglob("*.rs"))
 
 
-def engine_graph() -> dict[str, set[str]]:
-    """The modules of its own crate that each Rust module names, its comments and its tests aside: ``lexing::lexer`` is
-    ``src/lexing/lexer.rs``, and a folder's ``mod.rs`` its bare name."""
-    sources = {
-        "::".join(path.relative_to(ENGINE / "src").with_suffix("").parts).removesuffix("::mod"): path
-        for path in rust_sources()
-    }
-    graph: dict[str, set[str]] = {}
-    for module, path in sources.items():
-        code = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8").partition("#[cfg(test)]")[0])
-        graph[module] = set()
-        for name in re.findall(r"\bcrate::([a-z_]+(?:::[a-z_]+)*)", code):
-            parts = name.split("::")
-            known = ("::".join(parts[:n]) for n in range(len(parts), 0, -1))
-            graph[module].add(next((used for used in known if used in sources), name))
-    return graph
-
-
-def is_in(module: str, parts: tuple[str, ...]) -> bool:
-    """Whether a module of the engine is one of some parts, or in a folder that is."""
-    return any(module == part or module.startswith(f"{part}::") for part in parts)
-
-
 def test_only_the_server_knows_the_protocol() -> None:
     assert importers_of(PROTOCOL_LIBRARIES) == {"server"}
 
@@ -150,43 +102,6 @@ def test_only_the_binding_knows_python() -> None:
     tables = (core.get(kind, {}) for kind in ("dependencies", "dev-dependencies", "build-dependencies"))
     assert not [name for table in tables for name in table if re.match("pyo3|numpy|cpython", name)]
     assert not [path for path in rust_sources() if "pyo3" in path.read_text(encoding="utf-8")]
-
-
-@pytest.mark.parametrize(("half", "key"), [(LEXING, "lexing::lexer"), (MASKING, "masking::plain")])
-def test_lexing_and_masking_know_no_grammar_rules(half: tuple[str, ...], key: str) -> None:
-    graph = engine_graph()
-    assert key in graph
-    strays = [
-        f"{module} uses {name}"
-        for module, used in graph.items()
-        if is_in(module, half)
-        for name in used
-        if not is_in(name, half)
-    ]
-    assert not strays
-
-
-def test_the_engine_imports_in_no_circle() -> None:
-    graph = {module: used - {module} for module, used in engine_graph().items()}
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        pytest.fail(" uses ".join(error.args[1]))
-
-
-def test_the_engine_imports_one_way() -> None:
-    rank = {name: number for number, name in enumerate(ENGINE_LAYERS)}
-    graph = engine_graph()
-    tops = {module: module.partition("::")[0] for used in graph.values() for module in {*graph, *used}}
-    unknown = set(tops.values()) - set(rank)
-    assert not unknown, f"{', '.join(sorted(unknown))} has no place in ENGINE_LAYERS yet"
-    against = [
-        f"{module} uses {name}"
-        for module, used in graph.items()
-        for name in used
-        if tops[name] != tops[module] and rank[tops[name]] >= rank[tops[module]]
-    ]
-    assert not against, ", ".join(against)
 
 
 def test_modules_import_each_other_in_no_circle() -> None:

@@ -213,7 +213,7 @@ impl AsRef<[u64]> for BitSet {
     }
 }
 
-/// As many sets of numbers below one bound, side by side.
+/// Sets of numbers below one bound, side by side.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BitRows {
     words: Vec<u64>,

@@ -30,7 +30,7 @@ pub struct Matcher {
     ended: bool,
     /// How the middle can end from here.
     endings: Endings,
-    /// The same before each committed token, so that it is known again when tokens are taken back.
+    /// How it can end before each committed token, so that it is known again when tokens are taken back.
     earlier: Vec<Endings>,
 }
 
@@ -79,7 +79,7 @@ impl Matcher {
         }
     }
 
-    /// The same by a walk over the vocabulary's trie, with nothing kept: the plain twin.
+    /// Fills a packed mask by a walk over the vocabulary's trie, with nothing kept: the plain twin.
     pub fn fill_mask_plain(&self, words: &mut [u32]) {
         if self.ended {
             words.fill(0);

@@ -144,7 +144,7 @@ impl Session {
         Arc::new(session)
     }
 
-    /// The same R after another L, which is only read from where the two differ. It answers as a session that was opened
+    /// A session of this one's R after another L, which is only read from where the two differ. It answers as a session that was opened
     /// afresh. `None` where one should be: the engine has grown too much, or R has a say in what follows one of the two alone.
     #[must_use]
     pub fn moved(&self, left: &str) -> Option<Arc<Self>> {

@@ -18,7 +18,7 @@ pub(crate) struct Next {
     pub free: u64,
     /// The accept sets that can be read or ignored outside of brackets, as a mask.
     pub outside: Box<[u64]>,
-    /// The same inside.
+    /// The accept sets that can be read or ignored inside of brackets, as a mask.
     pub inside: Box<[u64]>,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Free {
     count: usize,
     /// `relation[symbol * count² + from * count + to]`.
     relation: Vec<Cost>,
-    /// The same per dot, for the symbols before it.
+    /// `prefix[dot * count² + from * count + to]`: the relation of the symbols before a dot.
     prefix: Vec<Cost>,
     /// Per nonterminal and free state: what completing it there advances, as (dot after, from, cost of what precedes).
     advances: Vec<Vec<(DotId, FreeId, Cost)>>,
@@ -312,7 +312,7 @@ impl Free {
         self.relation[(symbol.index() * self.count + from.index()) * self.count + to.index()]
     }
 
-    /// The same for the symbols before a dot.
+    /// Least bytes of a text that is derived from the symbols before a dot and leads from one free state to another.
     #[inline]
     #[must_use]
     pub(crate) fn prefix(&self, dot: DotId, from: FreeId, to: FreeId) -> Cost {

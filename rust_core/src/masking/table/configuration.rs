@@ -27,7 +27,7 @@ pub enum Label {
     Inside,
     /// A newline ends the logical line.
     Newline(AcceptId, ModeId),
-    /// The same, and the next line begins at column 0.
+    /// A newline ends the logical line, and the next one begins at column 0.
     NewlineBegin(AcceptId, ModeId),
     /// A line begins after a run of blanks.
     Begin(Line),
