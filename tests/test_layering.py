@@ -40,6 +40,8 @@ LAYERS = (
 stay within one package. A new one has to be given its place here."""
 
 PROTOCOL_LIBRARIES = frozenset({"lsprotocol", "pygls"})
+PROTOCOL_CLIENT = "bench/lsp_client.py"
+"""The other end of the protocol, which the benchmark of the server plays."""
 TORCH_MODULES = frozenset({"bench", "decoding", "models", "training"})
 
 
@@ -73,12 +75,13 @@ def own_modules(path: Path) -> Iterator[str]:
             yield inner if inner in LAYERS else "fim_server"
 
 
-def importers_of(libraries: frozenset[str]) -> set[str]:
-    """The modules and subpackages that import one of these top-level packages."""
+def importers_of(libraries: frozenset[str], besides: frozenset[str] = frozenset()) -> set[str]:
+    """The modules and subpackages that import one of these top-level packages, in files other than those named."""
     return {
         module
         for module, path in python_sources()
-        if any(name.split(".")[0] in libraries for name in imported_names(path))
+        if path.relative_to(PACKAGE).as_posix() not in besides
+        and any(name.split(".")[0] in libraries for name in imported_names(path))
     }
 
 
@@ -87,8 +90,9 @@ def rust_sources() -> list[Path]:
     return sorted((ENGINE / "src").rglob("*.rs"))
 
 
-def test_only_the_server_knows_the_protocol() -> None:
-    assert importers_of(PROTOCOL_LIBRARIES) == {"server"}
+def test_only_the_server_and_the_benchmarks_client_know_the_protocol() -> None:
+    assert (PACKAGE / PROTOCOL_CLIENT).is_file()
+    assert importers_of(PROTOCOL_LIBRARIES, besides=frozenset({PROTOCOL_CLIENT})) == {"server"}
 
 
 def test_torch_stays_with_the_model() -> None:

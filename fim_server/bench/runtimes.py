@@ -23,7 +23,6 @@ import itertools
 import json
 import math
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -38,12 +37,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fim_server.bench import engine as bench
-from fim_server.bench.engine import DONE
-from fim_server.bench.masks import aligned
+from fim_server.bench.options import positive_count, positive_counts
+from fim_server.bench.processes import Clock, clock_of, timed
+from fim_server.bench.report import (
+    DONE,
+    kind_of_time,
+    machine,
+    progress_for,
+    publish,
+    setting_lines,
+    shown,
+)
 from fim_server.errors import BenchError
 from fim_server.models import onnx_runtime
 from fim_server.models.load import PREFILL_CHUNK, FimModel, first_line, load_model, locate
+from fim_server.text.terminal import Progress, Table
 
 TORCH_PRECISIONS = ("fp32", "bf16", "int8", "int8-weights")
 """Of the torch variants: int8 quantises activations while it runs, int8-weights multiplies bf16 ones."""
@@ -63,9 +71,24 @@ MOST_THREADS = 1024
 SETTLING = 0.05
 """Seconds between two variants: threads of onnxruntime spin on for a moment, and would take another one's time."""
 
-DEFAULT_TEXT = Path(__file__).parents[1] / "decoding" / "loop.py"
+DEFAULT_TEXT = Path(__file__).with_name("played_editor.py")
 
 ONNX = onnx_runtime.PACKAGE
+
+
+@dataclass(frozen=True)
+class RuntimesOptions:
+    """What ``fim-server bench runtimes`` is asked for; a field for each of its options."""
+
+    model: str | None
+    onnx: list[str]
+    threads: tuple[int, ...]
+    text: str | None
+    prompt: int
+    steps: int
+    repeats: int
+    cpu_time: bool
+    json: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def count(text: str) -> int:
     """An argument that is a number above 0, within reason."""
-    number = bench.positive_count(text)
+    number = positive_count(text)
     if number > MOST_TOKENS:
         raise argparse.ArgumentTypeError(f"{text} is more than {MOST_TOKENS:,}")
     return number
@@ -114,29 +137,25 @@ def count(text: str) -> int:
 
 def thread_counts(text: str) -> tuple[int, ...]:
     """Different numbers above 0 with commas between them."""
-    found = tuple(dict.fromkeys(bench.positive_count(part) for part in text.split(",")))
+    found = tuple(dict.fromkeys(positive_counts(text)))
     if max(found) > MOST_THREADS:
         raise argparse.ArgumentTypeError(f"{max(found)} threads are more than {MOST_THREADS:,}")
     return found
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: RuntimesOptions) -> int:
     """Measure, and print a table or JSON; returns the exit status.
 
     Raises:
         BenchError: The model, the text or an exported folder cannot be read or used.
     """
-    with bench.Progress(enabled=sys.stderr.isatty() or not arguments.json) as progress:
+    with progress_for(options.json) as progress:
         before = torch.get_num_threads()
         try:
-            report = measure(arguments, progress)
+            report = measure(options, progress)
         finally:
             torch.set_num_threads(before)
-    if arguments.json:
-        print(json.dumps(report.as_json(), ensure_ascii=False))
-    else:
-        for line in report.lines():
-            print(line)
+    publish(report, options.json)
     return DONE
 
 
@@ -316,8 +335,11 @@ class Row:
         figures = (self.prefill_ms, self.decode_ms, self.decode_tokens_per_second, self.keystroke_ms, self.load_ms)
         nats = "-" if self.nats is None else f"{self.nats:.4f}"
         same = "-" if self.same is None else f"{self.same:.1%}"
-        shown = (*map(bench.shown, figures), bench.shown(self.megabytes), nats, same)
-        return self.runtime, self.precision, str(self.threads), *shown, self.note
+        return (
+            *(self.runtime, self.precision, str(self.threads)),
+            *map(shown, (*figures, self.megabytes)),
+            *(nats, same, self.note),
+        )
 
 
 HEADER = (
@@ -337,11 +359,11 @@ class Report:
         """The report as one JSON object."""
         return asdict(self)
 
-    def lines(self) -> Iterator[str]:
-        """The report as an aligned table."""
-        yield from (f"{name}: {value}" for name, value in self.setting.items())
+    def parts(self) -> Iterator[str | Table]:
+        """The report as lines of text and a table."""
+        yield from setting_lines(self.setting)
         yield ""
-        yield from aligned(HEADER, [row.cells() for row in self.rows], range(2, 11))
+        yield Table(HEADER, [row.cells() for row in self.rows], numbers=range(2, 11))
 
 
 # --- measuring ----------------------------------------------------------------------------------------------------
@@ -408,29 +430,29 @@ class Variant:
         )
 
 
-def measure(arguments: argparse.Namespace, progress: bench.Progress) -> Report:
+def measure(options: RuntimesOptions, progress: Progress) -> Report:
     """Every variant on every number of threads.
 
     Raises:
         BenchError: As :func:`run`.
     """
-    if arguments.model is not None and not Path(arguments.model).expanduser().is_dir():
-        raise BenchError(f"{arguments.model}: no such model folder")
-    folders = [Path(given).expanduser() for given in arguments.onnx]
-    text = read_text(Path(arguments.text).expanduser() if arguments.text is not None else DEFAULT_TEXT)
+    if options.model is not None and not Path(options.model).expanduser().is_dir():
+        raise BenchError(f"{options.model}: no such model folder")
+    folders = [Path(given).expanduser() for given in options.onnx]
+    text = read_text(Path(options.text).expanduser() if options.text is not None else DEFAULT_TEXT)
     progress.say("loading the model")
-    model = load_model(arguments.model, device="cpu", runtime="torch")
+    model = load_model(options.model, device="cpu", runtime="torch")
     for folder in folders:
         check_onnx(folder, model)
-    prompt = prompt_tokens(model, text, arguments.prompt)
-    length = len(prompt) + arguments.steps
+    prompt = prompt_tokens(model, text, options.prompt)
+    length = len(prompt) + options.steps
     if length > model.window:
         raise BenchError(f"{length} tokens of prompt and steps are more than the model's window, {model.window}")
-    clock: bench.Clock = time.process_time if arguments.cpu_time else time.perf_counter
-    source = locate(arguments.model)
+    clock = clock_of(options.cpu_time)
+    source = locate(options.model)
     variants = [
         Variant(name, precision, threads, folder)
-        for threads in arguments.threads
+        for threads in options.threads
         for name, precision, folder in (
             *(("torch", precision, None) for precision in TORCH_PRECISIONS),
             *((ONNX, folder.resolve().name, folder) for folder in folders),
@@ -439,19 +461,19 @@ def measure(arguments: argparse.Namespace, progress: bench.Progress) -> Report:
     for variant in variants:
         progress.say(f"loading {variant}")
         with variant.attempt():
-            variant.runtime, variant.load = bench.timed(clock, load, variant, model, source, length)
-    for number in range(arguments.repeats + 1):
+            variant.runtime, variant.load = timed(clock, load, variant, model, source, length)
+    for number in range(options.repeats + 1):
         for variant in variants:
-            progress.say(f"{f'round {number} of {arguments.repeats}' if number else 'warming up'}: {variant}")
+            progress.say(f"{f'round {number} of {options.repeats}' if number else 'warming up'}: {variant}")
             with variant.attempt():
-                replay(variant, prompt, arguments.steps, clock, record=number > 0)
+                replay(variant, prompt, options.steps, clock, record=number > 0)
     for variant in variants:
         progress.say(f"reading the text: {variant}")
         with variant.attempt():
             score(variant, prompt, model)
     references = {each.threads: each for each in variants if (each.name, each.precision) == ("torch", REFERENCE)}
     rows = [variant.row(references[variant.threads]) for variant in variants]
-    return Report(setting(arguments, model, len(prompt)), rows)
+    return Report(setting(options, model, len(prompt)), rows)
 
 
 def load(variant: Variant, model: FimModel, source: str, length: int) -> Runtime:
@@ -461,21 +483,21 @@ def load(variant: Variant, model: FimModel, source: str, length: int) -> Runtime
     return load_torch(model, source, variant.precision)
 
 
-def replay(variant: Variant, prompt: Sequence[int], steps: int, clock: bench.Clock, record: bool) -> None:
+def replay(variant: Variant, prompt: Sequence[int], steps: int, clock: Clock, record: bool) -> None:
     """One round: prompt, steps with the likeliest token each, and keystrokes."""
     runtime = variant.started()
     time.sleep(SETTLING)
     chunks = [prompt[start : start + PREFILL_CHUNK] for start in range(0, len(prompt), PREFILL_CHUNK)]
-    spent = [bench.timed(clock, runtime.forward, chunk) for chunk in chunks]
+    spent = [timed(clock, runtime.forward, chunk) for chunk in chunks]
     logits = spent[-1][0]
     decode: list[float] = []
     for _ in range(steps):
-        logits, seconds = bench.timed(clock, runtime.forward, [int(logits.argmax())])
+        logits, seconds = timed(clock, runtime.forward, [int(logits.argmax())])
         decode.append(seconds)
     keystrokes: list[float] = []
     for tokens in KEYSTROKE_TOKENS * KEYSTROKES:
         again = min(tokens, len(prompt))
-        _, seconds = bench.timed(clock, reread, runtime, prompt[:again])
+        _, seconds = timed(clock, reread, runtime, prompt[:again])
         keystrokes.append(seconds)
     if record:
         variant.prefill.append(math.fsum(seconds for _, seconds in spent))
@@ -530,18 +552,18 @@ def prompt_tokens(model: FimModel, text: str, most: int) -> list[int]:
     return prompt
 
 
-def setting(arguments: argparse.Namespace, model: FimModel, length: int) -> dict[str, str]:
+def setting(options: RuntimesOptions, model: FimModel, length: int) -> dict[str, str]:
     """The machine and the work, in words."""
     libraries = [f"torch {torch.__version__}"]
-    for name in ("transformers", *((ONNX, "onnxruntime") if arguments.onnx else ())):
+    for name in ("transformers", *((ONNX, "onnxruntime") if options.onnx else ())):
         with suppress(PackageNotFoundError):
             libraries.append(f"{name} {version(name)}")
-    text = Path(arguments.text) if arguments.text is not None else DEFAULT_TEXT
+    text = Path(options.text) if options.text is not None else DEFAULT_TEXT
     weights = sum(parameter.numel() for parameter in model.network.parameters())
     return {
-        "machine": bench.machine(),
+        "machine": machine(),
         "libraries": ", ".join(libraries),
         "model": f"{Path(model.name).name}, {weights / 1e6:.2f} M parameters",
-        "work": f"{length} tokens of prompt from {text.name}, {arguments.steps} steps, {arguments.repeats} rounds",
-        "time": bench.kind_of_time(arguments.cpu_time),
+        "work": f"{length} tokens of prompt from {text.name}, {options.steps} steps, {options.repeats} rounds",
+        "time": kind_of_time(options.cpu_time),
     }

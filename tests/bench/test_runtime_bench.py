@@ -17,8 +17,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from fim_server.bench import report as reports
 from fim_server.bench import runtimes as runtime_bench
-from fim_server.bench.engine import EMBEDDED_TOKENIZER
+from fim_server.bench.vocabularies import EMBEDDED_TOKENIZER
 from fim_server.cli import program as cli
 from fim_server.models import onnx_runtime
 from fim_server.models.load import FimModel, load_model
@@ -75,7 +76,7 @@ def test_precisions_are_the_same_model_in_less_room(measured: dict[str, Any]) ->
 
 def test_the_table_has_a_line_for_each_row(measured: dict[str, Any]) -> None:
     rows = [runtime_bench.Row(**row) for row in measured["rows"]]
-    *_, header, first, second, third, fourth = runtime_bench.Report(measured["setting"], rows).lines()
+    *_, header, first, second, third, fourth = reports.lines(runtime_bench.Report(measured["setting"], rows))
     assert header.split()[:3] == ["runtime", "precision", "threads"]
     assert [line.split()[1] for line in (first, second, third, fourth)] == list(runtime_bench.TORCH_PRECISIONS)
 
