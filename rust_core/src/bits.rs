@@ -130,19 +130,30 @@ pub(crate) fn meet<W: Word>(one: &[W], other: &[W]) -> bool {
     one.iter().zip(other).any(|(one, &other)| !one.and(other).is_empty())
 }
 
+/// The numbers in a set of one word, ascending.
+#[inline]
+pub(crate) fn ones<W: Word>(word: W) -> impl Iterator<Item = usize> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        (!rest.is_empty()).then(|| {
+            let lowest = rest.lowest();
+            rest = rest.without(W::bit(lowest));
+            lowest
+        })
+    })
+}
+
+/// Whether a number is in a set of one word.
+#[inline(always)]
+#[must_use]
+pub(crate) fn has<W: Word>(word: W, number: usize) -> bool {
+    !word.and(W::bit(number)).is_empty()
+}
+
 /// The numbers in a set, ascending.
 #[inline]
 pub(crate) fn numbers<W: Word>(words: &[W]) -> impl Iterator<Item = usize> + '_ {
-    words.iter().enumerate().flat_map(|(index, &word)| {
-        let mut rest = word;
-        std::iter::from_fn(move || {
-            (!rest.is_empty()).then(|| {
-                let lowest = rest.lowest();
-                rest = rest.without(W::bit(lowest));
-                index * W::BITS + lowest
-            })
-        })
-    })
+    words.iter().enumerate().flat_map(|(index, &word)| ones(word).map(move |place| index * W::BITS + place))
 }
 
 /// A set of numbers below some bound.

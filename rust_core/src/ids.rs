@@ -74,6 +74,21 @@ index_type!(
 index_type!(
     /// A node of the token table: a sequence of lexemes that tokens begin with.
     pub SpanId, u32);
+index_type!(
+    /// An interned prediction: what the items of a set predict.
+    pub(crate) PredictionId, u32);
+index_type!(
+    /// What a set of a loose stack allows next, interned.
+    pub(crate) NextId, u32);
+index_type!(
+    /// An interned frame: what sets with equal demands have solved of them.
+    pub(crate) FrameId, u32);
+index_type!(
+    /// An interned list of ways that a symbol in progress can go on.
+    pub(crate) WaysId, u32);
+index_type!(
+    /// Where an item of the right chart began: a set of it, or the free part.
+    pub(crate) OriginId, u32);
 
 /// Lexemes are symbols of the grammar, and come first among them.
 impl From<LexemeId> for SymbolId {

@@ -1,9 +1,9 @@
 //! The left chart: ordinary Earley over L and the middle, as a tree of sets that branches share.
 
-use crate::chart::predict::{PredictionId, Predictions};
+use crate::chart::predict::Predictions;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, SetId, SymbolId};
+use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, PredictionId, SetId, SymbolId};
 use crate::language::ahead::Ahead;
 use crate::language::compiled::Language;
 use crate::language::free::Cost;
@@ -213,7 +213,7 @@ impl LeftChart {
     ) -> bool {
         let set = &self.sets[from.index()];
         language.lexer.lexemes(accept).iter().any(|&lexeme| {
-            let symbol = Language::symbol(lexeme);
+            let symbol = SymbolId::from(lexeme);
             !waiting(&language.grammar, &set.items, symbol).is_empty()
                 || !predictions.dots(set.prediction, symbol).is_empty()
         })
@@ -247,15 +247,15 @@ impl LeftChart {
         match read {
             Read::Accepted(accept) => {
                 for &lexeme in language.lexer.lexemes(accept) {
-                    self.advance(language, predictions, from, Language::symbol(lexeme), &mut items);
+                    self.advance(language, predictions, from, SymbolId::from(lexeme), &mut items);
                 }
             }
             Read::Indent(column) => {
-                let indent = Language::symbol(layout_lexeme(language, |layout| layout.indent));
+                let indent = SymbolId::from(layout_lexeme(language, |layout| layout.indent));
                 self.advance_block(grammar, predictions, from, indent, column);
             }
             Read::Dedent => {
-                let dedent = Language::symbol(layout_lexeme(language, |layout| layout.dedent));
+                let dedent = SymbolId::from(layout_lexeme(language, |layout| layout.dedent));
                 self.advance(language, predictions, from, dedent, &mut items);
             }
         }
@@ -367,7 +367,7 @@ impl LeftChart {
         // What is to be moved over: symbols read, then nonterminals that end, each with the set where it began.
         let mut reads: Vec<(SetId, SymbolId)> = std::mem::take(&mut self.reads);
         reads.clear();
-        reads.extend(language.lexer.lexemes(accept).iter().map(|&lexeme| (from, Language::symbol(lexeme))));
+        reads.extend(language.lexer.lexemes(accept).iter().map(|&lexeme| (from, SymbolId::from(lexeme))));
         while let Some((set, symbol)) = reads.pop() {
             let source = &self.sets[set.index()];
             let chain = predictions.chain(language, source.prediction, symbol);

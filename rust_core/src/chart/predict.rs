@@ -2,15 +2,11 @@
 
 use crate::bits::{unite, words_for};
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{DotId, SymbolId};
+use crate::ids::{DotId, PredictionId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::prediction::{Chain, Prediction};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// An interned prediction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct PredictionId(pub u32);
 
 /// All predictions met so far.
 #[derive(Debug, Default)]
@@ -38,7 +34,7 @@ impl Predictions {
         if let Some(&id) = self.ids.get(self.scratch.as_slice()) {
             return id;
         }
-        let id = PredictionId(u32::try_from(self.table.len()).expect("prediction count fits u32"));
+        let id = PredictionId::from_index(self.table.len());
         let nonterminals: Box<[u64]> = self.scratch.clone().into_boxed_slice();
         self.table.push(language.predictions.of(grammar, &nonterminals));
         self.ids.insert(nonterminals, id);
@@ -49,13 +45,13 @@ impl Predictions {
     #[inline]
     #[must_use]
     pub(crate) fn dots(&self, id: PredictionId, symbol: SymbolId) -> &[DotId] {
-        self.table[id.0 as usize].dots(symbol)
+        self.table[id.index()].dots(symbol)
     }
 
     /// What a symbol does to the predicted items.
     pub(crate) fn chain(&mut self, language: &Language, id: PredictionId, symbol: SymbolId) -> &Arc<Chain> {
         let table = &self.table;
-        let find = || table[id.0 as usize].chain(&language.grammar, &language.aheads, symbol);
+        let find = || table[id.index()].chain(&language.grammar, &language.aheads, symbol);
         self.chains.entry((id, symbol)).or_insert_with(find)
     }
 
@@ -63,6 +59,6 @@ impl Predictions {
     #[inline]
     #[must_use]
     pub(crate) fn modes(&self, id: PredictionId) -> u64 {
-        self.table[id.0 as usize].modes()
+        self.table[id.index()].modes()
     }
 }

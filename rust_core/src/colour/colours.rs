@@ -7,6 +7,7 @@
 //!
 //! What sets of the left chart demand by them is found in [`crate::colour::frames`].
 
+use crate::bits::{self, BitSet};
 use crate::chart::left::{Indents, LeftChart, NO_INDENTS};
 use crate::chart::predict::Predictions;
 use crate::grammar::compiled::Grammar;
@@ -44,7 +45,7 @@ pub(crate) struct Colours {
     symbol_crossings: FxHashMap<SymbolId, Vec<(FreeId, usize, Cost)>>,
     row: Vec<u64>,
     /// Per target: bitset of the lexemes that R goes on with there.
-    leaving: Vec<Box<[u64]>>,
+    leaving: Vec<BitSet>,
     steps: FxHashMap<(ColourId, DotId, ColumnId, Indents), ColourId>,
     bottom: ColourId,
     free_count: usize,
@@ -116,13 +117,12 @@ impl Colours {
         colours
     }
 
-    fn find_leaving(&self, language: &Language, right: &Right) -> Vec<Box<[u64]>> {
-        let words = language.grammar.lexeme_count().div_ceil(64);
-        let mut leaving = vec![vec![0u64; words].into_boxed_slice(); self.targets.len()];
+    fn find_leaving(&self, language: &Language, right: &Right) -> Vec<BitSet> {
+        let mut leaving = vec![BitSet::new(language.grammar.lexeme_count()); self.targets.len()];
         for node in (0..right.node_count()).map(NodeId::from_index) {
             for &(symbol, from) in &right.node(node).incoming {
                 if let Some(&target) = self.target_of.get(&from) {
-                    leaving[target][symbol.index() / 64] |= 1 << (symbol.index() % 64);
+                    leaving[target].insert(symbol.index());
                 }
             }
         }
@@ -183,11 +183,11 @@ impl Colours {
         for node in &colour.nodes {
             while targets.next_if(|(_, target)| *target < node).is_some() {}
             if let Some((index, _)) = targets.next_if(|(_, target)| *target == node) {
-                self.row[index / 64] |= 1 << (index % 64);
+                bits::insert(&mut self.row, index);
             }
         }
         for (&(from, _, cost), &target) in right.crossings().iter().zip(&self.crossed) {
-            if colour.free[from.index()] > cost && self.row[target / 64] >> (target % 64) & 1 == 1 {
+            if colour.free[from.index()] > cost && bits::contains(&self.row, target) {
                 colour.free[from.index()] = cost;
             }
         }
@@ -349,7 +349,7 @@ impl Colours {
         let grammar = &context.language.grammar;
         let (indent, dedent) = grammar.indent_dedent.expect("a language with layout");
         let position = grammar.position(dot);
-        let at = |target: usize| DotId(dot.0 + u32::try_from(target - position).expect("inside the rule"));
+        let at = |target: usize| DotId::from_index(dot.index() + target - position);
         let (open, close) = block;
         let after = self.step(context, colour, at(close + 1), NO_COLUMN, indents);
 
@@ -424,7 +424,7 @@ impl Colours {
 
     /// Whether a colour holds a target.
     pub(super) fn projects(&self, colour: ColourId, target: usize) -> bool {
-        self.projections[colour.index() * self.words + target / 64] >> (target % 64) & 1 == 1
+        bits::contains(&self.projections[colour.index() * self.words..], target)
     }
 
     /// The free states from which the middle can go on, as a mask.

@@ -1,6 +1,6 @@
 //! What R demands of the sets of the left chart: where the cursor may fall after one, and whether that leaves anything out.
 
-use crate::bits::meet;
+use crate::bits::{contains, meet};
 use crate::chart::left::FIRST_SET;
 use crate::colour::colours::{Colours, Context};
 use crate::colour::frames::Frames;
@@ -25,7 +25,7 @@ impl Outlook {
     #[inline]
     #[must_use]
     pub(crate) fn reaches(&self, target: usize) -> bool {
-        self.targets[target / 64] >> (target % 64) & 1 == 1
+        contains(&self.targets, target)
     }
 
     /// Whether the cursor may fall on one of some targets.
@@ -125,8 +125,7 @@ impl Demands {
         let grammar = &context.language.grammar;
         for item in &source.items {
             let first = grammar.first(item.dot);
-            let can =
-                |target: usize| first.iter().zip(self.colours.leaving(target)).any(|(one, other)| one & other != 0);
+            let can = |target: usize| meet(first, self.colours.leaving(target));
             if !targets.iter().any(|&target| can(target)) {
                 continue;
             }

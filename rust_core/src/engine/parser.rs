@@ -5,10 +5,10 @@
 
 use crate::bits::BitSet;
 use crate::chart::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
-use crate::chart::next::{Next, NextId, Nexts};
+use crate::chart::next::{Next, Nexts};
 use crate::chart::predict::Predictions;
 use crate::engine::branch::{Branch, InLine, Nesting};
-use crate::ids::{AcceptId, GuardId, IndentationId, ModeId, SetId, ShapeId, StateId};
+use crate::ids::{AcceptId, GuardId, IndentationId, ModeId, NextId, SetId, ShapeId, StateId};
 use crate::language::ahead::Ahead;
 use crate::language::compiled::Language;
 use crate::lexing::branch::{self, Cut, Reader};

@@ -1,9 +1,10 @@
 //! The ways in which a symbol in progress can go on: to end in the middle, or to be cut by the cursor and end in R. Found once
 //! for each state of the lexer, and shared by all states of a lexeme.
 
+use crate::bits;
 use crate::colour::colours::Colours;
 use crate::engine::branch::{Branch, Nesting};
-use crate::ids::{AcceptId, FreeId, GuardId, ShapeId, StateId};
+use crate::ids::{AcceptId, FreeId, GuardId, ShapeId, StateId, SymbolId, WaysId};
 use crate::language::compiled::Language;
 use crate::language::free::{INFINITE, LINE, MIDDLE};
 use crate::language::shaped::{Reach, ShapedLexer};
@@ -31,10 +32,6 @@ impl Way {
     }
 }
 
-/// An interned list of ways.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct WaysId(u32);
-
 const UNKNOWN: u32 = u32::MAX;
 
 /// What ways are found by.
@@ -54,11 +51,10 @@ impl Sources<'_> {
     /// A symbol in progress where the cursor falls, ended in R.
     fn cut(&self, end: u32, accept: AcceptId, nesting: Nesting) -> Option<Way> {
         let language = self.language;
-        let words = self.colours.targets().len().div_ceil(64);
-        let mut targets = vec![0u64; words];
+        let mut targets = vec![0u64; bits::words_for::<u64>(self.colours.targets().len())];
         let mut add = |node| {
             if let Some(bit) = self.colours.target(node) {
-                targets[bit / 64] |= 1 << (bit % 64);
+                bits::insert(&mut targets, bit);
             }
         };
         let role = language.accept_role(accept);
@@ -66,7 +62,7 @@ impl Sources<'_> {
             || role == Role::Newline && nesting == Nesting::Outside;
         if role == Role::Newline && nesting == Nesting::Outside {
             for &(_, symbol, node, _) in self.right.symbol_crossings() {
-                if language.lexer.lexemes(accept).iter().any(|&lexeme| Language::symbol(lexeme) == symbol)
+                if language.lexer.lexemes(accept).iter().any(|&lexeme| SymbolId::from(lexeme) == symbol)
                     && self.right.begins_line(node, self.right.line_start(end, true)?.position)
                 {
                     add(node);
@@ -120,7 +116,7 @@ impl Ways {
 
     /// The ways of a list.
     pub(super) fn get(&self, id: WaysId) -> Arc<[Way]> {
-        self.table[id.0 as usize].clone()
+        self.table[id.index()].clone()
     }
 
     /// The ways of the symbol in progress of a branch.
@@ -163,7 +159,7 @@ impl Ways {
         if let Some(&id) = self.ids.get(&ways) {
             return id;
         }
-        let id = WaysId(u32::try_from(self.table.len()).expect("ways fit u32"));
+        let id = WaysId::from_index(self.table.len());
         self.table.push(ways.clone());
         self.ids.insert(ways, id);
         id
@@ -276,7 +272,7 @@ impl Ways {
         for &newline in &self.newline_accepts {
             for &lexeme in language.lexer.lexemes(newline) {
                 for after in (0..free.count()).map(FreeId::from_index).filter(|&after| free.is_line(after)) {
-                    if free.relation(Language::symbol(lexeme), free.at_place(MIDDLE, place), after) != INFINITE {
+                    if free.relation(SymbolId::from(lexeme), free.at_place(MIDDLE, place), after) != INFINITE {
                         let inside = FreeId::from_index(after.index() - LINE.index() + MIDDLE.index());
                         found.push(match nesting {
                             Nesting::Outside => (Some(newline), after),
@@ -322,7 +318,7 @@ fn cuts(language: &Language, shaped: &ShapedLexer, right: &Right) -> (Vec<(u32, 
     let reach = shaped.reach(ends.len(), |state, inside, row| {
         if let (true, Some(end)) = (shape.accepts(inside), end(state)) {
             let index = ends.binary_search(&end).expect("listed above");
-            row[index / 64] |= 1 << (index % 64);
+            bits::insert(row, index);
         }
     });
     (ends, reach)

@@ -8,6 +8,7 @@
 //! ended already, since those items have got past it. From their origin it goes on with the items that lead to them. Where
 //! the file may end nothing is open.
 
+use crate::bits;
 use crate::chart::left::{FIRST_SET, Item};
 use crate::engine::branch::Branch;
 use crate::engine::parser::Parser;
@@ -93,8 +94,7 @@ pub(crate) fn open_constructs(
             let next = grammar.next(item.dot);
             !grammar.is_lexeme(next)
                 && items.iter().any(|inner| {
-                    let index = grammar.nonterminal_index(grammar.lhs(inner.dot));
-                    grammar.closure(next)[index / 64] >> (index % 64) & 1 == 1
+                    bits::contains(grammar.closure(next), grammar.nonterminal_index(grammar.lhs(inner.dot)))
                 })
         };
         let around: Vec<Item> = parser.set(origin).items.iter().filter(leads).copied().collect();
@@ -151,7 +151,7 @@ fn told(language: &Language, dot: DotId) -> Option<Told> {
 fn bracket_end(parser: &Parser, set: SetId, item: Item, position: usize) -> Option<SetId> {
     let grammar = &parser.language().grammar;
     let back = grammar.position(item.dot) - position - 1;
-    let wanted = DotId(item.dot.0 - u32::try_from(back).expect("inside the rule"));
+    let wanted = DotId::from_index(item.dot.index() - back);
     let mut seen: FxHashSet<SetId> = FxHashSet::default();
     let mut stack = vec![set];
     while let Some(at) = stack.pop() {

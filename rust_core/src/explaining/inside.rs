@@ -56,6 +56,6 @@ pub(crate) fn inside(parser: &mut Parser, branch: &Branch) -> Option<Inside> {
 /// What the end of a branch is inside of between two symbols: the text of a literal that holds code, or code.
 fn inside_between(parser: &Parser, branch: &Branch) -> Option<Inside> {
     let mode = parser.mode_of(branch.set);
-    let text = parser.language().grammar.code_modes() >> mode.index() & 1 == 0;
+    let text = !parser.language().grammar.reads_code(mode);
     (branch.line == InLine::Middle && text).then_some(Inside::String)
 }

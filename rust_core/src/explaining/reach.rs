@@ -36,15 +36,13 @@ pub(crate) fn right_reach(engine: &Engine, branches: &[Branch]) -> usize {
 fn begins_text(language: &Language, branch: &Branch) -> bool {
     let accept = language.lexer.accept(branch.state);
     let mut lexemes = language.lexer.lexemes(accept).iter();
-    accept.0 != 0 && lexemes.any(|&lexeme| language.grammar.leads_away(Language::symbol(lexeme)))
+    accept.0 != 0 && lexemes.any(|&lexeme| language.grammar.leads_away(SymbolId::from(lexeme)))
 }
 
 /// Whether some open rule of a stack holds lexemes of modes that read no code: it is one of a literal that holds code.
 fn is_held_by_text(engine: &Engine, set: SetId) -> bool {
     let grammar = &engine.language.grammar;
-    let text = |symbol: &SymbolId| {
-        grammar.is_lexeme(*symbol) && grammar.code_modes() >> grammar.mode_of(*symbol).index() & 1 == 0
-    };
+    let text = |symbol: &SymbolId| grammar.is_lexeme(*symbol) && !grammar.reads_code(grammar.mode_of(*symbol));
     let mut seen: FxHashSet<SetId> = FxHashSet::default();
     let mut stack = vec![set];
     while let Some(at) = stack.pop() {

@@ -98,6 +98,13 @@ impl Grammar {
         self.modes.code()
     }
 
+    /// Whether ordinary code is read in a mode.
+    #[inline(always)]
+    #[must_use]
+    pub fn reads_code(&self, mode: ModeId) -> bool {
+        bits::has(self.modes.code(), mode.index())
+    }
+
     /// The modes of the lexemes that can come next after a dot, as a mask.
     #[inline(always)]
     #[must_use]

@@ -64,13 +64,13 @@ impl Free {
         let separators = separators(lexer, grammar, roles, layout.is_some());
         let mut terminals = match (&separators, layout) {
             (Err(lexeme), Some(_)) => {
-                let name = grammar.name(SymbolId(lexeme.0));
+                let name = grammar.name(SymbolId::from(*lexeme));
                 return Err(Error::language(format!(
                     "layout needs a blank that ends every lexeme; it does not end {name}"
                 )));
             }
             (Err(lexeme), None) if grammar.has_modes() => {
-                let name = grammar.name(SymbolId(lexeme.0));
+                let name = grammar.name(SymbolId::from(*lexeme));
                 return Err(Error::language(format!(
                     "modes need a blank that ends every lexeme; it does not end {name}"
                 )));

@@ -7,6 +7,7 @@ use crate::language::shape::Shape;
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{DEAD, Lexer, NEVER};
+use crate::lexing::product::{Beside, walk_beside};
 use crate::lexing::roles::Role;
 use crate::limits;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -56,7 +57,7 @@ pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layou
                     .all(|after| lexer.step(state, after) == DEAD || only_ignored(lexer.step(lexer.start(), after)))
         })
         .collect();
-    let used = |lexeme: LexemeId| !grammar.occurrences(SymbolId(lexeme.0)).is_empty();
+    let used = |lexeme: LexemeId| !grammar.occurrences(SymbolId::from(lexeme)).is_empty();
     for state in (1..lexer.state_count()).map(StateId::from_index).filter(|&state| lexer.accepts(state)) {
         let lexemes = lexer.lexemes(lexer.accept(state));
         let role = |lexeme: &LexemeId| roles[lexeme.index()];
@@ -64,7 +65,7 @@ pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layou
             continue;
         }
         // What follows such a lexeme is another mode's text, which is free to begin so that the lexeme was the longest match.
-        if lexemes.iter().all(|lexeme| grammar.leads_away(SymbolId(lexeme.0))) {
+        if lexemes.iter().all(|&lexeme| grammar.leads_away(SymbolId::from(lexeme))) {
             continue;
         }
         if lexemes.iter().all(|lexeme| role(lexeme) == Role::Comment || layout && role(lexeme) == Role::Blank) {
@@ -321,33 +322,15 @@ struct Walk {
 }
 
 fn walk(lexer: &Lexer, guards: &mut Guards, boundary: GuardId) -> Walk {
-    let mut seen: FxHashMap<(StateId, GuardId), Cost> = FxHashMap::default();
-    let mut layer = vec![(lexer.start(), boundary)];
+    let from = (lexer.start(), boundary, ());
+    let found = walk_beside(lexer, guards, &lexer.representatives(), from, |(), _| Some(()), |_| true);
     let mut ends = Vec::new();
     let mut in_progress = Vec::new();
-    let mut cost = 0;
-    while !layer.is_empty() {
-        cost += 1;
-        let mut following = Vec::new();
-        for (state, running) in layer {
-            for byte in lexer.representatives() {
-                let target = lexer.step(state, byte);
-                if target == DEAD {
-                    continue;
-                }
-                let Some(stepped) = guards.step(lexer, running, byte) else { continue };
-                if seen.contains_key(&(target, stepped)) {
-                    continue;
-                }
-                seen.insert((target, stepped), cost);
-                in_progress.push(InProgress { state: target, guards: stepped, cost });
-                if lexer.accepts(target) {
-                    ends.push((lexer.accept(target), guards.with(lexer, stepped, target), cost));
-                }
-                following.push((target, stepped));
-            }
+    for Beside { state, guards: running, bytes: cost, .. } in found.into_iter().skip(1) {
+        in_progress.push(InProgress { state, guards: running, cost });
+        if lexer.accepts(state) {
+            ends.push((lexer.accept(state), guards.with(lexer, running, state), cost));
         }
-        layer = following;
     }
     Walk { ends, in_progress }
 }

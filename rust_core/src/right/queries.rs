@@ -1,5 +1,6 @@
 //! The right context, opened, and what the colours and the branches ask of it.
 
+use crate::bits;
 use crate::chart::predict::Predictions;
 use crate::ids::{AcceptId, FreeId, ModeId, NodeId, StateId, SymbolId};
 use crate::language::compiled::Language;
@@ -159,7 +160,7 @@ impl Right {
 
     /// The nodes at which a line that has a symbol before the cursor can go on at a position, in a mode.
     pub(crate) fn nodes_at(&self, position: u32, mode: ModeId) -> impl Iterator<Item = NodeId> + use<'_> {
-        let places = if self.language().grammar.code_modes() >> mode.index() & 1 == 1 {
+        let places = if self.language().grammar.reads_code(mode) {
             let nested = self.language().grammar.has_modes().then(|| self.lexed.nested_place(position)).flatten();
             [self.lexed.middle_place(position), nested]
         } else {
@@ -174,13 +175,12 @@ impl Right {
         let code = grammar.code_modes();
         let mut modes = accept.map_or(code, |accept| {
             let lexemes = self.language().lexer.lexemes(accept).iter();
-            lexemes.fold(0, |mask, &lexeme| mask | grammar.modes_after_lexeme(Language::symbol(lexeme)))
+            lexemes.fold(0, |mask, &lexeme| mask | grammar.modes_after_lexeme(SymbolId::from(lexeme)))
         });
         if modes & code != 0 {
             modes = modes & !code | 1;
         }
-        let each = (0..64).filter(|bit| modes >> bit & 1 == 1);
-        each.flat_map(|bit| self.nodes_at(position, ModeId::from_index(bit))).collect()
+        bits::ones(modes).flat_map(|mode| self.nodes_at(position, ModeId::from_index(mode))).collect()
     }
 
     /// The node for a line start in R (its position and column known) with a column on top of the stack.

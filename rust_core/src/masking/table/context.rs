@@ -80,13 +80,9 @@ impl<'a> Context<'a> {
         Configuration { start: lexer.start(), after: NOTHING, ..at }
     }
 
+    /// The modes that can be in force after an accept set.
     pub(crate) fn modes(&self, accept: AcceptId) -> impl Iterator<Item = ModeId> + use<> {
-        let mut mask = self.modes_after[accept.index()];
-        std::iter::from_fn(move || {
-            let mode = (mask != 0).then(|| ModeId::from_index(mask.trailing_zeros() as usize));
-            mask &= mask.wrapping_sub(1);
-            mode
-        })
+        bits::ones(self.modes_after[accept.index()]).map(ModeId::from_index)
     }
 
     /// Whether a symbol in progress can still become one that may come after another.
