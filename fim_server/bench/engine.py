@@ -45,8 +45,8 @@ from fim_server.bench.vocabularies import (
     read_tokens,
     synthetic_tokens,
 )
+from fim_server.language import Language, Matcher, Session
 from fim_server.language import compile as grammar
-from fim_server.language.session import Language, Matcher, Session
 from fim_server.text.reuse import Sessions
 from fim_server.text.terminal import Progress, Table
 from fim_server.tokens.vocabulary import Vocabulary

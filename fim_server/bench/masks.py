@@ -54,7 +54,7 @@ from fim_server.bench.processes import (
 from fim_server.bench.report import DONE, machine, megabytes, progress_for, publish
 from fim_server.bench.vocabularies import Tokens, read_tokens
 from fim_server.errors import BenchError
-from fim_server.language.session import Language, Matcher
+from fim_server.language import Language, Matcher
 from fim_server.text.terminal import Progress
 from fim_server.tokens import masks
 from fim_server.tokens.vocabulary import Vocabulary

@@ -45,7 +45,7 @@ from fim_server.bench.report import (
     shown,
 )
 from fim_server.errors import BenchError
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.text.terminal import Progress, Table
 
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)

@@ -29,7 +29,7 @@ from fim_server.bench.scenarios import SCENARIOS, Played, Scenario
 from fim_server.bench.server_report import Report
 from fim_server.bench.typist import Typist
 from fim_server.errors import BenchError
-from fim_server.models.onnx_runtime import RUNTIMES
+from fim_server.models.backend import RUNTIMES
 from fim_server.text.terminal import Progress
 
 SIZES = range(3_000, 30_000)

@@ -23,7 +23,7 @@ from itertools import accumulate, count, islice, product
 from math import inf
 
 from fim_server.errors import SearchLimitError
-from fim_server.language.session import Matcher, Session, State, Verdict
+from fim_server.language import Matcher, Session, State, Verdict
 from fim_server.language.shapes import Shape
 from fim_server.tokens.vocabulary import Vocabulary
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fim_server.server.place import CLOSERS, MOST_CLOSERS, contains_in_order
 
 if TYPE_CHECKING:
-    from fim_server.decoding.loop import Completion
+    from fim_server.decoding.results import Completion
     from fim_server.text.document import Split
 
 CAPACITY = 64

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.language.versions import NEWEST
 
 SECTION = "fim-server"

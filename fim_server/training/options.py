@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fim_server.datasets.sources import STANDARD_LIBRARY
+from fim_server.datasets.sources.files import STANDARD_LIBRARY
 from fim_server.training.corpus import CollectLimits
 
 HELD_OUT = (

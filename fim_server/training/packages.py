@@ -14,7 +14,7 @@ from email.parser import Parser
 from pathlib import Path
 from typing import NamedTuple
 
-from fim_server.datasets.sources import STANDARD_LIBRARY, STANDARD_LIBRARY_LICENCE
+from fim_server.datasets.sources.files import STANDARD_LIBRARY, STANDARD_LIBRARY_LICENCE
 from fim_server.errors import TrainingError
 from fim_server.training.filters import is_wanted_path, wanted_text
 from fim_server.training.licences import is_permissive_expression, permissive_licence

@@ -12,7 +12,7 @@ from fim_server.bench import json_documents
 from fim_server.bench.corpus import LANGUAGES, Document, documents
 from fim_server.bench.cursors import cursors, first_tokens
 from fim_server.bench.vocabularies import EMBEDDED_TOKENIZER
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.tokens.vocabulary import Vocabulary
 
 

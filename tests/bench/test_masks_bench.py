@@ -23,7 +23,7 @@ from fim_server.bench.peers.engines import PEERS
 from fim_server.bench.peers.jobs import Peer
 from fim_server.bench.vocabularies import EMBEDDED_TOKENIZER, read_tokens
 from fim_server.cli import program as cli
-from fim_server.language.session import Matcher
+from fim_server.language import Matcher
 
 TOKENIZER = str(EMBEDDED_TOKENIZER)
 SVG = "{http://www.w3.org/2000/svg}"

@@ -18,7 +18,8 @@ import pytest
 
 from fim_server import Language
 from fim_server.cli import program as cli
-from fim_server.decoding.loop import Completion, DecodeOptions, StopReason, Won
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import Completion, StopReason, Won
 from fim_server.tokens import formats
 
 COMMAND = [sys.executable, "-m", "fim_server"]
@@ -128,7 +129,7 @@ class TestComplete:
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         canned = Completion("\n        c\n", "exact", StopReason.END_TOKEN, None)
-        monkeypatch.setattr("fim_server.decoding.loop.complete", lambda *arguments, **settings: canned)
+        monkeypatch.setattr("fim_server.decoding.complete.complete", lambda *arguments, **settings: canned)
         path = tmp_path / "crlf.py"
         path.write_bytes(b"def f(a):\r\n    for b in a:")
         _, output, _ = run("complete", str(path), "2:16", "--json")
@@ -202,7 +203,7 @@ class TestComplete:
             asked.append(options)
             return Completion("c", "exact", StopReason.BUDGET, None, won=Won.LANDED)
 
-        monkeypatch.setattr("fim_server.decoding.loop.complete", canned)
+        monkeypatch.setattr("fim_server.decoding.complete.complete", canned)
         _, output, _ = run("complete", str(hole), CURSOR, "--json", *([] if lands else ["--no-landing"]))
         assert [options.landing for options in asked] == [lands]
         assert json.loads(output)["won"] == "landed"

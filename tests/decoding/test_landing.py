@@ -20,26 +20,23 @@ import torch
 
 from fim_server import Language, Vocabulary
 from fim_server.decoding import landing
+from fim_server.decoding.alternatives import alternatives, complete_session
 from fim_server.decoding.batches import Task, decode_together
-from fim_server.decoding.loop import (
-    Completion,
-    DecodeOptions,
-    Sampler,
-    Statistics,
-    StopReason,
-    Watch,
-    Won,
-    alternatives,
-    complete,
-    complete_session,
-    conclude,
-    start,
-)
+from fim_server.decoding.complete import complete
+from fim_server.decoding.conclusion import conclude
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import Completion, Statistics, StopReason, Won
+from fim_server.decoding.run import Watch, start
 from fim_server.errors import LanguageError, SearchLimitError
-from fim_server.language.session import Matcher, Session
-from fim_server.models.load import FimModel, Reading, load_model, locate
+from fim_server.language import Matcher, Session
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
+from fim_server.models.prompt import BoundFormat
+from fim_server.models.reading import Reading
+from fim_server.models.source import locate
+from fim_server.models.torch_backend import TorchBackend
 from fim_server.text.document import Split
-from fim_server.tokens.formats import BoundFormat, Slot
+from fim_server.tokens.formats import Slot
 
 LONG = bool(os.environ.get("FIM_SERVER_LONG"))
 
@@ -427,16 +424,8 @@ def network(vocabulary: Vocabulary, script: Script) -> Network:
     bound = BoundFormat(
         "test", tokenizer, (Slot.SUFFIX, -1), tuple(vocabulary.end_token_ids), frozenset(), plain=lambda text: []
     )
-    return Network(
-        "test",
-        network=None,
-        tokenizer=tokenizer,
-        format=bound,
-        vocabulary=vocabulary,
-        device=torch.device("cpu"),
-        window=4096,
-        script=script,
-    )
+    backend = TorchBackend(None, torch.device("cpu"), window=4096)
+    return Network("test", backend, bound, vocabulary, script=script)
 
 
 def always(vocabulary: Vocabulary, text: str) -> Script:
@@ -601,9 +590,7 @@ def test_so_it_does_in_a_batch(python: Language, vocabulary: Vocabulary) -> None
     options = DecodeOptions(max_new_tokens=budget)
     sessions = [python.open(left, right) for left, right in PLACES]
     with ThreadPoolExecutor(1) as worker:
-        runs = [
-            start(model, Reading(model), session, options, Watch(None, None), worker, budget) for session in sessions
-        ]
+        runs = [start(model, Reading(model), session, options, Watch(None, None), worker) for session in sessions]
         outcomes = decode_together(model, [Task([-1], [run]) for run in runs])
     for (left, right), session, run, [outcome] in zip(PLACES, sessions, runs, outcomes, strict=True):
         assert isinstance(outcome.ending, StopReason), outcome.ending
@@ -760,7 +747,7 @@ def test_a_step_counts_if_the_budget_ruled_out_what_was_drawn_first(python: Lang
         model = network(vocabulary, lambda middle: logits)
         completion = complete_session(model, session, Split("y = ", "\n"), options)
         assert completion.text == "x"
-        first.append(Sampler(options, model.device).draw(logits))
+        first.append(model.backend.arithmetic.sampler(options.temperature, options.seed).draw(logits))
         assert completion.statistics.landing_steps == (first[-1] == bracket)
         assert completion.won is (Won.LANDED if first[-1] == bracket else Won.POINT)
     assert set(first) == {bracket, name}

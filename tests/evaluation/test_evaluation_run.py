@@ -39,7 +39,8 @@ from fim_server.evaluation.running.modes import Decoder, Offer, follow
 from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.shards import Shard, form_batches
 from fim_server.evaluation.running.worker import Worker
-from fim_server.models.load import FimModel, load_model
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
 from tiny_models import write_tiny_model
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"

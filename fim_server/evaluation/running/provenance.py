@@ -16,7 +16,7 @@ HASHED_ENDS = 1 << 24
 
 def model_hash(name: str | None) -> str:
     """One SHA-256 of the files of a model's folder: their names, sizes and contents (of large ones, both ends)."""
-    from fim_server.models.load import locate
+    from fim_server.models.source import locate
 
     digest = hashlib.sha256()
     for path in sorted(Path(locate(name)).iterdir()):

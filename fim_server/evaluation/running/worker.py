@@ -24,13 +24,13 @@ from fim_server.evaluation.running.measures import (
 from fim_server.evaluation.running.provenance import model_hash, versions
 from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.unit_tests import Test, start_tests
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.recovery.recovery import Recovery
 
 if TYPE_CHECKING:
-    from fim_server.decoding.loop import Session
+    from fim_server.decoding.protocols import Session
     from fim_server.evaluation.running.modes import Decoder, Offer, Offers, Prepared
-    from fim_server.models.load import FimModel
+    from fim_server.models.model import FimModel
 
 
 class Measuring(Protocol):
@@ -55,8 +55,10 @@ class Worker:
         Raises ModelError and LanguageError as their modules say, JudgeError, and MissingLibrary without rapidfuzz.
         """
         similarity_function()
+        from fim_server.models.load import load_model, require_torch
+
+        require_torch("measuring a model")
         from fim_server.evaluation.running.modes import Decoder, Decoding
-        from fim_server.models.load import load_model
         from fim_server.tokens.masks import prepare
 
         self._settings = settings
@@ -91,7 +93,7 @@ class Worker:
 
     def about(self) -> Mapping[str, Any]:
         """As :meth:`Measuring.about`."""
-        from fim_server.decoding.batches import describe_machine
+        from fim_server.models.torch_backend import describe_machine
 
         return {
             "format": self.model.format.family,
@@ -100,7 +102,7 @@ class Worker:
             "judge": self._judge.version,
             "language_version": self._language.version,
             "versions": versions(),
-            "machine": {"system": platform.platform(), "cores": os.cpu_count(), **describe_machine(self.model)},
+            "machine": {"system": platform.platform(), "cores": os.cpu_count(), **describe_machine(self.model.backend)},
         }
 
     def measure_all(self, batches: Iterable[Sequence[Sample]]) -> Iterator[list[Record]]:
@@ -135,7 +137,7 @@ class Worker:
 
     def _decode(self, samples: Sequence[Prepared]) -> list[Offers]:
         """Decode together; where that fails as a whole (out of memory), one by one."""
-        from fim_server.decoding.batches import free_memory
+        from fim_server.models.torch_backend import free_memory
 
         try:
             return self.decoder.decode(samples)
