@@ -59,7 +59,7 @@ class Answer:
     """Whether the same question would be answered the same; not after a deadline, or without a model."""
 
     def as_prefetched(self) -> Answer:
-        """The same, prepared before anybody asked."""
+        """This answer, marked as prepared before anybody asked."""
         return replace(self, prefetched=True)
 
 
