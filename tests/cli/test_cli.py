@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from command_line import run_command
 from fim_server import Language
 from fim_server.cli import program as cli
 from fim_server.decoding.options import DecodeOptions
@@ -39,12 +40,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("fim_server.cli.output.QUIET_SECONDS", 600.0)
 
     def runner(*arguments: str) -> tuple[int, str, str]:
-        try:
-            status = cli.main(arguments)
-        except SystemExit as exit_:
-            status = int(exit_.code or 0)
-        output, errors = capsys.readouterr()
-        return status, output, errors
+        return run_command(capsys, *arguments)
 
     return runner
 
