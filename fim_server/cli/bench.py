@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from fim_server.cli.arguments import bind
 
 
-def add_bench(commands: Any, wanted: bool) -> None:
-    """Add the command, with the options of its subjects where it is ``wanted``: they load what is measured."""
+def add_bench(commands: Any, argv: Sequence[str]) -> None:
+    """Add the command, and the options of that subject alone which ``argv`` names: they load what is measured."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "bench", help="measure", description="Measure on this machine."
     )
@@ -36,20 +37,29 @@ def add_bench(commands: Any, wanted: bool) -> None:
         description="Compare two versions of the program by what their benchmarks printed with --json, in runs that "
         "took turns.",
     )
-    if wanted:
-        from fim_server.bench import compare as comparison
-        from fim_server.bench import engine as engine_bench
-        from fim_server.bench import masks as masks_bench
-        from fim_server.bench import runtimes as runtimes_bench
-        from fim_server.bench import server as server_bench
+    match argv[:2]:
+        case ["bench", "engine"]:
+            from fim_server.bench import engine as engine_bench
 
-        engine_bench.add_arguments(engine)
-        bind(engine, engine_bench.EngineOptions, engine_bench.run)
-        masks_bench.add_arguments(masks)
-        bind(masks, masks_bench.MasksOptions, masks_bench.run)
-        server_bench.add_arguments(server)
-        bind(server, server_bench.ServerOptions, server_bench.run)
-        runtimes_bench.add_arguments(runtimes)
-        bind(runtimes, runtimes_bench.RuntimesOptions, runtimes_bench.run)
-        comparison.add_arguments(compare)
-        bind(compare, comparison.CompareOptions, comparison.run)
+            engine_bench.add_arguments(engine)
+            bind(engine, engine_bench.EngineOptions, engine_bench.run)
+        case ["bench", "masks"]:
+            from fim_server.bench import masks as masks_bench
+
+            masks_bench.add_arguments(masks)
+            bind(masks, masks_bench.MasksOptions, masks_bench.run)
+        case ["bench", "server"]:
+            from fim_server.bench import server as server_bench
+
+            server_bench.add_arguments(server)
+            bind(server, server_bench.ServerOptions, server_bench.run)
+        case ["bench", "runtimes"]:
+            from fim_server.bench import runtimes as runtimes_bench
+
+            runtimes_bench.add_arguments(runtimes)
+            bind(runtimes, runtimes_bench.RuntimesOptions, runtimes_bench.run)
+        case ["bench", "compare"]:
+            from fim_server.bench import compare as comparison
+
+            comparison.add_arguments(compare)
+            bind(compare, comparison.CompareOptions, comparison.run)

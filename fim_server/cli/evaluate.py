@@ -156,6 +156,13 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
     )
     parser.add_argument("--out", required=required, metavar="RUN", help="the run's folder; made, or gone on with")
     add_model(parser)
+    add_decoding(parser)
+    add_judging(parser)
+    add_sharing(parser)
+
+
+def add_decoding(parser: argparse.ArgumentParser) -> None:
+    """What is decoded for a sample, and how."""
     parser.add_argument(
         "--modes",
         type=modes,
@@ -191,6 +198,10 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
         metavar="T",
         help="0 takes the likeliest token (default), more draws; all modes of a sample draw with the same seed",
     )
+
+
+def add_judging(parser: argparse.ArgumentParser) -> None:
+    """What says whether a text parses."""
     parser.add_argument(
         "--judge",
         metavar="PYTHON",
@@ -208,6 +219,10 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
         action="store_true",
         help="let constrained texts run into the budget's end, and cut them back, instead of ending them in time",
     )
+
+
+def add_sharing(parser: argparse.ArgumentParser) -> None:
+    """Which samples are measured now, and by how many processes."""
     parser.add_argument("--limit", type=at_least(1), metavar="N", help="only the first N samples; may be raised later")
     parser.add_argument(
         "--shard",

@@ -44,7 +44,7 @@ class Matcher:
         self.core.fill_mask(words)
 
     def fill_mask_plain(self, words: NDArray[np.uint32]) -> None:
-        """The same mask by a walk over the whole vocabulary, byte by byte, with nothing kept: `fill_mask`'s plain twin.
+        """Fills a mask by a walk over the whole vocabulary, byte by byte, with nothing kept: `fill_mask`'s plain twin.
 
         Raises:
             ValueError: The array has another length, or gaps.

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from command_line import run_command
 from fim_server import Language
 from fim_server.cli import program as cli
 from fim_server.decoding.options import DecodeOptions
@@ -39,12 +40,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("fim_server.cli.output.QUIET_SECONDS", 600.0)
 
     def runner(*arguments: str) -> tuple[int, str, str]:
-        try:
-            status = cli.main(arguments)
-        except SystemExit as exit_:
-            status = int(exit_.code or 0)
-        output, errors = capsys.readouterr()
-        return status, output, errors
+        return run_command(capsys, *arguments)
 
     return runner
 
@@ -322,6 +318,8 @@ BAD_INPUT = {
     "no budget": (["complete", "{hole}", "2:16", "--max-new-tokens", "0"], "'0' is not a number above 0"),
     "budget in words": (["complete", "{hole}", "2:16", "--max-new-tokens", "many"], "'many' is not a number above 0"),
     "cold": (["complete", "{hole}", "2:16", "--temperature", "-1"], "'-1' is not a number from 0"),
+    "without end": (["complete", "{hole}", "2:16", "--temperature", "inf"], "'inf' is not a number from 0"),
+    "no number": (["complete", "{hole}", "2:16", "--temperature", "nan"], "'nan' is not a number from 0"),
     "missing model folder": (["complete", "{hole}", "2:16", "--model", "./none"], "./none: no such model folder"),
     "folder without a model": (["complete", "{hole}", "2:16", "--model", "{tmp}"], "no config.json in it"),
     "file as a model": (["complete", "{hole}", "2:16", "--model", "{hole}"], "not a model folder"),
@@ -372,12 +370,43 @@ def test_help_of_every_command(run: Run) -> None:
         assert output.startswith("usage: fim-server")
 
 
-def test_check_starts_without_torch() -> None:
-    script = (
-        "import sys; from fim_server.cli import main; status = main(['languages']); "
-        "sys.exit(status or ('torch' in sys.modules or 'transformers' in sys.modules) * 3)"
-    )
-    assert subprocess.run([sys.executable, "-c", script], stdout=subprocess.DEVNULL, check=False).returncode == 0
+HEAVY = {"torch", "transformers", "tokenizers", "onnxruntime_genai", "numpy", "rich", "pygls", "lsprotocol"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--help"], 0),
+        (["--version"], 0),
+        (["languages"], 0),
+        (["check", cli.__file__], 0),
+        (["explain", cli.__file__, "1:1"], 0),
+        (["serve", "--help"], 0),
+        (["bench", "--help"], 0),
+        (["eval", "--help"], 0),
+        (["check", "missing.py"], 2),
+    ],
+)
+def test_quick_commands_load_nothing_heavy(arguments: list[str], expected: int) -> None:
+    script = f"""
+import sys
+from fim_server.cli import main
+try:
+    status = main({arguments!r})
+except SystemExit as exit_:
+    status = exit_.code
+print(status, *sorted({HEAVY!r} & sys.modules.keys()), file=sys.stderr)
+"""
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert process.stderr.splitlines()[-1] == str(expected)
+
+
+def test_no_namespace_travels() -> None:
+    package = Path(cli.__file__).parent.parent
+    knowing = {
+        path.relative_to(package).as_posix() for path in package.rglob("*.py") if "Namespace" in path.read_text()
+    }
+    assert knowing <= {"cli/arguments.py", "training/__main__.py"}
 
 
 def test_a_closed_pipe_is_no_error() -> None:

@@ -25,6 +25,7 @@ from typing import Any
 
 import pytest
 
+from command_line import run_command
 from fim_server.cli import program as cli
 from fim_server.datasets import SET_NAMES, Origin, Sample, UnitTest, read_samples, write_samples
 from fim_server.datasets import build as building
@@ -669,11 +670,7 @@ def test_bad_arguments_are_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_tree(tmp_path, {"broken.jsonl": "{\n", "texts.jsonl": '{"name": 1}\n'})
-    try:
-        status = cli.main(["dataset", "build", *arguments, "--out", "out.jsonl"])
-    except SystemExit as usage:
-        status = int(usage.code or 0)
-    said = capsys.readouterr().err
+    status, _, said = run_command(capsys, "dataset", "build", *arguments, "--out", "out.jsonl")
     assert status == 2
     assert complaint in said
     assert said.count("\n") == 1

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from command_line import run_command
 from fim_server import Language
-from fim_server.cli import program as cli
 from fim_server.datasets import Origin, Sample, UnitTest, read_samples, write_samples
 from fim_server.errors import MissingLibrary, RecordError
 from fim_server.evaluation.records import (
@@ -330,12 +330,8 @@ def evaluate(
             "--device",
             "cpu",
         ]
-        try:
-            status = cli.main([*command, *SETTINGS, *([] if landing else ["--no-landing"]), *arguments])
-        except SystemExit as exit_:
-            status = int(exit_.code or 0)
-        output, errors = capsys.readouterr()
-        return status, output, errors
+        settings = [*SETTINGS, *([] if landing else ["--no-landing"])]
+        return run_command(capsys, *command, *settings, *arguments)
 
     return runner
 
