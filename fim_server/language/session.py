@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fim_server import _core
 from fim_server.language import compile as grammar
 from fim_server.language.shapes import Shape
+from fim_server.language.spelling import Spelling
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -89,6 +90,8 @@ class Language:
         self.version = definition.version
         """The version it is narrowed to; None is the newest, or that it has no versions."""
         self.suffixes = definition.suffixes
+        self.spelling = Spelling.from_spec(definition.spec)
+        """Texts of the language that more than its grammar has to know."""
 
     @staticmethod
     def load(name: str, version: str | None = None) -> "Language":
@@ -182,7 +185,12 @@ class Language:
         """Opens a session on the text left and right of a cursor. Never raises on the user's code."""
         left, right = _encodable(left), _encodable(right)
         opened = self.core.open(left, right)
-        return Session(opened, lambda shape, left, right: self.shaped(shape).open(left, right), (left, right))
+        return Session(
+            opened,
+            lambda shape, left, right: self.shaped(shape).open(left, right),
+            (left, right),
+            spelling=self.spelling,
+        )
 
     def __repr__(self) -> str:
         return f"<Language {self.title}>"
@@ -219,6 +227,7 @@ class Session:
         reopen: Callable[[Shape, str, str], _core.Session] | None = None,
         texts: tuple[str, str] = ("", ""),
         earlier: Mapping[Shape, _core.Session] | None = None,
+        spelling: Spelling | None = None,
     ) -> None:
         """Wraps the engine's session; use `Language.open`.
 
@@ -227,11 +236,14 @@ class Session:
             reopen: Opens two contexts for middles of a shape.
             texts: The left and the right context, as the engine was given them.
             earlier: By shape, a session on the same right context that one of that shape can go on from.
+            spelling: That of the language.
         """
         self._core = core
         self._reopen = reopen
         self._texts = texts
         self._earlier = earlier or {}
+        self.spelling = spelling or Spelling()
+        """That of the session's language."""
         self._shaped: dict[Shape, _core.Session] = {}
 
     @property
@@ -310,7 +322,7 @@ class Session:
         earlier = {**self._earlier, **shaped}
         if len(earlier) > _MOST_SHAPES:
             earlier = shaped
-        return Session(core, self._reopen, (left, self._texts[1]), earlier)
+        return Session(core, self._reopen, (left, self._texts[1]), earlier, self.spelling)
 
     def start(self) -> "State":
         """A state before the middle's first byte."""

@@ -8,9 +8,8 @@ import os
 import random
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +35,9 @@ from fim_server.decoding.loop import (
     start,
 )
 from fim_server.language.session import LanguageError, Matcher, Session
-from fim_server.models.load import FimModel, Reading, load_model, locate
+from fim_server.models.load import Reading, load_model, locate
 from fim_server.text.document import Split
-from fim_server.tokens.formats import BoundFormat, Slot
+from scripted_models import Script, network
 
 LONG = bool(os.environ.get("FIM_SERVER_LONG"))
 
@@ -381,61 +380,6 @@ def test_middles_of_a_shape_have_no_plan(python: Language, vocabulary: Vocabular
 
 
 # --- models that do not want to end -------------------------------------------------------------------------------
-
-Script = Callable[[list[int]], torch.Tensor]
-
-
-class Cache(list[int]):
-    """What a scripted network has read."""
-
-    def crop(self, count: int) -> None:
-        assert count < 0
-        del self[count:]
-
-
-@dataclass(frozen=True)
-class Network(FimModel):
-    """Logits as a function of the tokens of the middle so far."""
-
-    script: Script = field(kw_only=True)
-    seen: list[list[int]] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return self.vocabulary.size
-
-    def new_cache(self) -> Cache:
-        return Cache()
-
-    def forward(self, token_ids: Sequence[int], cache: Cache) -> torch.Tensor:
-        cache.extend(token_ids)
-        middle = list(cache[cache.index(-1) + 1 :])
-        self.seen.append(middle)
-        return self.script(middle)
-
-
-class NoTokenizer:
-    """The networks here read no prompt."""
-
-    def encode(self, text: str, **options: bool) -> list[int]:
-        return []
-
-
-def network(vocabulary: Vocabulary, script: Script) -> Network:
-    tokenizer: Any = NoTokenizer()
-    bound = BoundFormat(
-        "test", tokenizer, (Slot.SUFFIX, -1), tuple(vocabulary.end_token_ids), frozenset(), plain=lambda text: []
-    )
-    return Network(
-        "test",
-        network=None,
-        tokenizer=tokenizer,
-        format=bound,
-        vocabulary=vocabulary,
-        device=torch.device("cpu"),
-        window=4096,
-        script=script,
-    )
 
 
 def always(vocabulary: Vocabulary, text: str) -> Script:

@@ -174,6 +174,7 @@ impl Steps for Bytes {
 /// them apart where the lexer does not. (A form feed is never needed: a newline does the same.)
 pub(crate) fn alphabet(engine: &Engine) -> Vec<u8> {
     let lexer = &engine.language.lexer;
+    let readability = |byte| engine.language.spelling.readability(byte);
     let mut chosen: FxHashMap<u8, u8> = FxHashMap::default();
     for byte in 0..=255u8 {
         let class = lexer.class_of(byte);
@@ -187,16 +188,4 @@ pub(crate) fn alphabet(engine: &Engine) -> Vec<u8> {
     bytes.sort_unstable_by_key(|&byte| (readability(byte), byte));
     bytes.dedup();
     bytes
-}
-
-/// The lower, the sooner a byte is chosen of several that do the same.
-pub(crate) fn readability(byte: u8) -> u8 {
-    match byte {
-        b'x' => 0,
-        b'a'..=b'z' => 1,
-        b'0'..=b'9' => 2,
-        b' ' | b'\n' => 3,
-        b'!'..=b'~' => 4,
-        _ => 5,
-    }
 }

@@ -8,10 +8,11 @@ use crate::language::follow::Follow;
 use crate::language::free::Free;
 use crate::language::shape::Shape;
 use crate::language::shaped::ShapedLexer;
+use crate::language::spelling::Spelling;
 use crate::lexing::lexer::{self, Lexer, LexerTable};
-use crate::spec::{BlockLineSpec, LanguageSpec, LimitsSpec};
+use crate::spec::{LanguageSpec, LimitsSpec};
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// What the stages between lexer and parser do with a lexeme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,15 @@ impl Role {
     }
 }
 
+/// What ends a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommentEnd {
+    /// The end of its line.
+    Line,
+    /// A text of its own.
+    Text,
+}
+
 /// The layout lexemes of a language with indentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
@@ -52,9 +62,6 @@ pub struct Layout {
     /// Whether unknown columns are taken in classes.
     pub column_classes: bool,
 }
-
-/// Texts that a search puts together.
-pub(crate) type Texts = Box<[Box<[u8]>]>;
 
 /// A compiled language. Immutable; shared by all sessions.
 #[derive(Debug)]
@@ -79,16 +86,14 @@ pub struct Language {
     pub shaped: Option<ShapedLexer>,
     /// How deep texts may nest.
     pub limits: LimitsSpec,
-    /// Lines that open a block, or finish one.
-    pub block_lines: Arc<[BlockLineSpec]>,
-    /// Texts that open a bracket.
-    pub openings: Arc<[Box<[u8]>]>,
-    /// Symbols of more than one byte or of a letter, each in its shortest text, once a search has asked for them.
-    pub(crate) words: Arc<OnceLock<Texts>>,
+    /// What texts that complete a middle are put together from.
+    pub(crate) spelling: Arc<Spelling>,
     mode_count: usize,
     roles: Vec<Role>,
     /// Per lexeme: whether it is, or is part of, a string literal.
     strings: Vec<bool>,
+    /// Per lexeme: what ends it, if it is a comment.
+    comments: Vec<Option<CommentEnd>>,
     /// Names of constructs, the most telling first.
     constructs: Vec<Construct>,
     /// By nonterminal: the places of its constructs.
@@ -133,7 +138,7 @@ impl Language {
         let (constructs, constructs_of) = constructs(spec, &grammar)?;
         let free = Free::derive(&lexer, &grammar, &roles, layout)?;
         let follow = Follow::derive(&grammar, &free, layout.is_some());
-        let openings = spec.openings.iter().filter(|text| !text.is_empty()).map(|text| text.as_bytes().into());
+        let spelling = Spelling::read(spec, &lexer, &roles, &strings)?;
         let mut language = Self {
             name: spec.name.clone(),
             lexer: Arc::new(lexer),
@@ -145,12 +150,11 @@ impl Language {
             layout,
             fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
             limits: spec.limits,
-            block_lines: spec.block_lines.clone().into(),
-            openings: openings.collect(),
-            words: Arc::default(),
+            spelling: Arc::new(spelling),
             mode_count: spec.modes.len() + 1,
             roles,
             strings,
+            comments: comments(spec, layout.is_some())?,
             constructs,
             constructs_of,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
@@ -178,12 +182,11 @@ impl Language {
             layout: self.layout,
             fingerprint: self.fingerprint,
             limits: self.limits,
-            block_lines: self.block_lines.clone(),
-            openings: self.openings.clone(),
-            words: self.words.clone(),
+            spelling: self.spelling.clone(),
             mode_count: self.mode_count,
             roles: self.roles.clone(),
             strings: self.strings.clone(),
+            comments: self.comments.clone(),
             constructs: self.constructs.clone(),
             constructs_of: self.constructs_of.clone(),
             literals: self.literals.clone(),
@@ -208,6 +211,12 @@ impl Language {
     #[must_use]
     pub fn is_string(&self, accept: AcceptId) -> bool {
         self.lexer.lexemes(accept).iter().all(|lexeme| self.strings[lexeme.index()])
+    }
+
+    /// What ends what an accept set stands for, if it is a comment.
+    #[must_use]
+    pub(crate) fn comment(&self, accept: AcceptId) -> Option<CommentEnd> {
+        self.comments[self.lexer.lexemes(accept)[0].index()]
     }
 
     /// The names that a nonterminal may have for people, the most telling first, with their ranks among all.
@@ -275,6 +284,19 @@ fn strings(spec: &LanguageSpec, grammar: &Grammar) -> Result<Vec<bool>, Error> {
         strings[find(spec, name)?.index()] = true;
     }
     Ok(strings)
+}
+
+/// By lexeme, what ends it if it is a comment; that of the layout stage ends with its line.
+fn comments(spec: &LanguageSpec, has_layout: bool) -> Result<Vec<Option<CommentEnd>>, Error> {
+    let mut found = vec![None; spec.lexemes.len()];
+    for comment in &spec.comments {
+        let end = if comment.suffix.is_some() { CommentEnd::Text } else { CommentEnd::Line };
+        found[find(spec, &comment.lexeme)?.index()] = Some(end);
+    }
+    if let (true, Some(layout)) = (has_layout, &spec.layout) {
+        found[find(spec, &layout.comment)?.index()] = Some(CommentEnd::Line);
+    }
+    Ok(found)
 }
 
 /// A definition's constructs, and where each nonterminal's are among them.

@@ -5,3 +5,4 @@ pub(crate) mod follow;
 pub(crate) mod free;
 pub(crate) mod shape;
 pub(crate) mod shaped;
+pub(crate) mod spelling;
