@@ -16,8 +16,8 @@ PACKAGE = ROOT / "fim_server"
 ENGINE = ROOT / "rust_core"
 
 LAYERS = (
+    "errors",  # the lowest: the native module raises what it defines
     "_core",
-    "errors",
     "language",
     "tokens",
     "text",

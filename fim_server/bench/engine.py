@@ -39,11 +39,11 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fim_server.errors import BenchError, VocabularyError
 from fim_server.language import compile as grammar
 from fim_server.language.session import Language, Matcher, Session
 from fim_server.text.reuse import Sessions
-from fim_server.tokens.formats import ModelError
-from fim_server.tokens.vocabulary import Vocabulary, VocabularyError
+from fim_server.tokens.vocabulary import Vocabulary
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -136,7 +136,7 @@ def run_engine_benchmark(arguments: argparse.Namespace) -> int:
     """Measure, and print a table or JSON; returns the exit status.
 
     Raises:
-        ModelError: The vocabulary given cannot be read, or there is no library to measure on.
+        BenchError: The vocabulary given cannot be read, or there is no library to measure on.
     """
     with Progress(enabled=sys.stderr.isatty() or not arguments.json) as progress:
         report = measure(arguments, progress)
@@ -356,7 +356,7 @@ class Library:
         """All files, sorted.
 
         Raises:
-            ModelError: There are none.
+            BenchError: There are none.
         """
         found = sorted(
             path
@@ -364,7 +364,7 @@ class Library:
             if not self.SKIPPED.intersection(path.relative_to(self.folder).parts)
         )
         if not found:
-            raise ModelError(f"{self.folder}: no sources of the standard library to measure on")
+            raise BenchError(f"{self.folder}: no sources of the standard library to measure on")
         return found
 
     def read(self, path: Path) -> SourceFile | None:
@@ -510,12 +510,12 @@ def read_tokens(name: str, path: Path) -> Tokens:
     """The vocabulary of a tokenizer.json.
 
     Raises:
-        ModelError: It cannot be read.
+        BenchError: It cannot be read.
     """
     try:
         vocabulary = Vocabulary.from_file(path)
     except VocabularyError as error:
-        raise ModelError(str(error)) from error
+        raise BenchError(str(error)) from error
     return Tokens(name, vocabulary, [vocabulary.token_bytes(index) or None for index in range(vocabulary.size)])
 
 
@@ -649,7 +649,7 @@ def measure(arguments: argparse.Namespace, progress: Progress) -> Report:
     """Everything, in the order of the table.
 
     Raises:
-        ModelError: The vocabulary given cannot be read, or there is no library to measure on.
+        BenchError: The vocabulary given cannot be read, or there is no library to measure on.
     """
     library = Library(Path(sysconfig.get_path("stdlib")))
     progress.say("reading vocabularies")

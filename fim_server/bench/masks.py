@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 from fim_server.bench import engine as bench
 from fim_server.bench import json_documents, peers, plot, scaling
 from fim_server.bench.engine import DONE
+from fim_server.errors import BenchError
 from fim_server.language.session import Language, Matcher
 from fim_server.tokens import masks
-from fim_server.tokens.formats import ModelError
 from fim_server.tokens.vocabulary import Vocabulary
 
 REFUSED = 1
@@ -148,7 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, and print tables or JSON; returns the exit status.
 
     Raises:
-        ModelError: The vocabulary or the corpus cannot be read, or a result cannot be written.
+        BenchError: The vocabulary or the corpus cannot be read, or a result cannot be written.
     """
     with bench.Progress(enabled=sys.stderr.isatty() or not arguments.json) as progress:
         report = measure(arguments, progress)
@@ -162,7 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 Path(path).write_text(text(), encoding="utf-8")
             except OSError as error:
-                raise ModelError(f"{path}: {error.strerror}") from error
+                raise BenchError(f"{path}: {error.strerror}") from error
     return REFUSED if report.wrong() else DONE
 
 
@@ -193,7 +193,7 @@ def documents(language: str, folder: Path | None, count: int, seed: int) -> Iter
     """Files in random order: a folder's, or the language's default ones.
 
     Raises:
-        ModelError: The folder has none.
+        BenchError: The folder has none.
     """
     if folder is None and language == "json":
         yield from (
@@ -208,7 +208,7 @@ def documents(language: str, folder: Path | None, count: int, seed: int) -> Iter
         again = (Document(path.name, text) for path in paths if (text := read(language, path)))
         wanted = list(itertools.islice(again, count))
     if not wanted:
-        raise ModelError(f"{folder}: no {language} files to measure on")
+        raise BenchError(f"{folder}: no {language} files to measure on")
     yield from wanted
 
 
@@ -216,12 +216,12 @@ def files(language: str, folder: Path | None) -> list[Path]:
     """All paths of a language in a folder, sorted; the standard library's if there is none.
 
     Raises:
-        ModelError: No such folder.
+        BenchError: No such folder.
     """
     if folder is None:
         return list(bench.Library(Path(sysconfig.get_path("stdlib"))).paths)
     if not folder.is_dir():
-        raise ModelError(f"{folder}: no such folder")
+        raise BenchError(f"{folder}: no such folder")
     return sorted(path for path in folder.rglob("*") if path.suffix in LANGUAGES[language] and path.is_file())
 
 
@@ -507,7 +507,7 @@ def measure(arguments: argparse.Namespace, progress: bench.Progress) -> Report:
     """Everything, in the order of the tables.
 
     Raises:
-        ModelError: The vocabulary or the corpus cannot be read.
+        BenchError: The vocabulary or the corpus cannot be read.
     """
     progress.say("reading the vocabulary")
     tokens = bench.read_tokens("given", Path(arguments.vocabulary))
@@ -532,7 +532,7 @@ def choose(
     """Cursors in the files that are measured, and in as many others if there are so many.
 
     Raises:
-        ModelError: There is no file, or none has a cursor.
+        BenchError: There is no file, or none has a cursor.
     """
     found = list(documents(name, folder, 2 * arguments.files, arguments.seed))
     parts = found[: arguments.files], found[arguments.files :]
@@ -545,7 +545,7 @@ def choose(
         for part in parts
     )
     if not here:
-        raise ModelError(f"{arguments.vocabulary}: its tokens cannot spell the {name} files to measure on")
+        raise BenchError(f"{arguments.vocabulary}: its tokens cannot spell the {name} files to measure on")
     return here, others
 
 

@@ -41,9 +41,9 @@ from numpy.typing import NDArray
 from fim_server.bench import engine as bench
 from fim_server.bench.engine import DONE
 from fim_server.bench.masks import aligned
+from fim_server.errors import BenchError
 from fim_server.models import onnx_runtime
 from fim_server.models.load import PREFILL_CHUNK, FimModel, first_line, load_model, locate
-from fim_server.tokens.formats import ModelError
 
 TORCH_PRECISIONS = ("fp32", "bf16", "int8", "int8-weights")
 """Of the torch variants: int8 quantises activations while it runs, int8-weights multiplies bf16 ones."""
@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, and print a table or JSON; returns the exit status.
 
     Raises:
-        ModelError: The model, the text or an exported folder cannot be read or used.
+        BenchError: The model, the text or an exported folder cannot be read or used.
     """
     with bench.Progress(enabled=sys.stderr.isatty() or not arguments.json) as progress:
         before = torch.get_num_threads()
@@ -264,19 +264,19 @@ def check_onnx(folder: Path, model: FimModel) -> None:
     """Whether a folder can be measured beside a model.
 
     Raises:
-        ModelError: It is no exported folder, another model's, or the package is not installed.
+        BenchError: It is no exported folder, another model's, or the package is not installed.
     """
     try:
         config = json.loads((folder / "genai_config.json").read_text(encoding="utf-8"))
         vocabulary, window = int(config["model"]["vocab_size"]), int(config["model"]["context_length"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise ModelError(
+        raise BenchError(
             f"{folder}: not a folder of onnxruntime-genai (no genai_config.json that can be read)"
         ) from None
     if vocabulary != model.size or window < model.window:
-        raise ModelError(f"{folder}: another model's export ({vocabulary} tokens, window {window})")
+        raise BenchError(f"{folder}: another model's export ({vocabulary} tokens, window {window})")
     if not onnx_runtime.is_installed():
-        raise ModelError("--onnx needs the package onnxruntime-genai, which is not installed")
+        raise BenchError("--onnx needs the package onnxruntime-genai, which is not installed")
 
 
 # --- the report ---------------------------------------------------------------------------------------------------
@@ -412,10 +412,10 @@ def measure(arguments: argparse.Namespace, progress: bench.Progress) -> Report:
     """Every variant on every number of threads.
 
     Raises:
-        ModelError: As :func:`run`.
+        BenchError: As :func:`run`.
     """
     if arguments.model is not None and not Path(arguments.model).expanduser().is_dir():
-        raise ModelError(f"{arguments.model}: no such model folder")
+        raise BenchError(f"{arguments.model}: no such model folder")
     folders = [Path(given).expanduser() for given in arguments.onnx]
     text = read_text(Path(arguments.text).expanduser() if arguments.text is not None else DEFAULT_TEXT)
     progress.say("loading the model")
@@ -425,7 +425,7 @@ def measure(arguments: argparse.Namespace, progress: bench.Progress) -> Report:
     prompt = prompt_tokens(model, text, arguments.prompt)
     length = len(prompt) + arguments.steps
     if length > model.window:
-        raise ModelError(f"{length} tokens of prompt and steps are more than the model's window, {model.window}")
+        raise BenchError(f"{length} tokens of prompt and steps are more than the model's window, {model.window}")
     clock: bench.Clock = time.process_time if arguments.cpu_time else time.perf_counter
     source = locate(arguments.model)
     variants = [
@@ -504,29 +504,29 @@ def read_text(path: Path) -> str:
     """A file's text.
 
     Raises:
-        ModelError: It cannot be read.
+        BenchError: It cannot be read.
     """
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ModelError(f"{path}: {error.strerror}") from error
+        raise BenchError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError:
-        raise ModelError(f"{path}: not a text in UTF-8") from None
+        raise BenchError(f"{path}: not a text in UTF-8") from None
 
 
 def prompt_tokens(model: FimModel, text: str, most: int) -> list[int]:
     """A prompt in the model's FIM format, with the cursor in the middle of a text.
 
     Raises:
-        ModelError: There is too little room or text for one.
+        BenchError: There is too little room or text for one.
     """
     half = len(text) // 2
     try:
         prompt = model.format.encode(text[:half], text[half:], most)
     except ValueError as error:
-        raise ModelError(str(error)) from error
+        raise BenchError(str(error)) from error
     if sum(token not in model.format.control_ids for token in prompt[1:]) < 1:
-        raise ModelError("the prompt has no token of the text: give more text, or a longer prompt")
+        raise BenchError("the prompt has no token of the text: give more text, or a longer prompt")
     return prompt
 
 

@@ -30,8 +30,8 @@ import numpy as np
 
 from fim_server.bench import engine as bench
 from fim_server.bench import plot
+from fim_server.errors import BenchError
 from fim_server.language.session import Language
-from fim_server.tokens.formats import ModelError
 
 DONE = 0
 
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, and print a table or JSON; returns the exit status.
 
     Raises:
-        ModelError: There is no library to measure on, or the plot cannot be written.
+        BenchError: There is no library to measure on, or the plot cannot be written.
     """
     with bench.Progress(enabled=sys.stderr.isatty() or not arguments.json) as progress:
         report = measure(SIZES, TEXTS, arguments.seed, arguments.cpu_time, progress)
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             Path(arguments.plot).write_text(report.as_svg(), encoding="utf-8")
         except OSError as error:
-            raise ModelError(f"{arguments.plot}: {error.strerror}") from error
+            raise BenchError(f"{arguments.plot}: {error.strerror}") from error
     return DONE
 
 
@@ -113,7 +113,7 @@ def text_of_size(library: bench.Library, size: int, draw: random.Random) -> list
     """Statements of files in random order, each file from a random statement on, that together have about a size.
 
     Raises:
-        ModelError: The library has too little.
+        BenchError: The library has too little.
     """
     chosen: list[str] = []
     total = 0
@@ -129,7 +129,7 @@ def text_of_size(library: bench.Library, size: int, draw: random.Random) -> list
                     total += len(statement)
                 if total >= size * (1 - TOLERANCE):
                     return chosen
-    raise ModelError(f"{library.folder}: too little code for a text of {size} characters")
+    raise BenchError(f"{library.folder}: too little code for a text of {size} characters")
 
 
 def split(chosen: Sequence[str], cursor: str) -> tuple[str, str]:
@@ -186,7 +186,7 @@ def measure(sizes: Sequence[int], texts: int, seed: int, cpu_time: bool, progres
     """Openings of every size, text and place of the cursor, by the clock's time or the process' own.
 
     Raises:
-        ModelError: There is no library to measure on.
+        BenchError: There is no library to measure on.
     """
     library = bench.Library(Path(sysconfig.get_path("stdlib")))
     clock: bench.Clock = time.process_time if cpu_time else time.perf_counter

@@ -43,8 +43,8 @@ from fim_server.bench.played_editor import (
     position,
     span,
 )
+from fim_server.errors import BenchError
 from fim_server.models.onnx_runtime import RUNTIMES
-from fim_server.tokens.formats import ModelError
 
 SIZES = range(3_000, 30_000)
 """Bytes of the files that are chosen where none are named."""
@@ -143,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, and print tables or JSON; returns the exit status.
 
     Raises:
-        ModelError: There are no files, the server does not start or answer, or a result cannot be written.
+        BenchError: There are no files, the server does not start or answer, or a result cannot be written.
     """
     with bench.Progress(enabled=sys.stderr.isatty() or not arguments.json) as progress:
         report = measure(arguments, progress)
@@ -156,7 +156,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             Path(arguments.output).write_text(report.as_markdown(), encoding="utf-8")
         except OSError as error:
-            raise ModelError(f"{arguments.output}: {error.strerror}") from error
+            raise BenchError(f"{arguments.output}: {error.strerror}") from error
     return DONE
 
 
@@ -231,7 +231,7 @@ class Client:
         self._numbers = 0
         self._status_at = 0.0
         self._changed = asyncio.Event()
-        self._ended: ModelError | None = None
+        self._ended: BenchError | None = None
         self._reader = asyncio.ensure_future(self._read())
 
     @classmethod
@@ -270,19 +270,19 @@ class Client:
         """Wait for an answer; gives its result, None where it is an error.
 
         Raises:
-            ModelError: None came.
+            BenchError: None came.
         """
         try:
             message = await asyncio.wait_for(asyncio.shield(asked.answer), ANSWER_SECONDS)
         except TimeoutError:
-            raise ModelError(f"the server did not answer within {ANSWER_SECONDS:.0f} s") from None
+            raise BenchError(f"the server did not answer within {ANSWER_SECONDS:.0f} s") from None
         return message.get("result")
 
     async def settle(self) -> None:
         """Wait for all answers.
 
         Raises:
-            ModelError: One did not come.
+            BenchError: One did not come.
         """
         for asked in list(self._waiting.values()):
             await self.answer_to(asked)
@@ -291,24 +291,24 @@ class Client:
         """Wait until the model is loaded; gives the seconds since the server was started.
 
         Raises:
-            ModelError: It cannot be loaded.
+            BenchError: It cannot be loaded.
         """
         end = time.perf_counter() + LOADING_SECONDS
         while self.status.get("state") not in ("ready", "busy"):
             if self._ended is not None:
                 raise self._ended
             if self.status.get("state") == "error":
-                raise ModelError(str(self.status.get("message")))
+                raise BenchError(str(self.status.get("message")))
             self._changed.clear()
             try:
                 await asyncio.wait_for(self._changed.wait(), end - time.perf_counter())
             except TimeoutError:
-                raise ModelError(f"the server was not ready after {LOADING_SECONDS:.0f} s") from None
+                raise BenchError(f"the server was not ready after {LOADING_SECONDS:.0f} s") from None
         return self._status_at - self.started
 
     async def end(self) -> None:
         """Shut the server down, in the protocol's way if it still listens."""
-        with suppress(ModelError, TimeoutError, OSError):
+        with suppress(BenchError, TimeoutError, OSError):
             if self._ended is None:
                 await asyncio.wait_for(self.answer_to(self.ask("shutdown", None)), 5)
                 self.notify("exit", None)
@@ -339,7 +339,7 @@ class Client:
             pass  # that is no server
         with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), 5)
-        self._ended = ModelError(f"the server ended{self._last_words()}")
+        self._ended = BenchError(f"the server ended{self._last_words()}")
         for asked in self._waiting.values():
             asked.answer.set_exception(self._ended)
             asked.answer.exception()  # seen, whether or not it is waited for
@@ -700,7 +700,7 @@ def measure(arguments: argparse.Namespace, progress: bench.Progress) -> Report:
     """Play all scenarios, each with a server of its own.
 
     Raises:
-        ModelError: There are no files, or the server does not start or answer.
+        BenchError: There are no files, or the server does not start or answer.
     """
     progress.say("choosing files")
     sources = list(choose(arguments.path, arguments.files, arguments.seed))
@@ -717,7 +717,7 @@ def choose(paths: Sequence[str] | None, count: int, seed: int) -> Iterator[Sourc
     """Files in random order, and the holes in them.
 
     Raises:
-        ModelError: There are none.
+        BenchError: There are none.
     """
     if paths is None:
         found = [path for path in masks_bench.files("python", None) if path.stat().st_size in SIZES]
@@ -738,7 +738,7 @@ def choose(paths: Sequence[str] | None, count: int, seed: int) -> Iterator[Sourc
         if chosen == count:
             return
     if not chosen:
-        raise ModelError(f"{', '.join(paths or ['the standard library'])}: no Python files to type in")
+        raise BenchError(f"{', '.join(paths or ['the standard library'])}: no Python files to type in")
 
 
 async def play(
@@ -747,7 +747,7 @@ async def play(
     """Play one scenario.
 
     Raises:
-        ModelError: The server does not start or answer.
+        BenchError: The server does not start or answer.
     """
     played = Played(scenario, load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None)
     named = ((name, getattr(arguments, name)) for name in ("model", "device", "runtime"))

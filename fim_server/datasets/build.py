@@ -23,10 +23,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fim_server.datasets import constructions
-from fim_server.datasets.python_text import PythonText, Refused
-from fim_server.datasets.samples import DatasetError, Origin, Sample, encode_sample
+from fim_server.datasets.python import constructions
+from fim_server.datasets.python.text import PythonText, Refused
+from fim_server.datasets.samples import Origin, Sample, encode_sample
 from fim_server.datasets.sources import Source, SourceText, open_source
+from fim_server.errors import DatasetError
 
 LANGUAGE = "python"
 

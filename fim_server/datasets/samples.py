@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fim_server.errors import DatasetError
+
 SET_NAMES = (
     "stack-boundary",
     "stack-randspan",
@@ -23,10 +25,6 @@ SET_NAMES = (
     "human-eval-infilling",
 )
 """Every set there is."""
-
-
-class DatasetError(Exception):
-    """A source or a file of samples that cannot be used; the message is one line for the user."""
 
 
 @dataclass(frozen=True, slots=True)

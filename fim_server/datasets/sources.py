@@ -19,7 +19,8 @@ from platform import python_version
 from typing import Any, NamedTuple
 
 from fim_server.datasets.licences import licence_of, spdx_of_all
-from fim_server.datasets.samples import DatasetError, read_json_lines
+from fim_server.datasets.samples import read_json_lines
+from fim_server.errors import DatasetError
 
 EVAL_EXTRA = "pip install 'fim-server[eval]'"
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import torch
 
+from fim_server.errors import SearchLimitError
 from fim_server.tokens.forced import ForcedMatcher, forced_tokens
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ class Constraint:
     def distance(self, enough: int) -> int | None:
         """Tokens in which the middle can end: of one way that needs at most ``enough``, or of a shortest.
 
-        None if there is no way. Raises OverflowError if that is not known. This and the next three need
+        None if there is no way. Raises SearchLimitError if that is not known. This and the next three need
         :meth:`can_land`.
         """
         started = time.perf_counter()
@@ -277,7 +278,7 @@ class Constraint:
         self._join()
         try:
             plan = self._lander.plan(left + 1)
-        except OverflowError:
+        except SearchLimitError:
             plan = None
         self._account(started)
         return plan[0] if plan and len(plan) <= left + 1 else None
@@ -318,7 +319,7 @@ class Constraint:
         self._inside_matcher = matcher if isinstance(matcher, InsideMatcher) else None
         self._landing_matcher = matcher if isinstance(matcher, LandingMatcher) else None
         if self._landing_matcher is not None and self._budget is not None:
-            with suppress(OverflowError):
+            with suppress(SearchLimitError):
                 self._landing_matcher.plan(self._budget)  # kept by the matcher
         self.engine_seconds += time.perf_counter() - started
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from fim_server.errors import SearchLimitError
+
 if TYPE_CHECKING:
     import torch
 
@@ -144,7 +146,7 @@ class Landing:
         left = self._budget - count
         try:
             distance = self._constraint.distance(left)
-        except OverflowError:
+        except SearchLimitError:
             return None
         return NO_WAY if distance is None else left - distance
 

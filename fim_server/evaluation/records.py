@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from fim_server.errors import RecordError
+
 MODES = ("unconstrained", "checked", "constrained")
 """Every mode, in the order of tables."""
 
@@ -21,10 +23,6 @@ WON = ("end_token", "point", "landed", "prefix", "budget")
 
 RUN_FILE = "run.json"
 LINES = "samples*.jsonl"
-
-
-class RecordError(Exception):
-    """A run that cannot be begun, gone on with, read or written; the message is one line for the user."""
 
 
 @dataclass(frozen=True, slots=True)

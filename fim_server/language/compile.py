@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from fim_server import _core
+from fim_server.errors import LanguageError
 from fim_server.language.cache import cache_folder
 from fim_server.language.versions import Versions
-
-LanguageError = _core.LanguageError
 
 _LANGUAGES = Path(__file__).parents[1] / "languages"
 _CACHE_FORMAT = 2

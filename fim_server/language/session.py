@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fim_server import _core
+from fim_server.errors import LanguageError, SearchLimitError
 from fim_server.language import compile as grammar
 from fim_server.language.shapes import Shape
 from fim_server.language.spelling import Spelling
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-
-LanguageError = _core.LanguageError
 
 _MOST_SHAPES = 32
 
@@ -409,7 +408,7 @@ class State:
         """Least bytes of text that complete the middle; None if no text does.
 
         Raises:
-            OverflowError: The search passed its limit (it never answers by giving up).
+            SearchLimitError: The search gave up, which is no answer.
         """
         found = self._core.shortest_completion()
         return None if found is None else len(found)
@@ -420,7 +419,7 @@ class State:
         If the middle ends inside a character, the text's first bytes finish it and stand as U+FFFD here.
 
         Raises:
-            OverflowError: The search passed its limit (it never answers by giving up).
+            SearchLimitError: The search gave up, which is no answer.
         """
         found = self._core.shortest_completion()
         return None if found is None else found.decode("utf-8", "replace")
@@ -512,12 +511,12 @@ class Matcher:
         """Tokens that complete the middle; an empty list where it is complete, None if the session has no guarantee.
 
         They spell a short completion, not always the shortest, in the fewest tokens that do; one that is known already
-        will do if it has at most ``enough`` tokens. Raises OverflowError if none is found: the search is bounded, a
+        will do if it has at most ``enough`` tokens. Raises SearchLimitError if none is found: the search is bounded, a
         completion may have no tokens in the vocabulary, and middles of a shape have no plans.
         """
         tokens, unknown = self.core.landing(enough)
         if unknown:
-            raise OverflowError("no plan was found within the search's limit")
+            raise SearchLimitError("no plan was found within the search's limit")
         return tokens
 
     def lands(self, token_id: int, left: int) -> bool | None:

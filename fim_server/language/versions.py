@@ -11,9 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from fim_server import _core
-
-LanguageError = _core.LanguageError
+from fim_server.errors import LanguageError
 
 NEWEST = "newest"
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from fim_server.errors import ModelError, VocabularyError
 from fim_server.models import onnx_runtime
 from fim_server.models.onnx_runtime import RUNTIMES, OnnxModel
-from fim_server.tokens.formats import BoundFormat, ModelError, find_format
-from fim_server.tokens.vocabulary import Vocabulary, VocabularyError
+from fim_server.tokens.formats import BoundFormat, find_format
+from fim_server.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

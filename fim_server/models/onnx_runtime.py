@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from fim_server.tokens.formats import ModelError
+from fim_server.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, product
 
+from fim_server.errors import SearchLimitError
 from fim_server.language.session import State
 from fim_server.language.spelling import Spelling
 
@@ -84,7 +85,7 @@ BLANKS = " \t\f"
 def completion(state: State) -> str | None:
     try:
         return state.shortest_completion()
-    except OverflowError:
+    except SearchLimitError:
         return None
 
 

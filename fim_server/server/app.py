@@ -22,7 +22,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
-from fim_server.language.session import Language, LanguageError
+from fim_server.errors import DocumentError, LanguageError, ModelError
+from fim_server.language.session import Language
 from fim_server.server.documents import SYNC_KIND, DocumentProtocol, OpenDocument
 from fim_server.server.memory import Answer, Memory
 from fim_server.server.messages import (
@@ -38,8 +39,7 @@ from fim_server.server.place import Place, silent, wants_single_line
 from fim_server.server.settings import SECTION, ServerSettings, own_fields
 from fim_server.server.usage import Usage
 from fim_server.server.worker import LANGUAGES, CompletionWorker, Costs, Job, Request, Work, answer_of
-from fim_server.text.document import LINE_BREAK, DocumentError, PositionEncoding, Split
-from fim_server.tokens.formats import ModelError
+from fim_server.text.document import LINE_BREAK, PositionEncoding, Split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

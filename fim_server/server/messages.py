@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
+from fim_server.errors import SearchLimitError
 from fim_server.server.place import Place
 from fim_server.server.usage import rounded
 from fim_server.text.document import PositionEncoding
@@ -217,6 +218,6 @@ def shortest_of(state: Any) -> str | None:
     """The shortest completion, where it can be found."""
     try:
         found: str | None = state.shortest_completion()
-    except OverflowError:
+    except SearchLimitError:
         return None
     return found

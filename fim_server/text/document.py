@@ -18,11 +18,9 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
+from fim_server.errors import DocumentError
+
 LINE_BREAK = re.compile("\r\n|\r|\n")
-
-
-class DocumentError(ValueError):
-    """A file or a cursor that cannot be used; the message is one line made for the user."""
 
 
 class PositionEncoding(StrEnum):
@@ -102,6 +100,8 @@ class Document:
     def read(cls, path: str) -> Document:
         """Read a file, or standard input for ``"-"``. Raises :class:`DocumentError` where that fails."""
         if path == "-":
+            if sys.stdin is None:
+                raise DocumentError("standard input: closed")
             return cls.from_bytes(sys.stdin.buffer.read(), "standard input")
         try:
             return cls.from_bytes(Path(path).read_bytes(), path)

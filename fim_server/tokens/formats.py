@@ -18,6 +18,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Protocol
 
+from fim_server.errors import ModelError
+
 SUFFIX_SHARE = 4
 """The suffix gets one part in this many of a prompt that is too short for both contexts: what stands before the
 cursor says more about what comes next, and what is left over by one side goes to the other."""
@@ -31,10 +33,6 @@ KNOWN_TEXTS = 16
 
 TAIL_CHARACTERS, TAIL_LINES = 200, 8
 """Where the part of a prefix ends that is encoded once: that far before the cursor, and at every so many lines."""
-
-
-class ModelError(ValueError):
-    """A model that cannot be used; the message is one line made for the user."""
 
 
 class Tokenizer(Protocol):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fim_server import _core
+from fim_server.errors import VocabularyError
 from fim_server.language.cache import cache_folder
 from fim_server.tokens.formats import known_formats
 
@@ -28,10 +29,6 @@ _BLANK = "\u2581"
 """SentencePiece's visible blank."""
 
 _BYTE_PIECE = re.compile("<0x[0-9A-Fa-f]{2}>")
-
-
-class VocabularyError(ValueError):
-    """A tokenizer whose tokens cannot be read as bytes; the message is one line."""
 
 
 class Vocabulary:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from fim_server.errors import TrainingError
 from fim_server.training.corpus import (
     HELD_OUT_FILE,
     SOURCES_FILE,
@@ -24,7 +25,6 @@ from fim_server.training.corpus import (
     read_wheel,
     write_corpus,
 )
-from fim_server.training.errors import TrainingError
 
 STANDARD_LIBRARY = "python-standard-library"
 # Held out by default: the evaluation cuts its holes in the standard library.

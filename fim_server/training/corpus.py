@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fim_server.training.errors import TrainingError
+from fim_server.errors import TrainingError
 
 TRAIN_FILE = "train.jsonl"
 HELD_OUT_FILE = "held_out.jsonl"

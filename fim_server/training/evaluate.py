@@ -13,8 +13,8 @@ from tokenizers import Tokenizer
 from torch.nn import functional
 from transformers import LlamaForCausalLM
 
+from fim_server.errors import TrainingError
 from fim_server.training.corpus import SourceFile
-from fim_server.training.errors import TrainingError
 from fim_server.training.fim import Hole, Mixture, Order, cut, encode_example
 from fim_server.training.tokenizer import END, MIDDLE, load_tokenizer, token_id
 

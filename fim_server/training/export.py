@@ -14,8 +14,8 @@ from torch import Tensor
 from transformers import GenerationConfig
 from transformers.utils.logging import disable_progress_bar
 
+from fim_server.errors import TrainingError
 from fim_server.training.corpus import SOURCES_FILE
-from fim_server.training.errors import TrainingError
 from fim_server.training.tokenizer import END, PAD, load_tokenizer, token_id, write_tokenizer
 from fim_server.training.train import CHECKPOINT_FILE, Shape, new_model
 

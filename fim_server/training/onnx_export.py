@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from fim_server.errors import TrainingError
 from fim_server.models.onnx_runtime import CONFIGURATION, DIGEST, NO_TELEMETRY, RECORD, weights_digest
-from fim_server.training.errors import TrainingError
 
 PACKAGES = {"onnxruntime_genai": "onnxruntime-genai", "onnx": "onnx", "onnx_ir": "onnx-ir"}
 """What the export imports, and what it is installed as."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from fim_server.training.errors import TrainingError
+from fim_server.errors import TrainingError
 
 END = "<|endoftext|>"
 PREFIX = "<|fim_prefix|>"

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from fim_server.training.errors import TrainingError
+from fim_server.errors import TrainingError
 from fim_server.training.fim import Mixture, Window, windows
 from fim_server.training.optimizer import Muon, schedule
 from fim_server.training.tokenizer import END, PAD, token_id

@@ -23,9 +23,9 @@ mod spec;
 
 pub use completing::plan::Outcome;
 pub use engine::stepping::Inside;
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, Passed};
 pub use ids::{ModeId, TokenId};
-pub use language::definition::Language;
+pub use language::compiled::Language;
 pub use language::shape::Shape;
 pub use masking::cache::Tables;
 pub use masking::plain::mask_words;

@@ -340,7 +340,7 @@ fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>, Error> {
     }
     let built =
         rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("mask-{index}")).build();
-    let pool = Arc::new(built.map_err(|error| Error::new(ErrorKind::Limit, format!("no threads: {error}")))?);
+    let pool = Arc::new(built.map_err(|error| Error::new(ErrorKind::System, format!("no threads: {error}")))?);
     *kept = Some((own, pool.clone()));
     Ok(pool)
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::explaining::constructs::{self, Places};
 use crate::explaining::quotient;
 use crate::ids::TokenId;
-use crate::language::definition::Language;
+use crate::language::compiled::Language;
 use crate::language::shape::ShapeId;
 use crate::language::spelling::Spelling;
 use crate::limits;
@@ -585,7 +585,7 @@ impl State {
         }
         expected.sort_unstable();
         expected.dedup();
-        let open_right = engine.right.unmatched_closers(&engine.language);
+        let open_right = engine.right.unmatched_closers();
         Explanation { accepted, viable: accepted == text.len() && self.is_viable(), expected, open_left, open_right }
     }
 

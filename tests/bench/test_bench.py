@@ -23,7 +23,7 @@ import pytest
 from fim_server.bench import engine as bench
 from fim_server.bench.engine import Position, Sample
 from fim_server.cli import program as cli
-from fim_server.tokens.formats import ModelError
+from fim_server.errors import BenchError
 
 SOURCE = '''\
 """Cafés, in metres."""
@@ -220,7 +220,7 @@ def test_small_files_are_put_in_a_row(tmp_path: Path) -> None:
 
 
 def test_no_library_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no sources of the standard library"):
+    with pytest.raises(BenchError, match="no sources of the standard library"):
         next(bench.Library(tmp_path).files_of_size(1_000, random.Random(0)))
 
 

@@ -35,7 +35,7 @@ from fim_server.bench.server import (
     Scenario,
     Typist,
 )
-from fim_server.tokens.formats import ModelError
+from fim_server.errors import BenchError
 
 SOURCE = '''"""A module."""
 
@@ -500,5 +500,5 @@ def test_a_server_is_waited_for_no_longer_than_it_lives() -> None:
         finally:
             await client.end()
 
-    with pytest.raises(ModelError, match=r"^the server ended: gone$"):
+    with pytest.raises(BenchError, match=r"^the server ended: gone$"):
         asyncio.run(ask())

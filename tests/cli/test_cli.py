@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import io
 import json
@@ -11,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,6 @@ import pytest
 from fim_server import Language
 from fim_server.cli import program as cli
 from fim_server.decoding.loop import Completion, DecodeOptions, StopReason, Won
-from fim_server.text.document import Split
 from fim_server.tokens import formats
 
 COMMAND = [sys.executable, "-m", "fim_server"]
@@ -36,8 +33,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process; gives exit status, standard output and standard error."""
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in this process; gives exit status, standard output and standard error, without progress."""
+    monkeypatch.setattr("fim_server.cli.output.QUIET_SECONDS", 600.0)
 
     def runner(*arguments: str) -> tuple[int, str, str]:
         try:
@@ -339,7 +337,6 @@ def test_bad_input_is_one_clear_line_and_status_2(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(cli, "QUIET_SECONDS", 600.0)
     arguments, message = BAD_INPUT[case]
     unknown = tmp_path / "a.unknown"
     unknown.touch()
@@ -390,6 +387,25 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert (process.returncode, process.stderr) == (0, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [["languages"], ["--version"]])
+def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (2, "fim-server: standard output: no space left on device\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell's syntax")
+def test_closed_streams_are_no_traceback(hole: Path) -> None:
+    command = f"exec '{sys.executable}' -m fim_server"
+    script = f"{command} check '{hole}' >&-"
+    process = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (1, "")
+    script = f"{command} check - --language python <&-"
+    process = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (2, "fim-server: standard input: closed\n")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
     fifo = tmp_path / "waiting.py"
@@ -406,92 +422,3 @@ def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, "")
-
-
-# --- progress ----------------------------------------------------------------------------------------------------
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_progress_is_silent_when_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
-    with cli.Progress(argparse.Namespace(json=False)) as progress:
-        progress.say("working")
-    assert screen.getvalue() == ""
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress_says_what_takes_long(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
-    screen = Terminal() if terminal else io.StringIO()
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(cli, "QUIET_SECONDS", 0.01)
-    with cli.Progress(argparse.Namespace(json=False)) as progress:
-        progress.say("working")
-        for _ in range(500):
-            if "working" in screen.getvalue():
-                break
-            threading.Event().wait(0.01)
-    if terminal:
-        assert screen.getvalue().startswith("\r\x1b[Kworking (0 s)")
-        assert screen.getvalue().endswith("\r\x1b[K")
-    else:
-        assert screen.getvalue() == "working ...\n"
-
-
-# --- the diff itself ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("left", "text", "right"),
-    [
-        ("a\nb", "X", "c\nd\n"),
-        ("a\n", "X\nY\n", "b\n"),
-        ("", "X", ""),
-        ("a", "\nX", ""),
-        ("", "X\n", "a"),
-        ("a\n" * 20, "X", "\n" + "b\n" * 20),
-        ("a\n\n", "X\n\n", "\nb"),
-    ],
-)
-def test_a_diff_applies(left: str, text: str, right: str) -> None:
-    lines = list(diff_of(left, text, right, colour=False))
-    assert patched(left + right, lines) == left + text + right
-    assert [plain(line) for line in diff_of(left, text, right, colour=True)] == lines
-
-
-def test_the_inserted_characters_stand_out() -> None:
-    lines = list(diff_of("ab", "X\nY", "cd\n", colour=True))
-    assert lines[-2:] == [
-        "\x1b[32m+\x1b[0m\x1b[32mab\x1b[0m\x1b[1;92mX\x1b[0m",
-        "\x1b[32m+\x1b[0m\x1b[1;92mY\x1b[0m\x1b[32mcd\x1b[0m",
-    ]
-
-
-def diff_of(left: str, text: str, right: str, colour: bool) -> Any:
-    completion = Completion(text, "exact", StopReason.END_TOKEN, None)
-    return cli.diff_lines("f.py", Split(left, right), completion, "python", colour)
-
-
-def patched(text: str, diff: list[str]) -> str:
-    """Apply a diff of one hunk by the book."""
-    old = cli.keep_line_ends(text)
-    _, _, _, hunk, *lines = diff
-    match = re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@", hunk)
-    assert match is not None
-    count = int(match[2] or 1)
-    start = int(match[1]) - (count > 0)
-    new: list[str] = []
-    last = ""
-    for line in lines:
-        if line.startswith("\\"):
-            if last in " +":
-                new[-1] = new[-1].removesuffix("\n")
-            continue
-        last = line[0]
-        if last in " +":
-            new.append(line[1:] + "\n")
-    return "".join([*old[:start], *new, *old[start + count :]])

@@ -19,9 +19,10 @@ from pathlib import Path
 import pytest
 
 import judge
-from fim_server.datasets import constructions, python_text
-from fim_server.datasets.constructions import CONSTRUCTIONS, Cut, cuts
-from fim_server.datasets.python_text import PythonText, Refused, replacement_fields
+from fim_server.datasets.python import constructions
+from fim_server.datasets.python import text as python_text
+from fim_server.datasets.python.constructions import CONSTRUCTIONS, Cut, cuts
+from fim_server.datasets.python.text import PythonText, Refused, replacement_fields
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
@@ -382,14 +383,14 @@ import fs from "node:fs";
 import { loadPyodide } from "./node_modules/pyodide/pyodide.mjs";
 const request = JSON.parse(fs.readFileSync(0));
 const python = await loadPyodide();
-python.FS.mkdirTree("/home/pyodide/fim_server/datasets");
+python.FS.mkdirTree("/home/pyodide/fim_server/datasets/python");
 for (const [name, source] of Object.entries(request.modules))
-  python.FS.writeFile(`/home/pyodide/fim_server/datasets/${name}`, source);
+  python.FS.writeFile(`/home/pyodide/fim_server/datasets/python/${name}`, source);
 python.globals.set("request", JSON.stringify(request.texts));
 process.stdout.write(python.runPython(`
 import hashlib, json, sys
-from fim_server.datasets.constructions import CONSTRUCTIONS, cuts
-from fim_server.datasets.python_text import PythonText
+from fim_server.datasets.python.constructions import CONSTRUCTIONS, cuts
+from fim_server.datasets.python.text import PythonText
 found = []
 for text in json.loads(request):
     file, digest = PythonText(text), hashlib.sha256(text.encode()).hexdigest()
@@ -402,7 +403,7 @@ json.dumps([sys.version_info[:2], found])
 @pytest.mark.skipif(judge.unavailable() is not None, reason=judge.unavailable() or "")
 def test_another_python_cuts_the_same_holes() -> None:
     folder = Path(python_text.__file__).parent
-    modules = {name: (folder / name).read_text(encoding="utf-8") for name in ("python_text.py", "constructions.py")}
+    modules = {name: (folder / name).read_text(encoding="utf-8") for name in ("text.py", "constructions.py")}
     texts = [*NASTY.values(), *real_texts()[: REAL_FILES // 3]]
     answer = subprocess.run(
         ["node", f"--stack-size={judge.STACK_KIB}", "--input-type=module", "-e", CUT_IN_NODE],

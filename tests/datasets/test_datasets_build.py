@@ -26,12 +26,13 @@ from typing import Any
 import pytest
 
 from fim_server.cli import program as cli
-from fim_server.datasets import SET_NAMES, DatasetError, Origin, Sample, UnitTest, read_samples, write_samples
+from fim_server.datasets import SET_NAMES, Origin, Sample, UnitTest, read_samples, write_samples
 from fim_server.datasets import build as building
 from fim_server.datasets.build import Counts, Request, build, decode, manifest_path
-from fim_server.datasets.constructions import CONSTRUCTIONS
 from fim_server.datasets.licences import spdx, spdx_of_all
+from fim_server.datasets.python.constructions import CONSTRUCTIONS
 from fim_server.datasets.sources import open_source
+from fim_server.errors import DatasetError
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 STDLIB = Path(sysconfig.get_paths()["stdlib"])

@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from fim_server.datasets import DatasetError, Origin, Sample, UnitTest, read_samples, sandbox
-from fim_server.datasets.human_eval import build_human_eval
-from fim_server.datasets.sandbox import Limits, Outcome, Verdict, run_sample, run_test
+from fim_server.datasets import Origin, Sample, UnitTest, read_samples
+from fim_server.datasets.python import sandbox
+from fim_server.datasets.python.human_eval import build_human_eval
+from fim_server.datasets.python.sandbox import Limits, Outcome, Verdict, run_sample, run_test
+from fim_server.errors import DatasetError
 
 HUMAN_EVAL = os.environ.get("FIM_SERVER_HUMAN_EVAL")
 SQUARE = UnitTest("square", "", "def check(f):\n    assert f(2) == 4\n    assert f(-3) == 9\n", "square")
@@ -280,7 +282,7 @@ def test_a_sandbox_that_does_not_start_is_no_verdict(
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_nothing_runs_on_when_the_one_who_runs_it_is_killed(tmp_path: Path) -> None:
     code = (
-        "from fim_server.datasets.sandbox import *\nfrom fim_server.datasets import UnitTest\n"
+        "from fim_server.datasets.python.sandbox import *\nfrom fim_server.datasets import UnitTest\n"
         "run_test(UnitTest('', '', '', 'f'), 'import time\\ntime.sleep(60)', Limits(seconds=60))"
     )
     with subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)}) as process:

@@ -34,7 +34,8 @@ from fim_server.decoding.loop import (
     conclude,
     start,
 )
-from fim_server.language.session import LanguageError, Matcher, Session
+from fim_server.errors import LanguageError, SearchLimitError
+from fim_server.language.session import Matcher, Session
 from fim_server.models.load import Reading, load_model, locate
 from fim_server.text.document import Split
 from scripted_models import Script, network
@@ -154,7 +155,7 @@ def test_a_plan_is_never_shorter_than_possible_and_its_mask_allows_nothing_that_
         least = least_tokens(matcher, len(texts), 3)
         try:
             plan = matcher.plan()
-        except OverflowError:
+        except SearchLimitError:
             continue
         if plan is None:  # the letters of a shortest text may have no token here
             continue
@@ -350,7 +351,7 @@ def test_where_only_a_comment_completes_a_plan_begins_one(python: Language, voca
 def test_what_the_vocabulary_cannot_spell_is_not_known_rather_than_impossible(python: Language) -> None:
     """A completion exists, `)`, and has no token; where no text at all can follow, that is said."""
     small = small_vocabulary(["x", " "])
-    with pytest.raises(OverflowError):
+    with pytest.raises(SearchLimitError):
         python.open("f(", "\n").matcher(small).plan()
     session = python.open("f(]", "\n")
     assert session.guarantee == "none"
@@ -375,7 +376,7 @@ def test_wrong_block_lines_are_refused_in_one_line(wrong: str, tmp_path: Path) -
 
 def test_middles_of_a_shape_have_no_plan(python: Language, vocabulary: Vocabulary) -> None:
     matcher = python.open("x = (", ")\n").matcher(vocabulary, shape="[a-z]+")
-    with pytest.raises(OverflowError):
+    with pytest.raises(SearchLimitError):
         matcher.plan()
 
 
@@ -458,7 +459,7 @@ def is_known_to_end(session: Session, vocabulary: Vocabulary, budget: int) -> bo
     """Whether the engine has a plan within the budget: nothing is promised where it has none."""
     try:
         plan = session.matcher(vocabulary).plan(budget)
-    except OverflowError:
+    except SearchLimitError:
         return False
     return plan is not None and len(plan) <= budget
 
@@ -488,7 +489,7 @@ def test_every_generation_ends_within_its_budget(seed: int, python: Language, vo
         assert session.guarantee == "exact"
         try:
             plan = session.matcher(vocabulary).plan()
-        except OverflowError:
+        except SearchLimitError:
             continue  # nothing is promised where the search gives up
         known += 1
         assert plan is not None
@@ -526,7 +527,7 @@ def test_so_it_does_however_tokens_are_chosen(setting: str, python: Language, vo
         session = python.open(left, right)
         try:
             plan = session.matcher(vocabulary).plan()
-        except OverflowError:
+        except SearchLimitError:
             continue
         assert plan is not None
         for budget, script in itertools.product(

@@ -14,6 +14,7 @@ import pytest
 
 from corpus import python
 from fim_server import Language, Session
+from fim_server.errors import SearchLimitError
 from fim_server.language import compile as grammar
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
@@ -90,7 +91,7 @@ def answers(session: Session, middle: str) -> tuple[object, ...]:
     state.advance(middle)
     try:
         distance = state.distance() if state.is_viable() else None
-    except OverflowError:
+    except SearchLimitError:
         distance = -1
     return session.guarantee, session.check(middle), distance
 

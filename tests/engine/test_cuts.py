@@ -15,6 +15,7 @@ import pytest
 
 from corpus import MUTATIONS, Cut, Reproduction, cause_of, causes, cuts, mutated, python, reference, shrunk, walk
 from fim_server import Verdict
+from fim_server.errors import SearchLimitError
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))
@@ -230,7 +231,7 @@ def test_cuts_shortest_completions_parse() -> None:
         assert state.advance(middle) == len(middle.encode())
         try:
             found = state.shortest_completion()
-        except OverflowError:
+        except SearchLimitError:
             counts["over the search's limit"] += 1
             continue
         assert found is not None, Reproduction(left, middle, right)
@@ -279,7 +280,7 @@ def test_cuts_distances_fit_together() -> None:
                 assert found is not None
                 if found < least or (exactly and found > least):
                     failures.append(f"{distance} before {text!r}, {found} after\n  {Reproduction(left, middle, right)}")
-        except OverflowError:
+        except SearchLimitError:
             counts["over the search's limit"] += 1
     report(f"{POINTS} points", counts, failures)
 

@@ -19,6 +19,7 @@ import pytest
 import regex
 
 from fim_server import _core
+from fim_server.errors import LanguageError, SearchLimitError
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 GRAMMARS = 4000 if LONG else 250
@@ -152,10 +153,10 @@ def compile_toy(toy: Toy) -> _core.Language | None:
     """None for a toy whose language is empty or whose guards pass the limit; any other refusal is an error."""
     try:
         return _core.Language(json.dumps(toy.spec()))
-    except _core.LanguageError as error:
+    except LanguageError as error:
         if "no text at all" not in str(error):
             raise
-    except OverflowError:
+    except SearchLimitError:
         pass
     return None
 

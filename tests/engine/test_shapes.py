@@ -35,6 +35,7 @@ from test_random_grammars import SEPARATOR, Oracle, Toy, random_toy
 
 from corpus import cuts, python
 from fim_server import Language, LanguageError, Matcher, Session, Vocabulary, _core
+from fim_server.errors import SearchLimitError
 from fim_server.language import compile as grammar
 from fim_server.language.shapes import SINGLE_LINE, Shape
 
@@ -510,7 +511,7 @@ def witness(session: Session, shape: Shape | str, middle: bytes, matcher: Matche
         if fork.advance(before) == len(before):
             try:
                 shortest = before + (fork.shortest_completion() or "")
-            except OverflowError:
+            except SearchLimitError:
                 continue
             # Statements can stand on one line.
             candidates += [shortest.replace("\n", instead) for instead in ("\n", ";", "\r")]

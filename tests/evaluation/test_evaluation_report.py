@@ -36,9 +36,11 @@ from evaluation_records import (
     write_data,
     write_run,
 )
-from fim_server.evaluation import compare, figures, page, report, tables
-from fim_server.evaluation.measured import HOLE_EDGES, bucket_name, measured, read_measured
-from fim_server.evaluation.records import MODES, Data, Record, RecordError, RunInfo
+from fim_server.cli import evaluate
+from fim_server.errors import RecordError
+from fim_server.evaluation.records import MODES, Data, Record, RunInfo
+from fim_server.evaluation.reporting import compare, figures, page, report, tables
+from fim_server.evaluation.reporting.measured import HOLE_EDGES, bucket_name, measured, read_measured
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 
@@ -546,26 +548,27 @@ def test_notes_are_marked_up_and_escaped() -> None:
 
 
 def test_parts_ship_with_the_package() -> None:
-    folder = resources.files("fim_server.evaluation") / "templates"
+    folder = resources.files("fim_server.evaluation.reporting") / "templates"
     assert {"report.html", "report.css", "report.js"} <= {entry.name for entry in folder.iterdir()}
 
 
 # --- report -------------------------------------------------------------------------------------------------------
 
 
-def run(function: Any, add: Any, *arguments: str | Path) -> int:
+def run(add: Any, *arguments: str | Path) -> int:
     parser = argparse.ArgumentParser()
     add(parser)
-    found: int = function(parser.parse_args([str(argument) for argument in arguments]))
+    namespace = parser.parse_args([str(argument) for argument in arguments])
+    found: int = namespace.run(namespace)
     return found
 
 
 def run_report(*arguments: str | Path) -> int:
-    return run(report.run_report, report.add_report_arguments, *arguments)
+    return run(evaluate.add_report, *arguments)
 
 
 def run_compare(*arguments: str | Path) -> int:
-    return run(compare.run_compare, compare.add_compare_arguments, *arguments)
+    return run(evaluate.add_compare, *arguments)
 
 
 def test_report_writes_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -674,11 +677,10 @@ def test_a_missing_library_is_named() -> None:
 def test_options_load_neither_torch_nor_matplotlib() -> None:
     script = (
         "import argparse, sys\n"
-        "from fim_server.evaluation import compare, report\n"
-        "report.add_report_arguments(argparse.ArgumentParser())\n"
-        "compare.add_compare_arguments(argparse.ArgumentParser())\n"
+        "from fim_server.cli import evaluate\n"
+        "evaluate.add_steps(argparse.ArgumentParser())\n"
         "assert not {'torch', 'matplotlib', 'scipy', 'jinja2'} & set(sys.modules), 'loaded too early'\n"
-        "import fim_server.evaluation.figures, fim_server.evaluation.page\n"
+        "import fim_server.evaluation.reporting.figures, fim_server.evaluation.reporting.page\n"
         "assert 'torch' not in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

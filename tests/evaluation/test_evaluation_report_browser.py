@@ -25,9 +25,9 @@ from matplotlib.image import imread
 
 from browser import NAMES, Browser, find_browser
 from evaluation_records import ODD_TEXTS, odd_records, record, records, run_info, write_run
-from fim_server.evaluation import compare, figures, page, report
-from fim_server.evaluation.measured import measured
 from fim_server.evaluation.records import MODES
+from fim_server.evaluation.reporting import compare, figures, page, report
+from fim_server.evaluation.reporting.measured import measured
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="the browser is driven over inherited pipes"),

@@ -20,23 +20,23 @@ import pytest
 from fim_server import Language
 from fim_server.cli import program as cli
 from fim_server.datasets import Origin, Sample, UnitTest, read_samples, write_samples
-from fim_server.evaluation import judge as judge_module
-from fim_server.evaluation import measures, runner, shards
-from fim_server.evaluation.judge import Judge
-from fim_server.evaluation.modes import Decoder, Offer, follow
+from fim_server.errors import RecordError
 from fim_server.evaluation.records import (
     MODES,
     Data,
     Record,
-    RecordError,
     RunInfo,
     encode_record,
     read_records,
     read_run,
     write_records,
 )
-from fim_server.evaluation.runner import Journal, Worker, WorkerSettings
-from fim_server.evaluation.shards import Shard, form_batches
+from fim_server.evaluation.running import judge as judge_module
+from fim_server.evaluation.running import measures, runner, shards
+from fim_server.evaluation.running.judge import Judge
+from fim_server.evaluation.running.modes import Decoder, Offer, follow
+from fim_server.evaluation.running.runner import Journal, Worker, WorkerSettings
+from fim_server.evaluation.running.shards import Shard, form_batches
 from fim_server.models.load import FimModel, load_model
 from tiny_models import write_tiny_model
 

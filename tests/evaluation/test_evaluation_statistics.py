@@ -13,7 +13,7 @@ pytest.importorskip("scipy", reason="the extra `eval` is not installed")
 
 from scipy import stats
 
-from fim_server.evaluation.statistics import (
+from fim_server.evaluation.reporting.statistics import (
     FEW_KINDS,
     line_fit,
     mcnemar,

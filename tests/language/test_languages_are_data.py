@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 from fim_server.language import compile as definitions
 

@@ -24,11 +24,11 @@ from corpus import cuts, python
 from fim_server.cli import program as cli
 from fim_server.decoding.batches import decode_together
 from fim_server.decoding.loop import DecodeOptions, StopReason, complete
+from fim_server.errors import ModelError
 from fim_server.models import onnx_runtime
 from fim_server.models.load import PREFILL_CHUNK, FimModel, Reading, Readings, load_model, locate
 from fim_server.models.onnx_runtime import MODULE, OnnxCache, weights_digest
 from fim_server.text.document import Split
-from fim_server.tokens.formats import ModelError
 from fim_server.training.__main__ import main as train
 from tiny_models import write_tiny_model
 

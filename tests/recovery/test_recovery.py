@@ -23,6 +23,7 @@ import pytest
 
 from corpus import python, reference, sources
 from fim_server import Language, Session
+from fim_server.errors import SearchLimitError
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery, recover
 from fim_server.recovery.texts import insertions
 
@@ -74,7 +75,7 @@ def check(left: str, right: str, found: Recovered, language: Language) -> str | 
     assert len(found.diagnostics) == len(found.ignored)
     try:
         middle = found.session.start().shortest_completion()
-    except OverflowError:
+    except SearchLimitError:
         return None
     assert middle is not None
     return found.left + middle + found.right

@@ -33,6 +33,7 @@ from typing import Any, TextIO
 
 from corpus import MUTATIONS, Cut, Reproduction, Source, mutated, shrunk
 from fim_server import Language, Session
+from fim_server.errors import SearchLimitError
 from judge import Judge, Unavailable
 from windows import F_STRING, KINDS, PER_FILE, Case, Drawer, Folder, counted, fingerprint, folders
 
@@ -254,7 +255,7 @@ def _completion(session: Session, prefix: str, counts: Counter[str]) -> str | No
     state.advance(prefix)
     try:
         return state.shortest_completion()
-    except OverflowError:
+    except SearchLimitError:
         counts["over the search's limit"] += 1
         return _OVER
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fim_server.text.document import Document, DocumentError, PositionEncoding, Split
+from fim_server.errors import DocumentError
+from fim_server.text.document import Document, PositionEncoding, Split
 
 TEXT = "a = 'é😀'\n\nbc\n"
 

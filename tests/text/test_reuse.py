@@ -17,6 +17,7 @@ from test_mask_tables import LONG, PYTHON_FRAGMENTS, difference, filled, random_
 
 from corpus import python, sources
 from fim_server import Language, Session, Vocabulary
+from fim_server.errors import SearchLimitError
 from fim_server.language.shapes import SINGLE_LINE, Shape
 from fim_server.text.reuse import Sessions
 
@@ -86,7 +87,7 @@ class Opened:
 def distance(session: Session) -> str | int | None:
     try:
         return session.start().distance()
-    except OverflowError:
+    except SearchLimitError:
         return "too far"
 
 

@@ -7,7 +7,8 @@ import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from fim_server.tokens.formats import BoundFormat, Format, ModelError, find_format, known_formats, share, split_lines
+from fim_server.errors import ModelError
+from fim_server.tokens.formats import BoundFormat, Format, find_format, known_formats, share, split_lines
 
 FAMILIES = {row.family: row for row in known_formats()}
 

@@ -35,6 +35,7 @@ from test_random_grammars import compile_toy, random_toy
 
 from corpus import cuts, python
 from fim_server import Language, Matcher, Session, Vocabulary, _core
+from fim_server.errors import LanguageError, SearchLimitError
 from fim_server.tokens import masks
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
@@ -308,7 +309,7 @@ def completed(session: Session, middle: bytes) -> bytes | None:
     assert state.advance(middle) == len(middle)
     try:
         return state._core.shortest_completion()
-    except OverflowError:
+    except SearchLimitError:
         return None
 
 
@@ -609,10 +610,10 @@ def layout_language(rng: random.Random) -> Subject | None:
 def compile_spec(spec: dict[str, Any]) -> _core.Language | None:
     try:
         return _core.Language(json.dumps(spec))
-    except _core.LanguageError as error:
+    except LanguageError as error:
         if "no text at all" not in str(error):
             raise
-    except OverflowError:
+    except SearchLimitError:
         pass
     return None
 

@@ -14,10 +14,10 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
+from fim_server.errors import TrainingError
 from fim_server.training import corpus, fim, tokenizer
 from fim_server.training.__main__ import main
 from fim_server.training.corpus import CollectLimits, NearDuplicates, Package, SourceFile
-from fim_server.training.errors import TrainingError
 from fim_server.training.evaluate import fill, load
 from fim_server.training.export import export
 from fim_server.training.fim import Hole, Mixture, Order

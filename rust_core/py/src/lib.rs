@@ -13,7 +13,7 @@ use fim_server_core::{LanguageSpec, check_definition as core_check_definition};
 use fim_server_core::{Matcher as CoreMatcher, fill_masks as core_fill_masks};
 use fim_server_core::{ModeId, TokenId};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyBufferError, PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -23,13 +23,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-pyo3::create_exception!(_core, LanguageError, PyValueError, "A language definition that cannot be used.");
+// The package's own exceptions: Python defines them, since the classes that only Python raises have the same base.
+pyo3::import_exception!(fim_server.errors, LanguageError);
+pyo3::import_exception!(fim_server.errors, LimitError);
+pyo3::import_exception!(fim_server.errors, SearchLimitError);
 
 fn raise(error: &Error) -> PyErr {
+    let message = error.to_string();
+    let given = error.passed().map(|passed| passed.given);
+    let limit = error.passed().map(|passed| passed.limit);
     match error.kind() {
-        ErrorKind::Language => LanguageError::new_err(error.to_string()),
-        ErrorKind::Limit => PyOverflowError::new_err(error.to_string()),
-        ErrorKind::Vocabulary | ErrorKind::State | ErrorKind::Shape => PyValueError::new_err(error.to_string()),
+        ErrorKind::Language => LanguageError::new_err(message),
+        ErrorKind::Limit => LimitError::new_err((message, given, limit)),
+        ErrorKind::Search => SearchLimitError::new_err((message, given, limit)),
+        ErrorKind::System => PyRuntimeError::new_err(message),
+        ErrorKind::Vocabulary | ErrorKind::State | ErrorKind::Shape => PyValueError::new_err(message),
     }
 }
 
@@ -470,5 +478,5 @@ impl Matcher {
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{Language, LanguageError, Matcher, Session, State, Vocabulary, check_definition, fill_masks};
+    use super::{Language, Matcher, Session, State, Vocabulary, check_definition, fill_masks};
 }

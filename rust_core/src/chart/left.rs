@@ -1,10 +1,11 @@
 //! The left chart: ordinary Earley over L and the middle, as a tree of sets that branches share.
 
-use crate::chart::next::Ahead;
 use crate::chart::predict::{PredictionId, Predictions};
-use crate::grammar::rules::{END_OF_RULE, Grammar};
+use crate::grammar::compiled::Grammar;
+use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, SetId, SymbolId};
-use crate::language::definition::Language;
+use crate::language::ahead::Ahead;
+use crate::language::compiled::Language;
 use crate::language::free::Cost;
 use crate::lexing::layout::NO_COLUMN;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
@@ -112,17 +113,18 @@ pub struct Mark {
 
 impl LeftChart {
     /// A chart with the first set alone.
-    pub fn new(grammar: &Grammar, predictions: &mut Predictions) -> Self {
-        Self::rooted(grammar, predictions, std::iter::once(grammar.start))
+    pub fn new(language: &Language, predictions: &mut Predictions) -> Self {
+        Self::rooted(language, predictions, std::iter::once(language.grammar.start))
     }
 
     /// A chart whose first set is before any of some nonterminals.
     pub fn rooted(
-        grammar: &Grammar,
+        language: &Language,
         predictions: &mut Predictions,
         nonterminals: impl Iterator<Item = SymbolId>,
     ) -> Self {
-        let prediction = predictions.of(grammar, nonterminals);
+        let grammar = &language.grammar;
+        let prediction = predictions.of(language, nonterminals);
         let mode = mode(grammar, predictions, &[], prediction);
         let accepts = grammar.nullable(grammar.start);
         let first = Set { items: Box::new([]), prediction, accepts, mode, block: 0, hash: 0, collides: NO_SET };
@@ -275,7 +277,7 @@ impl LeftChart {
             Read::Dedent => self.blocks[around as usize].0,
             Read::Indent(column) => self.open_block(around, column),
         };
-        let set = self.intern(grammar, predictions, &items, accepts, block);
+        let set = self.intern(language, predictions, &items, accepts, block);
         self.items = items;
         set
     }
@@ -291,12 +293,13 @@ impl LeftChart {
 
     fn intern(
         &mut self,
-        grammar: &Grammar,
+        language: &Language,
         predictions: &mut Predictions,
         items: &[Item],
         accepts: bool,
         block: u32,
     ) -> SetId {
+        let grammar = &language.grammar;
         let hash = FxBuildHasher.hash_one((items, accepts, block));
         let first = self.interned.get(&hash).copied().unwrap_or(NO_SET);
         let mut at = first;
@@ -307,7 +310,7 @@ impl LeftChart {
             }
             at = known.collides;
         }
-        let prediction = predictions.of(grammar, items.iter().map(|item| grammar.next(item.dot)));
+        let prediction = predictions.of(language, items.iter().map(|item| grammar.next(item.dot)));
         let mode = mode(grammar, predictions, items, prediction);
         let id = SetId::from_index(self.sets.len());
         self.sets.push(Set { items: items.into(), prediction, accepts, mode, block, hash, collides: first });
@@ -422,7 +425,7 @@ fn mode(grammar: &Grammar, predictions: &Predictions, items: &[Item], prediction
     if own == 0 { ModeId(0) } else { ModeId::from_index(own.trailing_zeros() as usize) }
 }
 
-fn layout_lexeme(language: &Language, pick: impl Fn(&crate::language::definition::Layout) -> LexemeId) -> LexemeId {
+fn layout_lexeme(language: &Language, pick: impl Fn(&crate::lexing::layout::Layout) -> LexemeId) -> LexemeId {
     language.layout.as_ref().map(pick).expect("only the layout stage reads INDENT and DEDENT")
 }
 

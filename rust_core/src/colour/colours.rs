@@ -5,18 +5,19 @@
 //! state (the design's ⊤, over (min, +)). `step` carries a colour backwards over the rest of a rule. Both are memoised and
 //! colours are interned, so in the steady state R costs one table lookup per item.
 //!
-//! What a set of the left chart demands of its predictions depends on the colours behind its items alone, so sets with equal
-//! demands share one *frame*, and everything derived from it.
+//! What sets of the left chart demand by them is found in [`crate::colour::frames`].
 
-use crate::chart::left::{FIRST_SET, Indents, LeftChart, NO_INDENTS};
-use crate::chart::predict::{PredictionId, Predictions};
-use crate::grammar::rules::{END_OF_RULE, Grammar};
-use crate::ids::{ColourId, ColumnId, DotId, FreeId, NodeId, SetId, SymbolId};
-use crate::language::definition::Language;
+use crate::chart::left::{Indents, LeftChart, NO_INDENTS};
+use crate::chart::predict::Predictions;
+use crate::grammar::compiled::Grammar;
+use crate::grammar::rules::END_OF_RULE;
+use crate::ids::{ColourId, ColumnId, DotId, FreeId, NodeId, SymbolId};
+use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::{Column, Columns, NO_COLUMN};
-use crate::right::chart::{Place, Right, Top};
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::right::lattice::{Place, Top};
+use crate::right::queries::Right;
+use rustc_hash::FxHashMap;
 
 /// One colour.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -25,135 +26,6 @@ pub struct Colour {
     pub free: Vec<Cost>,
     /// Nodes from which the rest of R follows; ascending.
     pub nodes: Vec<NodeId>,
-}
-
-/// An interned frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct FrameId(u32);
-
-/// A frame's prediction, indentation and seeds: all that its solutions depend on.
-type FrameKey = (PredictionId, Indents, Vec<(SymbolId, ColourId)>);
-
-#[derive(Debug)]
-struct Frame {
-    prediction: PredictionId,
-    /// What indentations cost in the block around.
-    indents: Indents,
-    /// Colours that the set's items ask of the symbols after their dots.
-    seeds: Vec<(SymbolId, ColourId)>,
-    solved: FxHashMap<SymbolId, ColourId>,
-}
-
-/// A nonterminal while its frame is solved.
-#[derive(Debug)]
-struct Unsolved {
-    symbol: SymbolId,
-    /// What it is known to hold.
-    colour: ColourId,
-    /// What it leads to: the dot before it and the place of the nonterminal after the step.
-    children: Vec<(DotId, usize)>,
-    /// The nonterminals that lead to each other have the same.
-    group: usize,
-}
-
-/// A colour that grows, in a group of nonterminals that lead to each other.
-#[derive(Debug)]
-struct Growing {
-    nodes: FxHashSet<NodeId>,
-    free: Vec<Cost>,
-    /// What has been found since it was last carried on.
-    fresh: Vec<NodeId>,
-    cheaper: bool,
-}
-
-impl Growing {
-    fn new(free_count: usize) -> Self {
-        Self { nodes: FxHashSet::default(), free: vec![INFINITE; free_count], fresh: Vec::new(), cheaper: false }
-    }
-
-    /// Adds a colour; whether there is anything new to carry on.
-    fn add(&mut self, colour: &Colour) -> bool {
-        for &node in &colour.nodes {
-            if self.nodes.insert(node) {
-                self.fresh.push(node);
-            }
-        }
-        for (cell, &cost) in self.free.iter_mut().zip(&colour.free) {
-            if cost < *cell {
-                *cell = cost;
-                self.cheaper = true;
-            }
-        }
-        self.cheaper || !self.fresh.is_empty()
-    }
-
-    /// What is new, once.
-    fn take(&mut self, free_count: usize) -> Option<Colour> {
-        if !self.cheaper && self.fresh.is_empty() {
-            return None;
-        }
-        let free = if std::mem::take(&mut self.cheaper) { self.free.clone() } else { vec![INFINITE; free_count] };
-        Some(Colour { free, nodes: std::mem::take(&mut self.fresh) })
-    }
-}
-
-/// The strongly connected groups, each before those that it leads to (Tarjan 1972, without recursion); numbers them.
-fn groups(unsolved: &mut [Unsolved]) -> Vec<Vec<usize>> {
-    const UNSEEN: usize = usize::MAX;
-    let count = unsolved.len();
-    let (mut order, mut low, mut on_stack) = (vec![UNSEEN; count], vec![0; count], vec![false; count]);
-    let (mut stack, mut found, mut clock) = (Vec::new(), Vec::new(), 0);
-    for root in 0..count {
-        if order[root] != UNSEEN {
-            continue;
-        }
-        let mut walk = vec![(root, 0)];
-        while let Some((at, next)) = walk.pop() {
-            if next == 0 {
-                order[at] = clock;
-                low[at] = clock;
-                clock += 1;
-                stack.push(at);
-                on_stack[at] = true;
-            }
-            if let Some(&(_, child)) = unsolved[at].children.get(next) {
-                walk.push((at, next + 1));
-                if order[child] == UNSEEN {
-                    walk.push((child, 0));
-                } else if on_stack[child] {
-                    low[at] = low[at].min(order[child]);
-                }
-                continue;
-            }
-            if let Some(&(parent, _)) = walk.last() {
-                low[parent] = low[parent].min(low[at]);
-            }
-            if low[at] == order[at] {
-                let mut group = Vec::new();
-                loop {
-                    let member = stack.pop().expect("the group's root is on it");
-                    on_stack[member] = false;
-                    unsolved[member].group = found.len();
-                    group.push(member);
-                    if member == at {
-                        break;
-                    }
-                }
-                found.push(group);
-            }
-        }
-    }
-    found.reverse();
-    found
-}
-
-/// What a set of the left chart can become: where the cursor may fall right after it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outlook {
-    /// Least bytes of further middle, per free state.
-    pub free: Vec<Cost>,
-    /// Bitset over [`Colours::targets`].
-    pub targets: Vec<u64>,
 }
 
 /// All colours of one session.
@@ -174,10 +46,6 @@ pub struct Colours {
     /// Per target: bitset of the lexemes that R goes on with there.
     leaving: Vec<Box<[u64]>>,
     steps: FxHashMap<(ColourId, DotId, ColumnId, Indents), ColourId>,
-    frames: Vec<Frame>,
-    frame_ids: FxHashMap<FrameKey, FrameId>,
-    frame_of: FxHashMap<SetId, FrameId>,
-    outlooks: FxHashMap<SetId, std::sync::Arc<Outlook>>,
     bottom: ColourId,
     free_count: usize,
 }
@@ -215,8 +83,8 @@ impl Colours {
     /// No colours but the bottom: at the end of R the file is finished.
     #[must_use]
     pub fn new(language: &Language, right: &Right) -> Self {
-        let mut targets: Vec<NodeId> = right.crossings.iter().map(|&(_, node, _)| node).collect();
-        targets.extend(right.symbol_crossings.iter().map(|&(_, _, node, _)| node));
+        let mut targets: Vec<NodeId> = right.crossings().iter().map(|&(_, node, _)| node).collect();
+        targets.extend(right.symbol_crossings().iter().map(|&(_, _, node, _)| node));
         targets.sort_unstable();
         targets.dedup();
         let free_count = language.free.count();
@@ -232,16 +100,12 @@ impl Colours {
             leaving: Vec::new(),
             targets,
             steps: FxHashMap::default(),
-            frames: Vec::new(),
-            frame_ids: FxHashMap::default(),
-            frame_of: FxHashMap::default(),
-            outlooks: FxHashMap::default(),
             bottom: NO_COLOUR,
             free_count,
         };
         colours.leaving = colours.find_leaving(language, right);
-        colours.crossed = right.crossings.iter().map(|&(_, node, _)| colours.target_of[&node]).collect();
-        for &(from, symbol, node, cost) in &right.symbol_crossings {
+        colours.crossed = right.crossings().iter().map(|&(_, node, _)| colours.target_of[&node]).collect();
+        for &(from, symbol, node, cost) in right.symbol_crossings() {
             let target = colours.target_of[&node];
             colours.symbol_crossings.entry(symbol).or_default().push((from, target, cost));
         }
@@ -287,20 +151,29 @@ impl Colours {
         &self.targets
     }
 
+    /// The targets that a colour holds, as a bitset.
+    pub(super) fn projection(&self, colour: ColourId) -> &[u64] {
+        &self.projections[colour.index() * self.words..(colour.index() + 1) * self.words]
+    }
+
+    /// Bitset of the lexemes that R goes on with at a target.
+    pub(super) fn leaving(&self, target: usize) -> &[u64] {
+        &self.leaving[target]
+    }
+
+    /// The number of interned colours.
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
     /// The bit of a node in an outlook's bitset.
     #[must_use]
     pub fn target(&self, node: NodeId) -> Option<usize> {
         self.target_of.get(&node).copied()
     }
 
-    /// Forgets what was computed for sets at or past a size of the left chart.
-    pub fn truncate(&mut self, sets: usize) {
-        self.frame_of.retain(|set, _| set.index() < sets);
-        self.outlooks.retain(|set, _| set.index() < sets);
-    }
-
     /// Interns a colour, after letting every free state fall on the nodes that the cursor may cut.
-    fn intern(&mut self, right: &Right, mut colour: Colour) -> ColourId {
+    pub(super) fn intern(&mut self, right: &Right, mut colour: Colour) -> ColourId {
         colour.nodes.sort_unstable();
         colour.nodes.dedup();
         self.row.clear();
@@ -313,7 +186,7 @@ impl Colours {
                 self.row[index / 64] |= 1 << (index % 64);
             }
         }
-        for (&(from, _, cost), &target) in right.crossings.iter().zip(&self.crossed) {
+        for (&(from, _, cost), &target) in right.crossings().iter().zip(&self.crossed) {
             if colour.free[from.index()] > cost && self.row[target / 64] >> (target % 64) & 1 == 1 {
                 colour.free[from.index()] = cost;
             }
@@ -328,7 +201,8 @@ impl Colours {
         id
     }
 
-    fn union(&mut self, right: &Right, one: ColourId, other: ColourId) -> ColourId {
+    /// The union of two colours.
+    pub(super) fn union(&mut self, right: &Right, one: ColourId, other: ColourId) -> ColourId {
         if one == other || other == NO_COLOUR {
             return one;
         }
@@ -451,7 +325,7 @@ impl Colours {
         }
         for (_, from) in dedents_into(context.right, &source.nodes, dedent) {
             let fits = match popped {
-                Popped::Column(column) => context.right.pops(context.language, from, column),
+                Popped::Column(column) => context.right.pops(from, column),
                 Popped::Any => true,
                 Popped::InMiddle => false,
             };
@@ -536,167 +410,8 @@ impl Colours {
         colour
     }
 
-    /// `colour(set, nonterminal)`.
-    pub fn colour(&mut self, context: Context<'_>, set: SetId, nonterminal: SymbolId) -> ColourId {
-        let frame = self.frame(context, set);
-        if let Some(&known) = self.frames[frame.0 as usize].solved.get(&nonterminal) {
-            return known;
-        }
-        self.solve(context, frame, nonterminal);
-        self.frames[frame.0 as usize].solved.get(&nonterminal).copied().unwrap_or(NO_COLOUR)
-    }
-
-    /// The frame of a set. Origins lie behind, so the frames that it needs are made in ascending order, without recursion.
-    fn frame(&mut self, context: Context<'_>, set: SetId) -> FrameId {
-        if let Some(&known) = self.frame_of.get(&set) {
-            return known;
-        }
-        let mut needed = vec![set];
-        let mut seen: FxHashSet<SetId> = FxHashSet::default();
-        let mut stack = vec![set];
-        while let Some(at) = stack.pop() {
-            for item in &context.left.set(at).items {
-                if !self.frame_of.contains_key(&item.origin) && seen.insert(item.origin) {
-                    needed.push(item.origin);
-                    stack.push(item.origin);
-                }
-            }
-        }
-        needed.sort_unstable();
-        for &at in &needed {
-            let frame = self.make_frame(context, at);
-            self.frame_of.insert(at, frame);
-        }
-        self.frame_of[&set]
-    }
-
-    fn make_frame(&mut self, context: Context<'_>, set: SetId) -> FrameId {
-        let grammar = &context.language.grammar;
-        let mut seeds: Vec<(SymbolId, ColourId)> = Vec::new();
-        if set == FIRST_SET {
-            seeds.push((grammar.start, self.bottom));
-        }
-        let items = &context.left.set(set).items;
-        for item in items.iter().filter(|item| !grammar.is_lexeme(grammar.next(item.dot))) {
-            let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
-            let indents = context.left.indents(item.origin);
-            let demanded = self.step(context, behind, Grammar::advance(item.dot), item.column, indents);
-            let symbol = grammar.next(item.dot);
-            match seeds.last_mut() {
-                Some((last, colour)) if *last == symbol => *colour = self.union(context.right, *colour, demanded),
-                _ => seeds.push((symbol, demanded)),
-            }
-        }
-        let prediction = context.left.set(set).prediction;
-        let indents = context.left.indents(set);
-        if let Some(&id) = self.frame_ids.get(&(prediction, indents, seeds.clone())) {
-            return id;
-        }
-        let id = FrameId(u32::try_from(self.frames.len()).expect("frame count fits u32"));
-        self.frame_ids.insert((prediction, indents, seeds.clone()), id);
-        self.frames.push(Frame { prediction, indents, seeds, solved: FxHashMap::default() });
-        id
-    }
-
-    /// Least fixpoint over the nonterminals of a frame that lead to the wanted one. Those that lead to each other are finished
-    /// before what they lead to.
-    fn solve(&mut self, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
-        let grammar = &context.language.grammar;
-        let (prediction, indents, seeds) = {
-            let frame = &self.frames[frame.0 as usize];
-            (frame.prediction, frame.indents, frame.seeds.clone())
-        };
-        let unsolved = |symbol| Unsolved { symbol, colour: NO_COLOUR, children: Vec::new(), group: 0 };
-        let mut place: FxHashMap<SymbolId, usize> = FxHashMap::default();
-        let mut found: Vec<Unsolved> = vec![unsolved(wanted)];
-        let mut stack = vec![wanted];
-        place.insert(wanted, 0);
-        while let Some(symbol) = stack.pop() {
-            let own = place[&symbol];
-            if let Some(&known) = self.frames[frame.0 as usize].solved.get(&symbol) {
-                found[own].colour = known;
-                continue;
-            }
-            if let Some(&(_, colour)) = seeds.iter().find(|seed| seed.0 == symbol) {
-                found[own].colour = colour;
-            }
-            for &dot in context.predictions.dots(prediction, symbol) {
-                let parent = grammar.lhs(dot);
-                let at = *place.entry(parent).or_insert_with(|| {
-                    found.push(unsolved(parent));
-                    stack.push(parent);
-                    found.len() - 1
-                });
-                found[at].children.push((dot, own));
-            }
-        }
-        for group in groups(&mut found) {
-            if !self.is_settled(context, &mut found, &group, indents) {
-                self.grow(context, &mut found, &group, indents);
-            }
-            for &at in &group {
-                self.frames[frame.0 as usize].solved.insert(found[at].symbol, found[at].colour);
-                for index in 0..found[at].children.len() {
-                    let (dot, child) = found[at].children[index];
-                    if found[child].group != found[at].group {
-                        let demanded = self.step(context, found[at].colour, Grammar::advance(dot), NO_COLUMN, indents);
-                        found[child].colour = self.union(context.right, found[child].colour, demanded);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Whether what the nonterminals of a group lead to in each other is known of them already: mostly, an operator that
-    /// could be repeated does not come next in R.
-    fn is_settled(&mut self, context: Context<'_>, found: &mut [Unsolved], group: &[usize], indents: Indents) -> bool {
-        for &at in group {
-            for index in 0..found[at].children.len() {
-                let (dot, child) = found[at].children[index];
-                if found[child].group == found[at].group {
-                    let demanded = self.step(context, found[at].colour, Grammar::advance(dot), NO_COLUMN, indents);
-                    if !self.holds(found[child].colour, demanded) {
-                        return false;
-                    }
-                }
-            }
-        }
-        true
-    }
-
-    /// Finishes the nonterminals of a group. What is new is carried on alone, since steps distribute over unions: a long list
-    /// in R (each of its ends leads to the one before) costs as much as it is long.
-    fn grow(&mut self, context: Context<'_>, found: &mut [Unsolved], group: &[usize], indents: Indents) {
-        let mut growing: FxHashMap<usize, Growing> = FxHashMap::default();
-        for &at in group {
-            let mut own = Growing::new(self.free_count);
-            own.add(&self.table[found[at].colour.index()]);
-            growing.insert(at, own);
-        }
-        let mut queue = group.to_vec();
-        while let Some(at) = queue.pop() {
-            let Some(fresh) = growing.get_mut(&at).and_then(|own| own.take(self.free_count)) else { continue };
-            let fresh = self.intern(context.right, fresh);
-            for index in 0..found[at].children.len() {
-                let (dot, child) = found[at].children[index];
-                if found[child].group != found[at].group {
-                    continue;
-                }
-                let demanded = self.step(context, fresh, Grammar::advance(dot), NO_COLUMN, indents);
-                let child_colour = growing.get_mut(&child).expect("of this group");
-                if child_colour.add(&self.table[demanded.index()]) {
-                    queue.push(child);
-                }
-            }
-        }
-        for (at, own) in growing {
-            let colour = Colour { free: own.free, nodes: own.nodes.into_iter().collect() };
-            found[at].colour = self.intern(context.right, colour);
-        }
-    }
-
     /// Whether a colour holds all of another.
-    fn holds(&self, one: ColourId, other: ColourId) -> bool {
+    pub(super) fn holds(&self, one: ColourId, other: ColourId) -> bool {
         if one == other || other == NO_COLOUR {
             return true;
         }
@@ -707,145 +422,15 @@ impl Colours {
             && other.nodes.iter().all(|node| rest.any(|own| own == node))
     }
 
-    /// Whether the cursor may fall on one of some targets right after a set. As `outlook` says it, but only those items are
-    /// asked whose rule can go on with what R goes on with.
-    pub fn reaches(&mut self, context: Context<'_>, set: SetId, targets: &[usize]) -> bool {
-        if set == FIRST_SET || self.outlooks.contains_key(&set) {
-            let outlook = self.outlook(context, set);
-            return targets.iter().any(|&target| outlook.reaches(target));
-        }
-        let source = context.left.set(set);
-        if source.accepts && targets.iter().any(|&target| self.projects(self.bottom, target)) {
-            return true;
-        }
-        let grammar = &context.language.grammar;
-        for item in &source.items {
-            let first = grammar.first(item.dot);
-            let can = |target: usize| first.iter().zip(&self.leaving[target]).any(|(one, other)| one & other != 0);
-            if !targets.iter().any(|&target| can(target)) {
-                continue;
-            }
-            let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
-            let indents = context.left.indents(item.origin);
-            let colour = self.step(context, behind, item.dot, item.column, indents);
-            if targets.iter().any(|&target| self.projects(colour, target)) {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn projects(&self, colour: ColourId, target: usize) -> bool {
+    /// Whether a colour holds a target.
+    pub(super) fn projects(&self, colour: ColourId, target: usize) -> bool {
         self.projections[colour.index() * self.words + target / 64] >> (target % 64) & 1 == 1
     }
 
-    /// Where the cursor may fall right after a set.
-    pub fn outlook(&mut self, context: Context<'_>, set: SetId) -> std::sync::Arc<Outlook> {
-        if let Some(known) = self.outlooks.get(&set) {
-            return known.clone();
-        }
-        let grammar = &context.language.grammar;
-        let mut free = vec![INFINITE; self.free_count];
-        let mut targets = vec![0u64; self.words];
-        let mut reached: FxHashSet<ColourId> = FxHashSet::default();
-        if set == FIRST_SET {
-            let bottom = self.bottom;
-            let before = self.before(context, grammar.start, bottom, 0);
-            reached.insert(self.intern(context.right, before));
-        }
-        if context.left.set(set).accepts {
-            reached.insert(self.bottom);
-        }
-        let items = &context.left.set(set).items;
-        for item in items {
-            let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
-            let indents = context.left.indents(item.origin);
-            reached.insert(self.step(context, behind, item.dot, item.column, indents));
-        }
-        for colour in reached {
-            let row = &self.projections[colour.index() * self.words..(colour.index() + 1) * self.words];
-            for (word, &more) in targets.iter_mut().zip(row) {
-                *word |= more;
-            }
-            for (cell, &cost) in free.iter_mut().zip(&self.table[colour.index()].free) {
-                lower(cell, cost);
-            }
-        }
-        let outlook = std::sync::Arc::new(Outlook { free, targets });
-        self.outlooks.insert(set, outlook.clone());
-        outlook
-    }
-
-    /// Whether the stack of a set is loose: wherever one of its rules ends, the middle can go on from every free state that
-    /// can follow the rule at all (see `follow`). Then R has no say in what may come next, however far the stack is popped.
-    pub fn is_loose(&mut self, context: Context<'_>, set: SetId) -> bool {
-        let follow = &context.language.follow;
-        let grammar = &context.language.grammar;
-        if !follow.is_even() || !self.is_loose_below(context) {
-            return false;
-        }
-        let mut seen: FxHashSet<SetId> = FxHashSet::default();
-        let mut stack = vec![set];
-        while let Some(at) = stack.pop() {
-            for item in &context.left.set(at).items {
-                let lhs = grammar.lhs(item.dot);
-                if lhs != grammar.start || item.origin != FIRST_SET {
-                    let colour = self.colour(context, item.origin, lhs);
-                    if follow.after(lhs) & !self.open_mask(colour) != 0 {
-                        return false;
-                    }
-                }
-                if seen.insert(item.origin) {
-                    stack.push(item.origin);
-                }
-            }
-        }
-        true
-    }
-
-    /// Whether the end of the file leaves the middle as free as it can be: because R asks for nothing, or because what ends
-    /// the file can always be followed by more of it.
-    fn is_loose_below(&mut self, context: Context<'_>) -> bool {
-        let follow = &context.language.follow;
-        let grammar = &context.language.grammar;
-        if follow.after(grammar.start) & !self.open_mask(self.bottom) == 0 {
-            return true;
-        }
-        follow.is_open_ended()
-            && grammar.rules().iter().filter(|rule| rule.lhs == grammar.start).all(|rule| {
-                rule.rhs.iter().all(|&list| {
-                    let colour = self.colour(context, FIRST_SET, list);
-                    follow.after(list) & !self.open_mask(colour) == 0
-                })
-            })
-    }
-
     /// The free states from which the middle can go on, as a mask.
-    fn open_mask(&self, colour: ColourId) -> u64 {
+    pub(super) fn open_mask(&self, colour: ColourId) -> u64 {
         let free = self.table[colour.index()].free.iter().enumerate();
         free.filter(|&(_, &cost)| cost != INFINITE).fold(0, |mask, (index, _)| mask | 1 << index)
-    }
-
-    /// The number of interned colours and frames, for statistics.
-    #[must_use]
-    pub fn sizes(&self) -> (usize, usize) {
-        (self.table.len(), self.frames.len())
-    }
-}
-
-impl Outlook {
-    /// Whether the cursor may fall on a target.
-    #[inline]
-    #[must_use]
-    pub fn reaches(&self, target: usize) -> bool {
-        self.targets[target / 64] >> (target % 64) & 1 == 1
-    }
-
-    /// Least bytes of further middle from a free state.
-    #[inline]
-    #[must_use]
-    pub fn cost(&self, free: FreeId) -> Cost {
-        self.free[free.index()]
     }
 }
 

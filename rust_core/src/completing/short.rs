@@ -11,11 +11,12 @@ use crate::completing::shortest::{self, Step};
 use crate::engine::stepping::{Branch, Engine, Inside};
 use crate::error::Error;
 use crate::ids::{AcceptId, SetId, StateId};
-use crate::language::definition::{Language, Role};
+use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::language::spelling::{BracketKind, Spelling};
 use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
+use crate::lexing::roles::Role;
 use crate::limits;
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
@@ -141,7 +142,7 @@ impl Ways {
         texts.dedup();
         let costs = texts[bytes..].iter().map(|text| word_cost(spelling, text)).collect();
         let closers = || {
-            let found = engine.right.closers(language)?;
+            let found = engine.right.closers()?;
             Some(found.iter().rev().map(|closer| spelling.closed_by(closer.1)).collect())
         };
         Self {

@@ -95,7 +95,7 @@ pub(crate) fn search<S: Steps>(
         }
         expansions += 1;
         if expansions > most {
-            return Err(Error::limit("states looked at for a shortest completion", expansions, most));
+            return Err(Error::search("states looked at for a shortest completion", expansions, most));
         }
         next.clear();
         steps.each(engine, &branch, &mut next);

@@ -4,23 +4,28 @@
 //! still go on; a branch that cannot be completed is dropped at once, so a list of branches is viable iff it is not empty.
 
 use crate::chart::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
-use crate::chart::next::{AHEAD_WORDS, Ahead, NextId, Nexts};
+use crate::chart::next::{NextId, Nexts};
 use crate::chart::predict::Predictions;
-use crate::colour::colours::{Colours, Context, Outlook};
+use crate::colour::colours::Context;
+use crate::colour::demands::{Demands, Outlook};
 use crate::ids::{AcceptId, FreeId, GuardId, ModeId, NodeId, SetId, StateId, SymbolId};
-use crate::language::definition::{CommentEnd, Language, Role};
+use crate::language::ahead::{AHEAD_WORDS, Ahead};
+use crate::language::compiled::Language;
+use crate::language::definition::CommentEnd;
 use crate::language::follow::bit;
 use crate::language::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::language::shape::{ShapeId, ShapeIndex};
 use crate::language::shaped::{Reach, ShapedLexer};
+use crate::lexing::branch::{self, Cut, Reader};
 use crate::lexing::guards::{Guards, NO_GUARDS, live_beside};
-use crate::lexing::layout::{Column, Columns, IndentationId, Indentations, is_blank};
+use crate::lexing::layout::{Column, Columns, IndentationId, Indentations};
 use crate::lexing::lexer::{DEAD, Lexer, NEVER, bits};
+use crate::lexing::roles::{LineByte, Role, line_bytes};
 use crate::limits;
 use crate::masking::cache::{Key, Mask, ShapeMemo};
 use crate::masking::vocabulary::Vocabulary;
 use crate::masking::walk::Taken;
-use crate::right::chart::{Around, Right};
+use crate::right::queries::{Around, Right};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -103,16 +108,6 @@ pub(crate) enum Nesting {
     Inside,
 }
 
-/// What a byte does at the start of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineByte {
-    Blank,
-    Newline,
-    /// Begins a comment or a backslash-newline: the line has no symbol yet.
-    Trivia,
-    Symbol,
-}
-
 /// Everything one session computes with.
 #[derive(Debug)]
 pub struct Engine {
@@ -122,7 +117,7 @@ pub struct Engine {
     pub right: Right,
     left: LeftChart,
     predictions: Predictions,
-    colours: Colours,
+    demands: Demands,
     columns: Columns,
     indentations: Indentations,
     guards: Guards,
@@ -171,14 +166,14 @@ impl Engine {
     pub fn open(language: &Arc<Language>, right_text: &[u8]) -> Self {
         let mut predictions = Predictions::default();
         let right = Right::open(language, &mut predictions, right_text);
-        let left = LeftChart::new(&language.grammar, &mut predictions);
-        let colours = Colours::new(language, &right);
+        let left = LeftChart::new(language, &mut predictions);
+        let demands = Demands::new(language, &right);
         let states = language.lexer.state_count();
         Self {
             language: language.clone(),
             left,
             predictions,
-            colours,
+            demands,
             columns: Columns::default(),
             indentations: Indentations::default(),
             guards: Guards::default(),
@@ -188,7 +183,7 @@ impl Engine {
             guarded_ways: FxHashMap::default(),
             allowed: FxHashMap::default(),
             recent: None,
-            nexts: Nexts::new(language),
+            nexts: Nexts::default(),
             at: ShapeId(0),
             cuts: language.shaped.as_ref().map(|shaped| cuts(language, shaped, &right)),
             shaped_ways: FxHashMap::default(),
@@ -204,7 +199,7 @@ impl Engine {
             asked_right: false,
             guarded_live: FxHashMap::default(),
             live_later: FxHashMap::default(),
-            line_bytes: line_bytes(language),
+            line_bytes: line_bytes(&language.lexer, |accept| language.accept_role(accept)),
             newline_accepts: language
                 .lexer
                 .accept_sets()
@@ -248,7 +243,7 @@ impl Engine {
     pub fn truncate(&mut self, mark: Mark) {
         self.left.truncate(mark);
         let sets = self.left.len();
-        self.colours.truncate(sets);
+        self.demands.truncate(sets);
         self.allowed.retain(|key, _| key.0.index() < sets);
         self.recent = None;
         self.nexts.truncate(sets);
@@ -344,10 +339,10 @@ impl Engine {
     /// need not be asked again. False where it is otherwise for an earlier session: the two cannot share an engine.
     pub fn loosen(&mut self, branches: &[Branch]) -> bool {
         self.opened = self.left.len();
-        self.begun.get_or_insert((self.left.len(), self.colours.sizes().0));
+        self.begun.get_or_insert((self.left.len(), self.demands.sizes().0));
         let loose = branches.iter().all(|branch| {
-            let (colours, context) = self.parts();
-            colours.is_loose(context, branch.set)
+            let (demands, context) = self.parts();
+            demands.is_loose(context, branch.set)
         });
         // Without branches nothing is ever asked.
         if self.settled {
@@ -362,7 +357,7 @@ impl Engine {
     #[must_use]
     pub fn is_worn(&self) -> bool {
         self.begun.is_some_and(|(sets, colours)| {
-            self.left.len() > sets + limits::REUSED_SETS || self.colours.sizes().0 > colours + limits::REUSED_COLOURS
+            self.left.len() > sets + limits::REUSED_SETS || self.demands.sizes().0 > colours + limits::REUSED_COLOURS
         })
     }
 
@@ -380,14 +375,14 @@ impl Engine {
     /// The sizes of everything kept: sets, lattice nodes, colours, frames.
     #[must_use]
     pub fn sizes(&self) -> (usize, usize, usize, usize) {
-        let (colours, frames) = self.colours.sizes();
+        let (colours, frames) = self.demands.sizes();
         (self.left.len(), self.right.node_count(), colours, frames)
     }
 
     /// The colours and what they are computed from, for the explicit quotient grammar.
-    pub fn parts(&mut self) -> (&mut Colours, Context<'_>) {
+    pub fn parts(&mut self) -> (&mut Demands, Context<'_>) {
         (
-            &mut self.colours,
+            &mut self.demands,
             Context {
                 language: &self.language,
                 right: &self.right,
@@ -404,15 +399,15 @@ impl Engine {
 
     /// Where the cursor may fall right after a set.
     pub fn outlook(&mut self, set: SetId) -> Arc<Outlook> {
-        let (colours, context) = self.parts();
-        colours.outlook(context, set)
+        let (demands, context) = self.parts();
+        demands.outlook(context, set)
     }
 
     /// One byte's step of every branch, those that cannot be parsed left out; viability is not asked.
     pub fn step_all(&mut self, branches: &[Branch], byte: u8, out: &mut Vec<Branch>) {
         out.clear();
         for branch in branches {
-            self.step(branch, byte, out);
+            branch::step(self, *branch, byte, out);
         }
         if out.len() > 1 {
             out.sort_unstable();
@@ -440,44 +435,6 @@ impl Engine {
             return None;
         }
         Some(Branch { state, joined: false, ..*branch })
-    }
-
-    fn step(&mut self, branch: &Branch, byte: u8, out: &mut Vec<Branch>) {
-        let Some(guards) = self.guards.step(&self.language.lexer, branch.guards, byte) else { return };
-        let branch = Branch { guards, joined: false, ..*branch };
-        match branch.mode {
-            Mode::Line { column, kept } if self.language.lexer.is_start(branch.state) => {
-                self.step_line(&branch, byte, column, kept, out);
-            }
-            Mode::Line { .. } | Mode::Middle => self.step_symbol(&branch, byte, out),
-        }
-    }
-
-    /// A byte in an indentation.
-    fn step_line(&mut self, branch: &Branch, byte: u8, column: Column, kept: Option<Column>, out: &mut Vec<Branch>) {
-        match self.line_bytes[byte as usize] {
-            LineByte::Blank => {
-                let column = column.after(byte);
-                if column.wide <= limits::COLUMN {
-                    out.push(Branch { mode: Mode::Line { column, kept }, ..*branch });
-                }
-            }
-            LineByte::Newline => {
-                out.push(Branch { mode: Mode::Line { column: Column::ZERO, kept: None }, ..*branch });
-            }
-            LineByte::Trivia => {
-                let state = self.language.lexer.step(branch.state, byte);
-                out.push(Branch { state, ..*branch });
-            }
-            LineByte::Symbol => {
-                let state = self.language.lexer.step(branch.state, byte);
-                if state != DEAD
-                    && let Some(begun) = self.begin_line(branch, kept.unwrap_or(column))
-                {
-                    out.push(Branch { state, ..begun });
-                }
-            }
-        }
     }
 
     /// Reads the layout symbols that a line's first symbol at a column brings about.
@@ -511,62 +468,17 @@ impl Engine {
         }
     }
 
-    /// A byte inside a symbol or between two.
-    fn step_symbol(&mut self, branch: &Branch, byte: u8, out: &mut Vec<Branch>) {
-        let language = self.language.clone();
-        let lexer = &language.lexer;
-        let target = lexer.step(branch.state, byte);
-        if lexer.accepts(branch.state) && !lexer.accepts(target) {
-            let accept = lexer.accept(branch.state);
-            if let Some(ended) = self.end_symbol(branch, accept) {
-                let guards = self.guards.with(lexer, branch.guards, target);
-                let ended = Branch { guards, ..ended };
-                match ended.mode {
-                    Mode::Line { column, kept } => {
-                        self.step_line(&Branch { joined: false, ..ended }, byte, column, kept, out);
-                    }
-                    Mode::Middle => {
-                        let state = lexer.step(ended.state, byte);
-                        if state != DEAD {
-                            out.push(Branch { state, joined: false, ..ended });
-                        }
-                    }
-                }
-            }
-        }
-        if target != DEAD {
-            out.push(Branch { state: target, ..*branch });
-        }
-    }
-
     /// The branch after the symbol in progress has been ended as `accept`, guards left as they were.
     pub(crate) fn end_symbol(&mut self, branch: &Branch, accept: AcceptId) -> Option<Branch> {
-        let mut ended = Branch { state: self.start_at(branch.set), ..*branch };
-        match (self.language.accept_role(accept), branch.mode) {
-            (Role::Blank | Role::Comment, _) => return Some(ended),
-            (Role::Join, Mode::Line { column, kept }) => {
-                let kept = kept.or(column.kept());
-                ended.mode = Mode::Line { column, kept };
-                ended.joined = true;
-                return Some(ended);
-            }
-            (Role::Join, Mode::Middle) => {
-                ended.joined = true;
-                return Some(ended);
-            }
-            (Role::Newline, _) if branch.depth > 0 => return Some(ended),
-            (Role::Newline, _) => ended.mode = Mode::Line { column: Column::ZERO, kept: None },
-            (Role::Open, _) if branch.depth >= self.language.limits.brackets => return None,
-            (Role::Open, _) => ended.depth += 1,
-            (Role::Close, _) => ended.depth = ended.depth.saturating_sub(1),
-            (Role::Symbol, _) => {}
-        }
-        ended.set = self.scan(branch.set, Read::Accepted(accept));
-        if ended.set == NO_SET {
-            return None;
-        }
-        ended.state = self.start_at(ended.set);
-        Some(ended)
+        let mut found = None;
+        branch::end_symbol(self, *branch, accept, |_, ended, ()| found = Some(ended));
+        found
+    }
+
+    /// What comes of a symbol that is passed on, between two symbols; `None` where the parser refuses it.
+    fn pass_on(&mut self, branch: Branch, accept: AcceptId) -> Option<Branch> {
+        let set = self.scan(branch.set, Read::Accepted(accept));
+        (set != NO_SET).then(|| Branch { set, state: self.start_at(set), ..branch })
     }
 
     /// Whether a symbol in progress can still become one that may come here, or that is ignored. Text has to be read to its
@@ -635,7 +547,7 @@ impl Engine {
             let held = begun || self.is_held_by_text(branch.set);
             let mut read = |start: u32, text: bool| {
                 let around = Around { code: !held || text, text: held };
-                furthest = furthest.max(Some(self.right.reach(&self.language, start, around)));
+                furthest = furthest.max(Some(self.right.reach(start, around)));
             };
             if lexer.is_start(branch.state) || lexer.accepts(branch.state) {
                 read(0, false);
@@ -646,7 +558,7 @@ impl Engine {
         }
         // What L has begun may not end in R: then the middle would have to end it.
         let code = Around { code: true, text: false };
-        furthest.unwrap_or_else(|| self.right.reach(&self.language, 0, code)) as usize
+        furthest.unwrap_or_else(|| self.right.reach(0, code)) as usize
     }
 
     /// Whether the symbol in progress may end as one that leads into the text of a literal that holds code.
@@ -1051,10 +963,10 @@ impl Engine {
     /// A symbol in progress where the cursor falls, ended in R.
     fn cut(&self, end: u32, accept: AcceptId, nesting: Nesting) -> Option<Way> {
         let language = &self.language;
-        let words = self.colours.targets().len().div_ceil(64);
+        let words = self.demands.colours.targets().len().div_ceil(64);
         let mut targets = vec![0u64; words];
         let mut add = |node| {
-            if let Some(bit) = self.colours.target(node) {
+            if let Some(bit) = self.demands.colours.target(node) {
                 targets[bit / 64] |= 1 << (bit % 64);
             }
         };
@@ -1062,9 +974,9 @@ impl Engine {
         let read = matches!(role, Role::Symbol | Role::Open | Role::Close)
             || role == Role::Newline && nesting == Nesting::Outside;
         if role == Role::Newline && nesting == Nesting::Outside {
-            for &(_, symbol, node, _) in &self.right.symbol_crossings {
+            for &(_, symbol, node, _) in self.right.symbol_crossings() {
                 if language.lexer.lexemes(accept).iter().any(|&lexeme| Language::symbol(lexeme) == symbol)
-                    && self.right.begins_line(node, self.right.line_start(language, end, true)?.position)
+                    && self.right.begins_line(node, self.right.line_start(end, true)?.position)
                 {
                     add(node);
                 }
@@ -1074,7 +986,7 @@ impl Engine {
                 return None;
             }
             let mut found = false;
-            for node in self.right.nodes_after(language, end, read.then_some(accept)) {
+            for node in self.right.nodes_after(end, read.then_some(accept)) {
                 add(node);
                 found = true;
             }
@@ -1157,36 +1069,33 @@ impl Engine {
     /// The same for a branch between two symbols, the first of them already read into R up to `position`; `begun` if it was
     /// a newline that ended in R.
     fn complete_between(&mut self, branch: &Branch, position: u32, begun: bool) -> bool {
-        let language = self.language.clone();
         if branch.joined && position as usize == self.right.text().len() {
             return false;
         }
         let (set, nodes) = match branch.mode {
-            Mode::Middle => {
-                (branch.set, self.right.nodes_at(&language, position, self.left.set(branch.set).mode).collect())
-            }
+            Mode::Middle => (branch.set, self.right.nodes_at(position, self.left.set(branch.set).mode).collect()),
             Mode::Line { column, kept } => {
-                let Some(start) = self.right.line_start(&language, position, begun) else { return false };
+                let Some(start) = self.right.line_start(position, begun) else { return false };
                 if let Some(line) = start.column {
                     let top = self.indentations.top(branch.indentation);
                     (branch.set, Vec::from_iter(self.right.line_node(start.position, line, top)))
                 } else {
-                    let Some((at, column)) = self.right.column_through(&language, position, column, kept) else {
+                    let Some((at, column)) = self.right.column_through(position, column, kept) else {
                         return false;
                     };
                     let Some(begun) = self.begin_line(branch, column) else { return false };
-                    (begun.set, Vec::from_iter(self.right.entry_node(&language, at, column)))
+                    (begun.set, Vec::from_iter(self.right.entry_node(at, column)))
                 }
             }
         };
         let fits = |node: &NodeId| self.right.depth(*node).is_none_or(|depth| depth == branch.depth);
         let nodes = nodes.into_iter().filter(fits);
-        let targets: Vec<usize> = nodes.filter_map(|node| self.colours.target(node)).collect();
+        let targets: Vec<usize> = nodes.filter_map(|node| self.demands.colours.target(node)).collect();
         if targets.is_empty() {
             return false;
         }
-        let (colours, context) = self.parts();
-        colours.reaches(context, set, &targets)
+        let (demands, context) = self.parts();
+        demands.reaches(context, set, &targets)
     }
 
     /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.
@@ -1353,6 +1262,129 @@ impl Engine {
     }
 }
 
+impl Cut for Branch {
+    #[inline(always)]
+    fn state(&self) -> StateId {
+        self.state
+    }
+
+    #[inline(always)]
+    fn guards(&self) -> GuardId {
+        self.guards
+    }
+
+    #[inline(always)]
+    fn is_before_line(&self) -> bool {
+        matches!(self.mode, Mode::Line { .. })
+    }
+
+    #[inline(always)]
+    fn with_state(self, state: StateId) -> Self {
+        Self { state, ..self }
+    }
+
+    #[inline(always)]
+    fn with_guards(self, guards: GuardId) -> Self {
+        Self { guards, ..self }
+    }
+
+    #[inline(always)]
+    fn at_line_start(self) -> Self {
+        Self { mode: Mode::Line { column: Column::ZERO, kept: None }, ..self }
+    }
+}
+
+/// The parser reads a symbol as soon as it has ended, so that a branch which cannot be parsed is dropped at once.
+impl Reader for Engine {
+    type Branch = Branch;
+    type Read = ();
+
+    const NOTHING: () = ();
+
+    #[inline(always)]
+    fn lexer(&self) -> &Lexer {
+        &self.language.lexer
+    }
+
+    #[inline(always)]
+    fn role(&self, accept: AcceptId) -> Role {
+        self.language.accept_role(accept)
+    }
+
+    #[inline(always)]
+    fn line_byte(&self, byte: u8) -> LineByte {
+        self.line_bytes[byte as usize]
+    }
+
+    #[inline]
+    fn step_guards(&mut self, guards: GuardId, byte: u8) -> Option<GuardId> {
+        self.guards.step(&self.language.lexer, guards, byte)
+    }
+
+    #[inline]
+    fn add_guard(&mut self, guards: GuardId, state: StateId) -> GuardId {
+        self.guards.with(&self.language.lexer, guards, state)
+    }
+
+    #[inline(always)]
+    fn between(&self, branch: &Branch) -> StateId {
+        self.start_at(branch.set)
+    }
+
+    fn indent(&mut self, branch: Branch, byte: u8) -> Option<Branch> {
+        let Mode::Line { column, kept } = branch.mode else { return Some(branch) };
+        let column = column.after(byte);
+        (column.wide <= limits::COLUMN).then_some(Branch { mode: Mode::Line { column, kept }, ..branch })
+    }
+
+    fn join(&mut self, branch: Branch) -> Option<Branch> {
+        let mode = match branch.mode {
+            Mode::Line { column, kept } => Mode::Line { column, kept: kept.or(column.kept()) },
+            Mode::Middle => Mode::Middle,
+        };
+        Some(Branch { mode, joined: true, ..branch })
+    }
+
+    #[inline]
+    fn end_line(&mut self, branch: Branch, accept: AcceptId, mut each: impl FnMut(&mut Self, Branch, ())) {
+        if branch.depth > 0 {
+            each(self, branch.with_state(self.start_at(branch.set)), ());
+        } else if let Some(ended) = self.pass_on(branch.at_line_start(), accept) {
+            each(self, ended, ());
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, branch: Branch, accept: AcceptId, role: Role, mut each: impl FnMut(&mut Self, Branch, ())) {
+        let depth = match role {
+            Role::Open if branch.depth >= self.language.limits.brackets => return,
+            Role::Open => branch.depth + 1,
+            Role::Close => branch.depth.saturating_sub(1),
+            _ => branch.depth,
+        };
+        if let Some(ended) = self.pass_on(Branch { depth, ..branch }, accept) {
+            each(self, ended, ());
+        }
+    }
+
+    #[inline(always)]
+    fn reach(&mut self, branch: Branch, (): (), out: &mut Vec<Branch>) {
+        out.push(Branch { joined: false, ..branch });
+    }
+
+    #[inline(always)]
+    fn begin_symbol(&mut self, branch: Branch, (): (), out: &mut Vec<Branch>) {
+        self.reach(branch, (), out);
+    }
+
+    fn begin_line(&mut self, branch: Branch, state: StateId, (): (), out: &mut Vec<Branch>) {
+        let Mode::Line { column, kept } = branch.mode else { return };
+        if let Some(begun) = Engine::begin_line(self, &branch, kept.unwrap_or(column)) {
+            self.reach(begun.with_state(state), (), out);
+        }
+    }
+}
+
 /// What a symbol in progress may be that goes on by at least one byte.
 fn live_later(lexer: &Lexer, state: StateId) -> Box<[u64]> {
     let mut live = vec![0u64; lexer.live_mask(state).len()];
@@ -1387,26 +1419,4 @@ fn cuts(language: &Language, shaped: &ShapedLexer, right: &Right) -> (Vec<(u32, 
         }
     });
     (ends, reach)
-}
-
-pub(crate) fn line_bytes(language: &Language) -> Vec<LineByte> {
-    (0..=255u8)
-        .map(|byte| {
-            if is_blank(byte) {
-                return LineByte::Blank;
-            }
-            let state = language.lexer.step(language.lexer.start(), byte);
-            let roles: Vec<Role> = language.lexer.live(state).map(|accept| language.accept_role(accept)).collect();
-            let all = |wanted: &[Role]| !roles.is_empty() && roles.iter().all(|role| wanted.contains(role));
-            if state == DEAD {
-                LineByte::Symbol
-            } else if all(&[Role::Newline]) {
-                LineByte::Newline
-            } else if all(&[Role::Comment]) || all(&[Role::Join]) {
-                LineByte::Trivia
-            } else {
-                LineByte::Symbol
-            }
-        })
-        .collect()
 }

@@ -11,7 +11,8 @@
 use crate::chart::left::{FIRST_SET, Item};
 use crate::engine::stepping::{Branch, Engine};
 use crate::ids::{DotId, LexemeId, ModeId, SetId, SymbolId};
-use crate::language::definition::{Language, Role};
+use crate::language::compiled::Language;
+use crate::lexing::roles::Role;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Where in the text each set was current last: the offset of the first byte after the symbol that led to it.

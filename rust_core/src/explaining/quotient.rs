@@ -7,9 +7,11 @@
 //! A lexeme cut by the cursor on one side is written with `…` on that side.
 
 use crate::chart::left::NO_INDENTS;
-use crate::colour::colours::{Colour, Colours, Context};
+use crate::colour::colours::{Colour, Context};
+use crate::colour::demands::Demands;
 use crate::engine::stepping::{Branch, Engine, Opening};
-use crate::grammar::rules::{END_OF_RULE, Grammar};
+use crate::grammar::compiled::Grammar;
+use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{ColourId, ColumnId, DotId, FreeId, LexemeId, NodeId, SetId, SymbolId};
 use crate::language::free::{INFINITE, LINE};
 use crate::lexing::layout::NO_COLUMN;
@@ -64,14 +66,14 @@ pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
     let mut start = Vec::new();
     for branch in opening {
         let prepared = engine.opening_reads(branch);
-        let (colours, context) = engine.parts();
-        let mut extractor = Extractor { colours, context };
+        let (demands, context) = engine.parts();
+        let mut extractor = Extractor { demands, context };
         for read in prepared {
             extractor.opening(&read, &mut start);
         }
     }
-    let (colours, context) = engine.parts();
-    let mut extractor = Extractor { colours, context };
+    let (demands, context) = engine.parts();
+    let mut extractor = Extractor { demands, context };
     let mut queue: Vec<Key> = keys(&start);
     rules.insert(Key::Start, start);
     while let Some(key) = queue.pop() {
@@ -98,7 +100,7 @@ fn keys(alternatives: &[Vec<Piece>]) -> Vec<Key> {
 }
 
 struct Extractor<'a> {
-    colours: &'a mut Colours,
+    demands: &'a mut Demands,
     context: Context<'a>,
 }
 
@@ -117,18 +119,18 @@ impl Extractor<'_> {
         }
         let grammar = &self.context.language.grammar;
         if set == crate::chart::left::FIRST_SET {
-            let bottom = self.colours.bottom();
+            let bottom = self.demands.colours.bottom();
             self.cut_or_whole(grammar.start, read.free, bottom, &prefix, out, Follow::Rest(set, grammar.start, bottom));
         }
         let items: Vec<_> = self.context.left.set(set).items.to_vec();
         for item in items {
             let lhs = grammar.lhs(item.dot);
-            let colour = self.colours.colour(self.context, item.origin, lhs);
+            let colour = self.demands.colour(self.context, item.origin, lhs);
             let follow = Follow::Rest(item.origin, lhs, colour);
             self.tails(Tail { dot: item.dot, column: item.column, follow }, read.free, prefix.clone(), out);
         }
         if self.context.left.set(set).accepts {
-            let bottom = self.colours.bottom();
+            let bottom = self.demands.colours.bottom();
             if self.falls(read.free, bottom) {
                 out.push(prefix);
             }
@@ -147,7 +149,7 @@ impl Extractor<'_> {
                 }
             }
             Key::Cut(symbol, from, node) => {
-                let colour = self.colours.singleton(self.context.right, node);
+                let colour = self.demands.colours.singleton(self.context.right, node);
                 for (index, _) in grammar.rules().iter().enumerate().filter(|(_, rule)| rule.lhs == symbol) {
                     let tail = Tail { dot: grammar.dot(index, 0), column: NO_COLUMN, follow: Follow::Node(colour) };
                     self.tails(tail, from, Vec::new(), &mut out);
@@ -161,13 +163,16 @@ impl Extractor<'_> {
 
     fn rest(&mut self, set: SetId, symbol: SymbolId, from: FreeId, out: &mut Vec<Vec<Piece>>) {
         let grammar = &self.context.language.grammar;
-        if set == crate::chart::left::FIRST_SET && symbol == grammar.start && self.falls(from, self.colours.bottom()) {
+        if set == crate::chart::left::FIRST_SET
+            && symbol == grammar.start
+            && self.falls(from, self.demands.colours.bottom())
+        {
             out.push(Vec::new());
         }
         let waiting: Vec<_> = self.context.left.waiting(grammar, set, symbol).to_vec();
         for item in waiting {
             let lhs = grammar.lhs(item.dot);
-            let colour = self.colours.colour(self.context, item.origin, lhs);
+            let colour = self.demands.colour(self.context, item.origin, lhs);
             let follow = Follow::Rest(item.origin, lhs, colour);
             let dot = Grammar::advance(item.dot);
             self.tails(Tail { dot, column: item.column, follow }, from, Vec::new(), out);
@@ -175,7 +180,7 @@ impl Extractor<'_> {
         let prediction = self.context.left.set(set).prediction;
         for dot in self.context.predictions.dots(prediction, symbol).to_vec() {
             let lhs = grammar.lhs(dot);
-            let colour = self.colours.colour(self.context, set, lhs);
+            let colour = self.demands.colour(self.context, set, lhs);
             let follow = Follow::Rest(set, lhs, colour);
             self.tails(Tail { dot: Grammar::advance(dot), column: NO_COLUMN, follow }, from, Vec::new(), out);
         }
@@ -183,21 +188,21 @@ impl Extractor<'_> {
 
     /// Whether the cursor, in a free state, may fall on a node of a colour.
     fn falls(&self, from: FreeId, colour: ColourId) -> bool {
-        let nodes = &self.colours.get(colour).nodes;
-        self.context.right.crossings.iter().any(|&(at, node, _)| at == from && nodes.binary_search(&node).is_ok())
+        let nodes = &self.demands.colours.get(colour).nodes;
+        self.context.right.crossings().iter().any(|&(at, node, _)| at == from && nodes.binary_search(&node).is_ok())
     }
 
     /// Every way to split the rest of a rule between the middle and R.
     fn tails(&mut self, tail: Tail, from: FreeId, prefix: Vec<Piece>, out: &mut Vec<Vec<Piece>>) {
         let grammar = &self.context.language.grammar;
-        let here = self.colours.step(self.context, tail.follow.colour(), tail.dot, tail.column, NO_INDENTS);
+        let here = self.demands.colours.step(self.context, tail.follow.colour(), tail.dot, tail.column, NO_INDENTS);
         if self.falls(from, here) {
             out.push(prefix.clone());
         }
         let symbol = grammar.next(tail.dot);
         if symbol == END_OF_RULE {
             if let Follow::Rest(set, lhs, colour) = tail.follow
-                && self.colours.get(colour).free[from.index()] != INFINITE
+                && self.demands.colours.get(colour).free[from.index()] != INFINITE
             {
                 let mut whole = prefix;
                 whole.push(Piece::Key(Key::Rest(set, lhs, from)));
@@ -206,7 +211,7 @@ impl Extractor<'_> {
             return;
         }
         let next = Tail { dot: Grammar::advance(tail.dot), ..tail };
-        let after = self.colours.step(self.context, tail.follow.colour(), next.dot, next.column, NO_INDENTS);
+        let after = self.demands.colours.step(self.context, tail.follow.colour(), next.dot, next.column, NO_INDENTS);
         self.cuts(symbol, from, after, &prefix, out);
         for to in self.context.language.free.states() {
             if self.context.language.free.relation(symbol, from, to) == INFINITE {
@@ -221,12 +226,12 @@ impl Extractor<'_> {
     /// The alternatives in which the cursor cuts a symbol.
     fn cuts(&mut self, symbol: SymbolId, from: FreeId, after: ColourId, prefix: &[Piece], out: &mut Vec<Vec<Piece>>) {
         let grammar = &self.context.language.grammar;
-        let nodes = self.colours.get(after).nodes.clone();
+        let nodes = self.demands.colours.get(after).nodes.clone();
         if grammar.is_lexeme(symbol) {
             let crosses = self
                 .context
                 .right
-                .symbol_crossings
+                .symbol_crossings()
                 .iter()
                 .any(|&(at, lexeme, node, _)| at == from && lexeme == symbol && nodes.binary_search(&node).is_ok());
             if crosses {
@@ -267,9 +272,9 @@ impl Extractor<'_> {
                 out.push(whole);
             }
         }
-        let before: Colour = self.colours.before_symbol(self.context, symbol, after);
+        let before: Colour = self.demands.colours.before_symbol(self.context, symbol, after);
         let falls =
-            self.context.right.crossings.iter().any(|&(at, node, _)| at == from && before.nodes.contains(&node));
+            self.context.right.crossings().iter().any(|&(at, node, _)| at == from && before.nodes.contains(&node));
         if falls {
             out.push(prefix.to_vec());
         }

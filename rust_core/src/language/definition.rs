@@ -1,45 +1,15 @@
-//! A compiled language: lexer, grammar, and what a middle that is still free can do.
+//! What a definition says of a language: its lexer, its grammar, and what lexemes and rules are to the other stages.
 
-use crate::chart::next::Aheads;
 use crate::error::Error;
-use crate::grammar::rules::Grammar;
+use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
-use crate::language::follow::Follow;
-use crate::language::free::Free;
-use crate::language::shape::Shape;
-use crate::language::shaped::ShapedLexer;
 use crate::language::spelling::Spelling;
+use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{self, Lexer, LexerTable};
+use crate::lexing::roles::{self, Role, find};
 use crate::spec::{LanguageSpec, LimitsSpec};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// What the stages between lexer and parser do with a lexeme.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Passed on to the parser.
-    Symbol,
-    /// Passed on; opens a bracket.
-    Open,
-    /// Passed on; closes a bracket.
-    Close,
-    /// Ignored: blanks, and everything ignored in a language without layout.
-    Blank,
-    /// Ignored; ends only with its line (languages with layout).
-    Comment,
-    /// Ignored; a backslash and a newline (languages with layout).
-    Join,
-    /// The newline of a language with layout: passed on at the end of a logical line.
-    Newline,
-}
-
-impl Role {
-    /// Whether the lexeme is never passed on.
-    #[must_use]
-    pub fn is_ignored(self) -> bool {
-        matches!(self, Self::Blank | Self::Comment | Self::Join)
-    }
-}
 
 /// What ends a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,46 +20,26 @@ pub(crate) enum CommentEnd {
     Text,
 }
 
-/// The layout lexemes of a language with indentation.
-#[derive(Debug, Clone, Copy)]
-pub struct Layout {
-    /// The newline lexeme.
-    pub newline: LexemeId,
-    /// The lexeme that opens a block.
-    pub indent: LexemeId,
-    /// The lexeme that closes a block.
-    pub dedent: LexemeId,
-    /// Whether unknown columns are taken in classes.
-    pub column_classes: bool,
-}
-
-/// A compiled language. Immutable; shared by all sessions.
+/// A definition, compiled. What a middle can do in the language is told by [`crate::language::compiled::Language`].
 #[derive(Debug)]
-pub struct Language {
+pub struct Definition {
     /// The language's name.
     pub name: String,
     /// The lexer.
     pub lexer: Arc<Lexer>,
     /// The grammar.
-    pub grammar: Arc<Grammar>,
-    /// What a free middle can do.
-    pub free: Free,
-    /// What may come next where R asks for nothing.
-    pub follow: Follow,
-    /// What each dot allows next there.
-    pub aheads: Arc<Aheads>,
+    pub grammar: Grammar,
     /// The layout lexemes, for a language with indentation.
     pub layout: Option<Layout>,
     /// A hash of the definition.
     pub fingerprint: u128,
-    /// The lexer beside the shape that the middle must have, if there is one.
-    pub shaped: Option<ShapedLexer>,
     /// How deep texts may nest.
     pub limits: LimitsSpec,
     /// What texts that complete a middle are put together from.
     pub(crate) spelling: Arc<Spelling>,
+    /// What is done with each lexeme.
+    pub(crate) roles: Vec<Role>,
     mode_count: usize,
-    roles: Vec<Role>,
     /// Per lexeme: whether it is, or is part of, a string literal.
     strings: Vec<bool>,
     /// Per lexeme: what ends it, if it is a comment.
@@ -110,43 +60,27 @@ pub struct Construct {
     pub name: String,
 }
 
-impl Language {
+impl Definition {
     /// Compiles a definition; `table` is a lexer table compiled earlier from the same definition.
     ///
     /// # Errors
     /// Whatever is wrong with the definition, in one line.
-    pub fn compile(spec: &LanguageSpec, table: Option<LexerTable>) -> Result<Self, Error> {
+    pub(crate) fn compile(spec: &LanguageSpec, table: Option<LexerTable>) -> Result<Self, Error> {
         let table = match table {
             Some(table) => table,
             None => LexerTable::compile(spec)?,
         };
         let lexer = Lexer::new(table, spec.lexemes.len());
-        let layout = layout(spec)?;
-        let roles = roles(spec, layout)?;
-        let mut producible = vec![false; spec.lexemes.len()];
-        for accept in lexer.accept_sets() {
-            for &lexeme in lexer.lexemes(accept) {
-                producible[lexeme.index()] = !roles[lexeme.index()].is_ignored();
-            }
-        }
-        if let Some(layout) = layout {
-            producible[layout.indent.index()] = true;
-            producible[layout.dedent.index()] = true;
-        }
-        let grammar = Grammar::compile(spec, &producible, lexer::mode_of(spec)?)?;
+        let layout = roles::layout(spec)?;
+        let roles = roles::roles(spec, layout)?;
+        let grammar = Grammar::compile(spec, &producible(spec, &lexer, &roles, layout), lexer::mode_of(spec)?)?;
         let strings = strings(spec, &grammar)?;
         let (constructs, constructs_of) = constructs(spec, &grammar)?;
-        let free = Free::derive(&lexer, &grammar, &roles, layout)?;
-        let follow = Follow::derive(&grammar, &free, layout.is_some());
         let spelling = Spelling::read(spec, &lexer, &roles, &strings)?;
-        let mut language = Self {
+        Ok(Self {
             name: spec.name.clone(),
             lexer: Arc::new(lexer),
-            grammar: Arc::new(grammar),
-            free,
-            follow,
-            aheads: Arc::default(),
-            shaped: None,
+            grammar,
             layout,
             fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
             limits: spec.limits,
@@ -158,38 +92,6 @@ impl Language {
             constructs,
             constructs_of,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
-        };
-        if language.follow.is_even() {
-            language.aheads = Arc::new(Aheads::derive(&language));
-        }
-        Ok(language)
-    }
-
-    /// The same language for middles of a shape.
-    ///
-    /// # Errors
-    /// A language without separators, or a shape of too many states.
-    pub fn shaped(&self, shape: Arc<Shape>) -> Result<Self, Error> {
-        let free = Free::shaped(&self.lexer, &self.grammar, &self.roles, self.layout, shape.clone())?;
-        Ok(Self {
-            name: self.name.clone(),
-            lexer: self.lexer.clone(),
-            grammar: self.grammar.clone(),
-            follow: Follow::derive(&self.grammar, &free, self.layout.is_some()),
-            free,
-            aheads: self.aheads.clone(),
-            shaped: Some(ShapedLexer::new(&self.lexer, &shape)),
-            layout: self.layout,
-            fingerprint: self.fingerprint,
-            limits: self.limits,
-            spelling: self.spelling.clone(),
-            mode_count: self.mode_count,
-            roles: self.roles.clone(),
-            strings: self.strings.clone(),
-            comments: self.comments.clone(),
-            constructs: self.constructs.clone(),
-            constructs_of: self.constructs_of.clone(),
-            literals: self.literals.clone(),
         })
     }
 
@@ -237,39 +139,29 @@ impl Language {
         self.mode_count
     }
 
-    /// A lexeme as a grammar symbol.
-    #[inline(always)]
-    #[must_use]
-    pub fn symbol(lexeme: LexemeId) -> SymbolId {
-        SymbolId(lexeme.0)
-    }
-
     /// How a lexeme is shown to people: its literal in quotes, or its name.
     #[must_use]
     pub fn display(&self, lexeme: LexemeId) -> String {
         match &self.literals[lexeme.index()] {
             Some(literal) => format!("{literal:?}"),
-            None => self.grammar.name(Self::symbol(lexeme)).to_string(),
+            None => self.grammar.name(SymbolId(lexeme.0)).to_string(),
         }
     }
 }
 
-fn find(spec: &LanguageSpec, name: &str) -> Result<LexemeId, Error> {
-    spec.lexemes
-        .iter()
-        .position(|lexeme| lexeme.name == name)
-        .map(LexemeId::from_index)
-        .ok_or_else(|| Error::language(format!("language {}: there is no lexeme {name}", spec.name)))
-}
-
-fn layout(spec: &LanguageSpec) -> Result<Option<Layout>, Error> {
-    let Some(layout) = &spec.layout else { return Ok(None) };
-    Ok(Some(Layout {
-        newline: find(spec, &layout.newline)?,
-        indent: find(spec, &layout.indent)?,
-        dedent: find(spec, &layout.dedent)?,
-        column_classes: layout.column_classes,
-    }))
+/// Which lexemes the parser can be given: those that some text is lexed as, and those of the layout stage.
+fn producible(spec: &LanguageSpec, lexer: &Lexer, roles: &[Role], layout: Option<Layout>) -> Vec<bool> {
+    let mut producible = vec![false; spec.lexemes.len()];
+    for accept in lexer.accept_sets() {
+        for &lexeme in lexer.lexemes(accept) {
+            producible[lexeme.index()] = !roles[lexeme.index()].is_ignored();
+        }
+    }
+    if let Some(layout) = layout {
+        producible[layout.indent.index()] = true;
+        producible[layout.dedent.index()] = true;
+    }
+    producible
 }
 
 /// Which lexemes are string literals: those that the definition names, and the parts of literals that hold code, which are
@@ -314,34 +206,7 @@ fn constructs(spec: &LanguageSpec, grammar: &Grammar) -> Result<Constructs, Erro
             found.1.entry(symbol).or_default().push(rank);
         }
         let lexeme = construct.lexeme.as_ref().map(|name| find(spec, name)).transpose()?;
-        found.0.push(Construct { lexeme: lexeme.map(Language::symbol), name: construct.name.clone() });
+        found.0.push(Construct { lexeme: lexeme.map(|lexeme| SymbolId(lexeme.0)), name: construct.name.clone() });
     }
     Ok(found)
-}
-
-fn roles(spec: &LanguageSpec, layout: Option<Layout>) -> Result<Vec<Role>, Error> {
-    let mut roles = vec![Role::Symbol; spec.lexemes.len()];
-    for (open, close) in &spec.brackets {
-        roles[find(spec, open)?.index()] = Role::Open;
-        roles[find(spec, close)?.index()] = Role::Close;
-    }
-    for mode in &spec.modes {
-        for (names, role) in [(&mode.open, Role::Open), (&mode.close, Role::Close)] {
-            for name in names {
-                roles[find(spec, name)?.index()] = role;
-            }
-        }
-    }
-    for name in &spec.ignore {
-        roles[find(spec, name)?.index()] = Role::Blank;
-    }
-    if let (Some(layout), Some(ids)) = (&spec.layout, layout) {
-        roles[ids.newline.index()] = Role::Newline;
-        roles[find(spec, &layout.blank)?.index()] = Role::Blank;
-        roles[find(spec, &layout.comment)?.index()] = Role::Comment;
-        if let Some(join) = &layout.join {
-            roles[find(spec, join)?.index()] = Role::Join;
-        }
-    }
-    Ok(roles)
 }

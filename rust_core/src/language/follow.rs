@@ -5,13 +5,13 @@
 //! as no colour behind them is narrower than that: such a stack is *loose* (see `Colours::is_loose`). A loose stack stays
 //! loose whatever is read, and what it allows depends on nothing in R.
 
-use crate::grammar::rules::Grammar;
+use crate::grammar::compiled::Grammar;
 use crate::ids::{DotId, FreeId, SymbolId};
 use crate::language::free::{Free, INFINITE, LINE, MIDDLE};
 
 /// The free states from which the middle can go on, as masks with a bit for each free state.
 #[derive(Debug)]
-pub struct Follow {
+pub(crate) struct Follow {
     /// Per symbol: after it.
     after: Vec<u64>,
     /// Per dot: before the symbol after it.
@@ -23,7 +23,7 @@ pub struct Follow {
 impl Follow {
     /// Derives the masks of a language.
     #[must_use]
-    pub fn derive(grammar: &Grammar, free: &Free, layout: bool) -> Self {
+    pub(crate) fn derive(grammar: &Grammar, free: &Free, layout: bool) -> Self {
         let mut follow = Self {
             after: vec![0; grammar.symbol_count()],
             before: vec![0; grammar.dot_count()],
@@ -100,26 +100,26 @@ impl Follow {
     /// The free states from which the rest of a rule, and what may come after it, can go on.
     #[inline(always)]
     #[must_use]
-    pub fn before(&self, dot: DotId) -> u64 {
+    pub(crate) fn before(&self, dot: DotId) -> u64 {
         self.before[dot.index()]
     }
 
     /// The free states from which the middle can go on after a nonterminal.
     #[inline(always)]
     #[must_use]
-    pub fn after(&self, symbol: SymbolId) -> u64 {
+    pub(crate) fn after(&self, symbol: SymbolId) -> u64 {
         self.after[symbol.index()]
     }
 
     /// Whether all contexts of a nonterminal allow the same: only then do the masks say what a stack allows.
     #[must_use]
-    pub fn is_even(&self) -> bool {
+    pub(crate) fn is_even(&self) -> bool {
         self.even
     }
 
     /// Whether a file's end can always be followed by more of it.
     #[must_use]
-    pub fn is_open_ended(&self) -> bool {
+    pub(crate) fn is_open_ended(&self) -> bool {
         self.open_ended
     }
 }

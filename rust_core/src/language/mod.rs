@@ -1,8 +1,12 @@
 //! A language as the engine works with it, and what a text that is still to be written can do in it.
 
+pub(crate) mod ahead;
+pub(crate) mod compiled;
 pub(crate) mod definition;
 pub(crate) mod follow;
 pub(crate) mod free;
+pub(crate) mod prediction;
 pub(crate) mod shape;
 pub(crate) mod shaped;
 pub(crate) mod spelling;
+mod terminals;

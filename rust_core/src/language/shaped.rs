@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The product of a lexer and a shape.
 #[derive(Debug)]
-pub struct ShapedLexer {
+pub(crate) struct ShapedLexer {
     lexer: Arc<Lexer>,
     shape: Arc<Shape>,
     /// Successors of a pair: `targets[first[pair]..first[pair + 1]]`.
@@ -24,7 +24,7 @@ pub struct ShapedLexer {
 
 /// What can be reached from each pair, as rows of a bitset.
 #[derive(Debug)]
-pub struct Reach {
+pub(crate) struct Reach {
     rows: Vec<u64>,
     words: usize,
 }
@@ -32,7 +32,7 @@ pub struct Reach {
 impl ShapedLexer {
     /// The product.
     #[must_use]
-    pub fn new(lexer: &Arc<Lexer>, shape: &Arc<Shape>) -> Self {
+    pub(crate) fn new(lexer: &Arc<Lexer>, shape: &Arc<Shape>) -> Self {
         let mut seen: FxHashSet<(u8, Vec<Option<ShapeId>>)> = FxHashSet::default();
         let column = |byte: u8| (0..shape.len()).map(|state| shape.step(ShapeId(state), byte)).collect();
         let bytes: Vec<u8> = (0..=255u8).filter(|&byte| seen.insert((lexer.class_of(byte), column(byte)))).collect();
@@ -88,7 +88,7 @@ impl ShapedLexer {
     }
 
     /// What each pair can reach by zero or more bytes, of what pairs bring with them.
-    pub fn reach(&self, bits: usize, own: impl Fn(StateId, ShapeId, &mut [u64])) -> Reach {
+    pub(crate) fn reach(&self, bits: usize, own: impl Fn(StateId, ShapeId, &mut [u64])) -> Reach {
         let words = bits.div_ceil(64);
         let pairs = self.first.len() - 1;
         let states = self.lexer.state_count();
@@ -117,14 +117,14 @@ impl ShapedLexer {
     }
 
     /// What a symbol in progress can end as in the middle, each with the place of the shape that it ends at.
-    pub fn ends(&self, state: StateId, inside: ShapeId) -> impl Iterator<Item = (AcceptId, usize)> + '_ {
+    pub(crate) fn ends(&self, state: StateId, inside: ShapeId) -> impl Iterator<Item = (AcceptId, usize)> + '_ {
         let begin = self.pair(state, inside) as usize * self.words;
         let places = self.shape.boundaries().len();
         bits(&self.ends[begin..begin + self.words]).map(move |bit| (AcceptId::from_index(bit / places), bit % places))
     }
 
     /// What is reached from a pair.
-    pub fn reached<'a>(
+    pub(crate) fn reached<'a>(
         &self,
         reach: &'a Reach,
         state: StateId,
@@ -135,7 +135,11 @@ impl ShapedLexer {
     }
 
     /// All configurations that a symbol in progress beside guards can come to.
-    pub fn beside(&self, guards: &mut Guards, from: (StateId, GuardId, ShapeId)) -> Vec<(StateId, GuardId, ShapeId)> {
+    pub(crate) fn beside(
+        &self,
+        guards: &mut Guards,
+        from: (StateId, GuardId, ShapeId),
+    ) -> Vec<(StateId, GuardId, ShapeId)> {
         let mut seen: FxHashMap<(StateId, GuardId, ShapeId), ()> = FxHashMap::default();
         let mut stack = vec![from];
         let mut found = Vec::new();

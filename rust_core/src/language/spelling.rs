@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::ids::{AcceptId, ModeId};
-use crate::language::definition::Role;
 use crate::lexing::lexer::{DEAD, Lexer};
+use crate::lexing::roles::Role;
 use crate::spec::{BlockLineSpec, CommentSpec, LanguageSpec};
 use std::sync::OnceLock;
 

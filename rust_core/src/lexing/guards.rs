@@ -13,7 +13,7 @@ pub(crate) const NO_GUARDS: GuardId = GuardId(0);
 
 /// Interned guard sets.
 #[derive(Debug, Clone)]
-pub struct Guards {
+pub(crate) struct Guards {
     sets: Vec<Box<[StateId]>>,
     ids: FxHashMap<Box<[StateId]>, GuardId>,
 }
@@ -28,24 +28,18 @@ impl Default for Guards {
 impl Guards {
     /// The number of sets, the empty one included.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.sets.len()
-    }
-
-    /// Never: the empty set is always there.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.sets.is_empty()
     }
 
     /// The states of a set, ascending.
     #[must_use]
-    pub fn states(&self, id: GuardId) -> &[StateId] {
+    pub(crate) fn states(&self, id: GuardId) -> &[StateId] {
         &self.sets[id.index()]
     }
 
     /// Interns a set; states that can never accept again are dropped.
-    pub fn intern(&mut self, lexer: &Lexer, mut states: Vec<StateId>) -> GuardId {
+    pub(crate) fn intern(&mut self, lexer: &Lexer, mut states: Vec<StateId>) -> GuardId {
         states.retain(|&state| state != DEAD && lexer.extends(state));
         states.sort_unstable();
         states.dedup();
@@ -60,7 +54,7 @@ impl Guards {
     }
 
     /// The set after one byte; `None` if a guard accepts, that is, if the branch must die.
-    pub fn step(&mut self, lexer: &Lexer, id: GuardId, byte: u8) -> Option<GuardId> {
+    pub(crate) fn step(&mut self, lexer: &Lexer, id: GuardId, byte: u8) -> Option<GuardId> {
         if id == NO_GUARDS {
             return Some(id);
         }
@@ -76,7 +70,7 @@ impl Guards {
     }
 
     /// The set with one more state.
-    pub fn with(&mut self, lexer: &Lexer, id: GuardId, state: StateId) -> GuardId {
+    pub(crate) fn with(&mut self, lexer: &Lexer, id: GuardId, state: StateId) -> GuardId {
         if state == DEAD || !lexer.extends(state) {
             return id;
         }

@@ -4,9 +4,22 @@
 //! counted as one. Two indentations compare only if both widths agree on the order; otherwise tabs and spaces are mixed
 //! inconsistently and the line is refused.
 
-use crate::ids::ColumnId;
+use crate::ids::{ColumnId, LexemeId};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
+
+/// The layout lexemes of a language with indentation.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// The newline lexeme.
+    pub newline: LexemeId,
+    /// The lexeme that opens a block.
+    pub indent: LexemeId,
+    /// The lexeme that closes a block.
+    pub dedent: LexemeId,
+    /// Whether unknown columns are taken in classes.
+    pub column_classes: bool,
+}
 
 /// The indentation of a line, in columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]

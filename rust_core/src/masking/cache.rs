@@ -7,7 +7,7 @@
 use crate::chart::left::FIRST_SET;
 use crate::engine::stepping::{Branch, Engine, Mode};
 use crate::ids::SetId;
-use crate::language::definition::Language;
+use crate::language::compiled::Language;
 use crate::language::shape::ShapeId;
 use crate::limits;
 use crate::masking::plain::mask_words;

@@ -1,15 +1,15 @@
 //! Masks by a walk over the token spanner table: the parser is asked once for each lexeme sequence, not for each token.
 
 use crate::chart::left::{NO_SET, Read};
-use crate::chart::next::AHEAD_WORDS;
 use crate::engine::stepping::{Branch, Engine, Mode, Nesting};
 use crate::ids::{AcceptId, GuardId, SetId, StateId, TokenId};
-use crate::language::definition::Role;
+use crate::language::ahead::AHEAD_WORDS;
 use crate::language::follow::bit;
 use crate::language::free::LINE;
 use crate::language::shape::ShapeId;
 use crate::lexing::guards::NO_GUARDS;
 use crate::lexing::layout::{Column, IndentationId};
+use crate::lexing::roles::Role;
 use crate::limits;
 use crate::masking::plain::{self, Recognizer};
 use crate::masking::table::build::{End, Label, Line};

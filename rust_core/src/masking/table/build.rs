@@ -7,12 +7,13 @@
 //! their members: a subset construction, in which `)` after `)` after `)` is shared by all that lead there. A lexeme that
 //! no text of the language has after the one before it is left out, so the table is the smaller for the grammar.
 
-use crate::engine::stepping::{LineByte, line_bytes};
 use crate::ids::{AcceptId, GuardId, ModeId, StateId, TokenId};
-use crate::language::definition::{Language, Role};
+use crate::language::compiled::Language;
+use crate::lexing::branch::{self, Cut, Reader};
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::layout::Column;
-use crate::lexing::lexer::DEAD;
+use crate::lexing::lexer::{DEAD, Lexer};
+use crate::lexing::roles::{LineByte, Role, line_bytes};
 use crate::limits;
 use crate::masking::table::sets::TokenSets;
 use crate::masking::vocabulary::Vocabulary;
@@ -341,7 +342,14 @@ impl<'a> Context<'a> {
             follow.push(next);
         }
         let passes = (0..lexer.state_count()).map(|state| passes(language, StateId::from_index(state))).collect();
-        Self { language, vocabulary, line_bytes: line_bytes(language), modes_after, follow, passes }
+        Self {
+            language,
+            vocabulary,
+            line_bytes: line_bytes(lexer, |accept| language.accept_role(accept)),
+            modes_after,
+            follow,
+            passes,
+        }
     }
 
     /// The same without what makes no difference: the mode where the symbol in progress is sure to be read, and what was
@@ -449,6 +457,8 @@ fn join<'a>(parts: impl Iterator<Item = &'a Raw>, sets: &mut TokenSets, numbers:
 struct Explorer<'a> {
     context: &'a Context<'a>,
     shared: &'a Mutex<Shared>,
+    /// The node of the trie whose byte is read.
+    at: usize,
     groups: Vec<(End, Vec<TokenId>)>,
     group_of: FxHashMap<End, usize>,
     recent: usize,
@@ -464,6 +474,7 @@ impl<'a> Explorer<'a> {
         Self {
             context,
             shared,
+            at: 0,
             groups: Vec::new(),
             group_of: FxHashMap::default(),
             recent: 0,
@@ -486,7 +497,8 @@ impl<'a> Explorer<'a> {
         let mut index = 0;
         while index < nodes.len() {
             stepped.clear();
-            self.step(root, index, nodes[index].byte, &mut stepped);
+            self.at = index;
+            branch::step(&mut self, root, nodes[index].byte, &mut stepped);
             let at = u32::try_from(index).expect("trie fits u32");
             stays.extend(stepped.iter().map(|&configuration| (at, configuration)));
             index = nodes[index].skip as usize;
@@ -517,8 +529,9 @@ impl<'a> Explorer<'a> {
                     begins.truncate(level);
                 }
                 stepped.clear();
+                self.at = index;
                 for &at in &configurations[begins[level - 1]..] {
-                    self.step(at, index, node.byte, &mut stepped);
+                    branch::step(&mut self, at, node.byte, &mut stepped);
                 }
                 if stepped.is_empty() {
                     index = node.skip as usize;
@@ -558,29 +571,76 @@ impl<'a> Explorer<'a> {
         self.groups[self.recent].1.extend(tokens);
     }
 
-    fn edge(&mut self, label: Label, index: usize, to: Configuration) {
-        let member = (u32::try_from(index).expect("trie fits u32"), self.context.canonical(to));
+    fn edge(&mut self, label: Label, to: Configuration) {
+        let member = (u32::try_from(self.at).expect("trie fits u32"), self.context.canonical(to));
         self.edges.entry(label).or_default().push(member);
     }
 
-    /// One byte's step, as `Engine::step` does it; what the parser is asked becomes an edge.
-    fn step(&mut self, at: Configuration, index: usize, byte: u8, out: &mut Vec<Configuration>) {
-        let lexer = &self.context.language.lexer;
-        let Some(guards) = self.guards_after(at.guards, byte) else { return };
-        let at = Configuration { guards, ..at };
-        if at.line != Line::Middle && lexer.is_start(at.state) {
-            return self.step_line(at, index, byte, out, None);
+    fn run_after(&mut self, run: u32, byte: u8) -> Option<u32> {
+        if let Some(&known) = self.run_steps.get(&(run, byte)) {
+            return known;
         }
-        let target = lexer.step(at.state, byte);
-        if lexer.accepts(at.state) && !lexer.accepts(target) {
-            self.end_symbol(at, target, index, byte, out);
-        }
-        if target != DEAD {
-            out.push(self.context.canonical(Configuration { state: target, ..at }));
-        }
+        let longer = self.shared().run_after(run, byte);
+        self.run_steps.insert((run, byte), longer);
+        longer
+    }
+}
+
+impl Cut for Configuration {
+    #[inline(always)]
+    fn state(&self) -> StateId {
+        self.state
     }
 
-    fn guards_after(&mut self, guards: GuardId, byte: u8) -> Option<GuardId> {
+    #[inline(always)]
+    fn guards(&self) -> GuardId {
+        self.guards
+    }
+
+    #[inline(always)]
+    fn is_before_line(&self) -> bool {
+        self.line != Line::Middle
+    }
+
+    #[inline(always)]
+    fn with_state(self, state: StateId) -> Self {
+        Self { state, ..self }
+    }
+
+    #[inline(always)]
+    fn with_guards(self, guards: GuardId) -> Self {
+        Self { guards, ..self }
+    }
+
+    #[inline(always)]
+    fn at_line_start(self) -> Self {
+        Self { line: Line::Absolute(0), ..self }
+    }
+}
+
+/// What the parser would be asked becomes an edge, for each mode that its answer can leave in force.
+impl Reader for Explorer<'_> {
+    type Branch = Configuration;
+    type Read = Option<Label>;
+
+    const NOTHING: Option<Label> = None;
+
+    #[inline(always)]
+    fn lexer(&self) -> &Lexer {
+        &self.context.language.lexer
+    }
+
+    #[inline(always)]
+    fn role(&self, accept: AcceptId) -> Role {
+        self.context.language.accept_role(accept)
+    }
+
+    #[inline(always)]
+    fn line_byte(&self, byte: u8) -> LineByte {
+        self.context.line_bytes[byte as usize]
+    }
+
+    fn step_guards(&mut self, guards: GuardId, byte: u8) -> Option<GuardId> {
         if guards == NO_GUARDS {
             return Some(guards);
         }
@@ -594,105 +654,94 @@ impl<'a> Explorer<'a> {
         stepped
     }
 
-    /// A byte in an indentation; `newline` if the line before it ends with this very step.
-    fn step_line(
-        &mut self,
-        at: Configuration,
-        index: usize,
-        byte: u8,
-        out: &mut Vec<Configuration>,
-        newline: Option<(AcceptId, ModeId)>,
-    ) {
+    fn add_guard(&mut self, guards: GuardId, state: StateId) -> GuardId {
         let lexer = &self.context.language.lexer;
-        let to = match self.context.line_bytes[byte as usize] {
-            LineByte::Blank => {
-                let line = match at.line {
-                    Line::Relative(run) => self.run_after(run, byte).map(Line::Relative),
-                    Line::Absolute(run) => self.run_after(run, byte).map(Line::Absolute),
-                    Line::Middle => Some(Line::Middle),
-                };
-                let Some(line) = line else { return };
-                Configuration { line, ..at }
-            }
-            LineByte::Newline => Configuration { line: Line::Absolute(0), ..at },
-            LineByte::Trivia => Configuration { state: lexer.step(at.state, byte), ..at },
-            LineByte::Symbol => {
-                let state = lexer.step(at.state, byte);
-                if state != DEAD {
-                    let label = match newline {
-                        Some((accept, mode)) => Label::NewlineBegin(accept, mode),
-                        None => Label::Begin(at.line),
-                    };
-                    self.edge(label, index, Configuration { state, line: Line::Middle, after: NOTHING, ..at });
-                }
-                return;
-            }
+        if state == DEAD { guards } else { self.shared().guards.with(lexer, guards, state) }
+    }
+
+    #[inline(always)]
+    fn between(&self, branch: &Configuration) -> StateId {
+        branch.start
+    }
+
+    fn indent(&mut self, branch: Configuration, byte: u8) -> Option<Configuration> {
+        let line = match branch.line {
+            Line::Relative(run) => Line::Relative(self.run_after(run, byte)?),
+            Line::Absolute(run) => Line::Absolute(self.run_after(run, byte)?),
+            Line::Middle => Line::Middle,
         };
-        match newline {
-            Some((accept, mode)) => self.edge(Label::Newline(accept, mode), index, to),
-            None => out.push(to),
-        }
+        Some(Configuration { line, ..branch })
     }
 
-    fn run_after(&mut self, run: u32, byte: u8) -> Option<u32> {
-        if let Some(&known) = self.run_steps.get(&(run, byte)) {
-            return known;
+    /// A join fixes a column in an indentation, which a node does not know: the tokens are left to be tried.
+    fn join(&mut self, branch: Configuration) -> Option<Configuration> {
+        if branch.line == Line::Middle {
+            return Some(branch);
         }
-        let longer = self.shared().run_after(run, byte);
-        self.run_steps.insert((run, byte), longer);
-        longer
+        let vocabulary = self.context.vocabulary;
+        let nodes = vocabulary.nodes();
+        for node in &nodes[self.at..nodes[self.at].skip as usize] {
+            self.odd.extend(vocabulary.ending(node));
+        }
+        None
     }
 
-    /// Ends the symbol in progress before a byte, as `Engine::end_symbol` does.
-    fn end_symbol(&mut self, at: Configuration, target: StateId, index: usize, byte: u8, out: &mut Vec<Configuration>) {
+    /// Whether brackets are open may not be known: then the newline is both ignored and read.
+    fn end_line(
+        &mut self,
+        branch: Configuration,
+        accept: AcceptId,
+        mut each: impl FnMut(&mut Self, Configuration, Option<Label>),
+    ) {
         let context = self.context;
-        let lexer = &context.language.lexer;
-        let accept = lexer.accept(at.state);
-        let guards = if target == DEAD { at.guards } else { self.shared().guards.with(lexer, at.guards, target) };
-        let ended = Configuration { guards, ..at };
-        let begun = |start: StateId, after: AcceptId| {
-            let state = lexer.step(start, byte);
-            let next = Configuration { state, start, after, ..ended };
-            (state != DEAD && context.can_follow(after, state)).then_some(next)
-        };
-        match (context.language.accept_role(accept), at.line) {
-            (Role::Blank | Role::Comment, Line::Relative(_) | Line::Absolute(_)) => {
-                self.step_line(Configuration { state: at.start, ..ended }, index, byte, out, None);
-            }
-            (Role::Join, Line::Relative(_) | Line::Absolute(_)) => {
-                let nodes = context.vocabulary.nodes();
-                for node in &nodes[index..nodes[index].skip as usize] {
-                    self.odd.extend(context.vocabulary.ending(node));
-                }
-            }
-            (Role::Blank | Role::Comment | Role::Join, Line::Middle) => {
-                out.extend(begun(at.start, at.after).map(|next| context.canonical(next)));
-            }
-            (Role::Newline, _) => {
-                if let Some(to) = begun(at.start, at.after) {
-                    if at.inside {
-                        out.push(context.canonical(to));
-                    } else {
-                        self.edge(Label::Inside, index, Configuration { inside: true, ..to });
-                    }
-                }
-                if !at.inside && context.can_follow_as(at.after, accept) {
-                    for mode in context.modes(accept) {
-                        let start = lexer.start_of(mode);
-                        let line = Line::Absolute(0);
-                        let line = Configuration { state: start, start, line, after: NOTHING, ..ended };
-                        self.step_line(line, index, byte, out, Some((accept, mode)));
-                    }
-                }
-            }
-            (role @ (Role::Symbol | Role::Open | Role::Close), _) => {
-                for mode in context.modes(accept) {
-                    if let Some(to) = begun(lexer.start_of(mode), accept) {
-                        let inside = at.inside && role == Role::Symbol;
-                        self.edge(Label::Read(accept, mode), index, Configuration { inside, line: Line::Middle, ..to });
-                    }
-                }
+        let ignored = Configuration { state: branch.start, inside: true, ..branch };
+        each(self, ignored, (!branch.inside).then_some(Label::Inside));
+        if !branch.inside && context.can_follow_as(branch.after, accept) {
+            for mode in context.modes(accept) {
+                let start = context.language.lexer.start_of(mode);
+                let ended = Configuration { state: start, start, after: NOTHING, ..branch.at_line_start() };
+                each(self, ended, Some(Label::Newline(accept, mode)));
             }
         }
+    }
+
+    fn read(
+        &mut self,
+        branch: Configuration,
+        accept: AcceptId,
+        role: Role,
+        mut each: impl FnMut(&mut Self, Configuration, Option<Label>),
+    ) {
+        let context = self.context;
+        for mode in context.modes(accept) {
+            let start = context.language.lexer.start_of(mode);
+            let inside = branch.inside && role == Role::Symbol;
+            let ended = Configuration { state: start, start, line: Line::Middle, after: accept, inside, ..branch };
+            each(self, ended, Some(Label::Read(accept, mode)));
+        }
+    }
+
+    #[inline]
+    fn reach(&mut self, branch: Configuration, read: Option<Label>, out: &mut Vec<Configuration>) {
+        match read {
+            Some(label) => self.edge(label, branch),
+            None => out.push(self.context.canonical(branch)),
+        }
+    }
+
+    /// A symbol that cannot come after the one before it in any text is left out.
+    #[inline]
+    fn begin_symbol(&mut self, branch: Configuration, read: Option<Label>, out: &mut Vec<Configuration>) {
+        if self.context.can_follow(branch.after, branch.state) {
+            self.reach(branch, read, out);
+        }
+    }
+
+    fn begin_line(&mut self, branch: Configuration, state: StateId, read: Option<Label>, _: &mut Vec<Configuration>) {
+        let label = match read {
+            Some(Label::Newline(accept, mode)) => Label::NewlineBegin(accept, mode),
+            _ => Label::Begin(branch.line),
+        };
+        self.edge(label, Configuration { state, line: Line::Middle, after: NOTHING, ..branch });
     }
 }

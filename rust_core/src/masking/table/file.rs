@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::{AcceptId, GuardId, ModeId, StateId};
-use crate::language::definition::Language;
+use crate::language::compiled::Language;
 use crate::lexing::guards::{Guards, NO_GUARDS, live_beside};
 use crate::masking::table::build::{self, Built, Configuration, End, Label, Line, passes, run_bytes};
 use crate::masking::table::sets::DENSE;
@@ -388,8 +388,11 @@ fn key(language: &Language, vocabulary: &Vocabulary) -> u128 {
         include_str!("../../lexing/guards.rs"),
         include_str!("../../lexing/lexer.rs"),
         include_str!("../../grammar/rules.rs"),
+        include_str!("../../grammar/adjacency.rs"),
+        include_str!("../../grammar/modes.rs"),
         include_str!("../vocabulary.rs"),
-        include_str!("../../engine/stepping.rs"),
+        include_str!("../../lexing/branch.rs"),
+        include_str!("../../lexing/roles.rs"),
         include_str!("../../language/definition.rs"),
         include_str!("../../lexing/layout.rs"),
         include_str!("../../limits.rs")

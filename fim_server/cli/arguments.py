@@ -1,0 +1,171 @@
+"""Arguments that several commands share: their types, their options, and how a command is given them.
+
+A command declares its options on a parser and its arguments as a frozen dataclass with a field for each option;
+:func:`bind` joins the two, so that argparse's Namespace is known here alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from fim_server.cli.output import BAD_INPUT, PROGRAM, one_line, version
+from fim_server.language.session import Language
+from fim_server.language.versions import NEWEST
+from fim_server.models.onnx_runtime import RUNTIMES
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Number = TypeVar("Number", int, float)
+Arguments = TypeVar("Arguments", bound="DataclassInstance")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: {one_line(message)} (see {self.prog} --help)\n")
+
+
+class ShowVersion(argparse.Action):
+    """Prints the version, which is looked up only now."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Ends the program."""
+        print(f"{PROGRAM} {version()}")
+        parser.exit()
+
+
+def bind(parser: argparse.ArgumentParser, kind: type[Arguments], run: Callable[[Arguments], int]) -> None:
+    """Have ``parser`` choose ``run``, to be called with its options as the dataclass ``kind``.
+
+    Every field of ``kind`` is the option of its name, with dashes as underscores; options that it has no field for
+    (the choice of a command) are left out.
+    """
+
+    def run_typed(namespace: argparse.Namespace) -> int:
+        return run(typed(kind, namespace))
+
+    parser.set_defaults(run=run_typed)
+
+
+def typed(kind: type[Arguments], namespace: argparse.Namespace) -> Arguments:
+    """The dataclass ``kind`` of what was parsed."""
+    return kind(**{field.name: getattr(namespace, field.name) for field in fields(kind)})
+
+
+# --- options ------------------------------------------------------------------------------------------------------
+
+
+def add_file(parser: argparse.ArgumentParser) -> None:
+    """``FILE`` and ``--language``."""
+    parser.add_argument("file", metavar="FILE", help="a source file in UTF-8, or - for standard input")
+    parser.add_argument("--language", metavar="NAME", help="the file's language (default: by its suffix)")
+
+
+def add_cursor(parser: argparse.ArgumentParser) -> None:
+    """``LINE:COLUMN``."""
+    parser.add_argument(
+        "cursor", type=cursor, metavar="LINE:COLUMN", help="the cursor, from 1 on; columns count characters"
+    )
+
+
+def add_python_version(parser: argparse.ArgumentParser) -> None:
+    """``--python-version``."""
+    parser.add_argument(
+        "--python-version",
+        type=python_version,
+        metavar="X.Y",
+        help=f"for Python files, the version whose grammar counts, or {NEWEST} (default: the oldest that "
+        "requires-python in the nearest pyproject.toml admits, else the newest)",
+    )
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """``--model`` and ``--device``."""
+    parser.add_argument("--model", metavar="NAME", help="a model folder or hub name (default: the embedded model)")
+    parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
+
+
+def add_decoding(parser: argparse.ArgumentParser) -> None:
+    """``--runtime`` and what limits a completion."""
+    parser.add_argument(
+        "--runtime",
+        choices=RUNTIMES,
+        help="what runs the model; onnx: onnxruntime-genai, on the CPU (default: onnx where the model has an export "
+        "and the package is installed, else torch)",
+    )
+    parser.add_argument(
+        "--max-new-tokens", type=positive(int), default=128, metavar="N", help="longest completion (default: 128)"
+    )
+    parser.add_argument(
+        "--temperature",
+        type=positive(float, zero=True),
+        default=0.0,
+        metavar="T",
+        help="0 takes the likeliest token (default), more draws",
+    )
+    parser.add_argument(
+        "--deadline-ms", type=positive(float), metavar="MS", help="return the best text so far after this time"
+    )
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """``--seed``."""
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws (default: 0)")
+
+
+def add_json(parser: argparse.ArgumentParser, help_: str = "print one JSON object") -> None:
+    """``--json``."""
+    parser.add_argument("--json", action="store_true", help=help_)
+
+
+def add_color(parser: argparse.ArgumentParser, of: str) -> None:
+    """``--color``."""
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help=f"colour of {of}")
+
+
+# --- types --------------------------------------------------------------------------------------------------------
+
+
+def cursor(text: str) -> tuple[int, int]:
+    """``LINE:COLUMN`` as two numbers."""
+    try:
+        line, column = (int(part) for part in text.split(":"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a cursor: LINE:COLUMN expected, as in 12:5") from None
+    return line, column
+
+
+def python_version(text: str) -> str:
+    """One of the versions of Python that are known, or the word for the newest."""
+    known = Language.versions("python")
+    if text not in (*known, NEWEST):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a known version: {', '.join(known)} or {NEWEST} expected")
+    return text
+
+
+def address(text: str) -> tuple[str, int]:
+    """``HOST:PORT``."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address: HOST:PORT expected, as in 127.0.0.1:8765")
+    return host.strip("[]"), int(port)
+
+
+def positive(number: Callable[[str], Number], zero: bool = False) -> Callable[[str], Number]:
+    """An argument type for numbers above (or from) zero."""
+
+    def convert(text: str) -> Number:
+        try:
+            value = number(text)
+        except ValueError:
+            value = number("-1")
+        if not (value > 0 or (zero and value == 0)):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number {'from' if zero else 'above'} 0")
+        return value
+
+    return convert

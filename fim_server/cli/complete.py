@@ -1,0 +1,165 @@
+"""``fim-server complete``: the text that fits at a cursor."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from fim_server.cli.arguments import (
+    add_color,
+    add_cursor,
+    add_decoding,
+    add_file,
+    add_json,
+    add_model,
+    add_python_version,
+    add_seed,
+    bind,
+)
+from fim_server.cli.diff import diff_lines, promise
+from fim_server.cli.output import DONE, NEGATIVE, complain, print_json, progress
+from fim_server.cli.source import choose_language, names_of, read_document
+from fim_server.language.session import Language
+from fim_server.recovery.recovery import Recovery
+from fim_server.text.document import Split
+from fim_server.text.terminal import ColourChoice, Progress, wants_colour
+
+if TYPE_CHECKING:
+    from fim_server.decoding.loop import Completion
+
+
+@dataclass(frozen=True)
+class CompleteArguments:
+    """What ``fim-server complete`` is asked for.
+
+    Attributes:
+        cursor: A line and a column, from 1 on.
+        deadline_ms: Milliseconds from the request to the text.
+    """
+
+    file: str
+    language: str | None
+    cursor: tuple[int, int]
+    python_version: str | None
+    model: str | None
+    device: str | None
+    runtime: str | None
+    max_new_tokens: int
+    temperature: float
+    deadline_ms: float | None
+    seed: int
+    unconstrained: bool
+    no_landing: bool
+    diff: bool
+    color: ColourChoice
+    json: bool
+
+
+def add_complete(commands: Any) -> None:
+    """Add the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "complete",
+        help="complete a file at a cursor",
+        description="Print the text that fits at a cursor, so that the whole file parses with it.",
+        epilog="Exit status: 0 completed, 1 no completion, 2 bad input.",
+    )
+    add_file(parser)
+    add_cursor(parser)
+    add_python_version(parser)
+    add_model(parser)
+    add_decoding(parser)
+    add_seed(parser)
+    parser.add_argument("--unconstrained", action="store_true", help="switch the grammar off, to compare")
+    parser.add_argument(
+        "--no-landing",
+        action="store_true",
+        help="let texts run into the budget's end, instead of choosing only tokens after which they can end within it",
+    )
+    parser.add_argument("--diff", action="store_true", help="print the changed lines instead of the text alone")
+    add_color(parser, "--diff")
+    add_json(parser)
+    bind(parser, CompleteArguments, run_complete)
+
+
+def run_complete(arguments: CompleteArguments) -> int:
+    """Run the command; returns the exit status. Raises DocumentError, LanguageError and ModelError."""
+    document = read_document(arguments.file, arguments.language)
+    split = document.split(document.offset_at_line_column(*arguments.cursor))
+    with progress(arguments.json) as shown:
+        language = choose_language(arguments.file, arguments.language, arguments.python_version, shown)
+        completion = decode(arguments, language, split, shown)
+    if arguments.json:
+        print_json(completion_as_json(arguments, language, split, completion))
+    elif completion.text is not None and arguments.diff:
+        colour = wants_colour(arguments.color)
+        for line in diff_lines(arguments.file, split, completion, language.title, colour):
+            print(line)
+    elif completion.text is not None:
+        print(split.restore(completion.text))
+    if not arguments.json:
+        report(completion, language.title)
+    return DONE if completion.text is not None else NEGATIVE
+
+
+def decode(arguments: CompleteArguments, language: Language, split: Split, shown: Progress) -> Completion:
+    """The model's text at the cursor. Raises ModelError."""
+    shown.say("loading torch")
+    from fim_server.decoding.loop import DecodeOptions, complete
+    from fim_server.models.load import load_model
+
+    shown.say(f"loading model {arguments.model or 'embedded'}")
+    model = load_model(arguments.model, arguments.device, arguments.runtime)
+    options = DecodeOptions(
+        max_new_tokens=arguments.max_new_tokens,
+        temperature=arguments.temperature,
+        seed=arguments.seed,
+        deadline_ms=arguments.deadline_ms,
+        constrained=not arguments.unconstrained,
+        landing=not arguments.no_landing,
+        heal=True,
+    )
+    shown.say("completing")
+    return complete(
+        model,
+        Recovery(language.open),
+        split,
+        options,
+        on_token=lambda count: shown.say(f"completing, token {count}"),
+    )
+
+
+def completion_as_json(
+    arguments: CompleteArguments, language: Language, split: Split, completion: Completion
+) -> dict[str, Any]:
+    """The fields of ``complete --json``; the text has the file's own line breaks."""
+    return {
+        "file": arguments.file,
+        "line": arguments.cursor[0],
+        "column": arguments.cursor[1],
+        **names_of(language),
+        "model": arguments.model or "embedded",
+        "text": None if completion.text is None else split.restore(completion.text),
+        "guarantee": completion.guarantee,
+        "diagnostics": list(completion.diagnostics),
+        "stop_reason": completion.stop_reason,
+        "won": completion.won,
+        "truncated": completion.truncated,
+        "reason": completion.reason,
+        "statistics": {
+            name: round(value, 3) if isinstance(value, float) else value
+            for name, value in asdict(completion.statistics).items()
+        },
+    }
+
+
+def report(completion: Completion, language: str) -> None:
+    """Say on standard error what the text alone does not: that there is none, or that nothing vouches for it."""
+    if completion.text is None:
+        complain(f"no completion: {completion.reason}")
+    elif completion.text == "":
+        complain("the model inserts nothing here")
+    if completion.text is not None and completion.guarantee != "exact":
+        complain(promise(completion, language))
+    for line in completion.diagnostics:
+        complain(line)

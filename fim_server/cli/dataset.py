@@ -1,0 +1,278 @@
+"""``fim-server dataset``: building sets of samples, and looking at them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from fim_server.cli.arguments import add_color, add_json, add_seed, bind
+from fim_server.cli.output import DONE
+from fim_server.datasets.build import OUTCOMES, Counts, Request, build, manifest_path
+from fim_server.datasets.python import constructions
+from fim_server.datasets.python.human_eval import KINDS, build_human_eval
+from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
+from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
+from fim_server.errors import DatasetError
+from fim_server.text.terminal import ColourChoice, Progress, is_terminal, paint, wants_colour
+
+CONTEXT_LINES = 8
+"""Lines shown on either side of a hole."""
+
+LOG_SECONDS = 10.0
+"""How often progress is said where there is no terminal."""
+
+
+@dataclass(frozen=True)
+class BuildArguments:
+    """What ``fim-server dataset build`` is asked for; ``kind`` is of HumanEval's sets alone."""
+
+    set: str
+    source: str
+    out: Path
+    seed: int
+    per_file: int
+    limit: int | None
+    share: float
+    kind: Sequence[str] | None
+    json: bool
+
+
+@dataclass(frozen=True)
+class ShowArguments:
+    """What ``fim-server dataset show`` is asked for; ``sample`` is an id, or a number from 1 on."""
+
+    file: Path
+    sample: str | None
+    context: int
+    color: ColourChoice
+    json: bool
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the commands below ``fim-server dataset``."""
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_build(commands)
+    _add_show(commands)
+
+
+def _add_build(commands: Any) -> None:
+    parser = commands.add_parser(
+        "build",
+        help="cut holes into the files of a source",
+        description="Build a set of samples: holes in the files of a source. The same source, seed and set give the "
+        "same bytes. A build that was killed goes on where it was when it is started again.",
+        epilog="Exit status: 0 built, 2 bad input. Beside FILE.jsonl is FILE.jsonl.manifest.json: arguments, counts, "
+        "checksum.",
+    )
+    parser.add_argument("set", choices=SET_NAMES, metavar="SET", help=f"one of {', '.join(SET_NAMES)}")
+    parser.add_argument(
+        "--source",
+        required=True,
+        metavar="SOURCE",
+        help="a Python file, a folder of such, a parquet or JSON Lines file (texts in `content`, else `text`) or a "
+        "folder of these; stdlib, the running interpreter's library without its tests; packages:NAME,... installed "
+        "distributions; hub:OWNER/NAME[@REVISION] of the hub, or hub:OWNER/NAME=PATH, a local copy; for "
+        f"{HUMAN_EVAL}, the folder of its files",
+    )
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE.jsonl", help="the file of samples")
+    add_seed(parser)
+    parser.add_argument(
+        "--per-file",
+        type=_count,
+        default=constructions.PER_FILE,
+        metavar="N",
+        help=f"holes in each file, where it has so many (default: {constructions.PER_FILE})",
+    )
+    parser.add_argument("--limit", type=_count, metavar="N", help="stop after so many samples, in the source's order")
+    parser.add_argument(
+        "--share",
+        type=_share,
+        default=1.0,
+        metavar="F",
+        help="take this share of the files, drawn by seed and contents: the same for every set (default: 1)",
+    )
+    parser.add_argument(
+        "--kind",
+        action="append",
+        choices=tuple(KINDS),
+        help=f"for {HUMAN_EVAL}, only these; may be given several times (default: all)",
+    )
+    add_json(parser, "print the manifest")
+    bind(parser, BuildArguments, run_build)
+
+
+def _add_show(commands: Any) -> None:
+    parser = commands.add_parser(
+        "show",
+        help="look at a set, or at one sample",
+        description="Print what a file of samples has, and one sample of it with its hole marked.",
+        epilog="Exit status: 0 shown, 2 bad input.",
+    )
+    parser.add_argument("file", type=Path, metavar="FILE.jsonl", help="a file of samples")
+    parser.add_argument("--sample", metavar="ID", help="the sample with this id, or its number from 1 on, alone")
+    parser.add_argument(
+        "--context", type=_count, default=CONTEXT_LINES, metavar="N", help="lines around the hole (default: 8)"
+    )
+    add_color(parser, "the hole")
+    add_json(parser, "print one JSON object: the sample, or the overview")
+    bind(parser, ShowArguments, run_show)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share above 0, up to 1")
+    return value
+
+
+# --- build ---------------------------------------------------------------------------------------------------------
+
+
+def run_build(arguments: BuildArguments) -> int:
+    """Run ``fim-server dataset build``. Raises DatasetError on bad input."""
+    if arguments.set == HUMAN_EVAL:
+        if arguments.share != 1 or arguments.per_file != constructions.PER_FILE:
+            raise DatasetError(f"--share and --per-file are not for {HUMAN_EVAL}, which is taken as it is")
+        manifest = build_human_eval(Path(arguments.source), arguments.out, arguments.kind or (), arguments.limit)
+    elif arguments.kind:
+        raise DatasetError(f"--kind is for {HUMAN_EVAL}")
+    else:
+        request = Request(
+            set=arguments.set,
+            source=arguments.source,
+            seed=arguments.seed,
+            per_file=arguments.per_file,
+            share=arguments.share,
+            limit=arguments.limit,
+        )
+        started = time.monotonic()
+        with Progress(every=LOG_SECONDS) as progress:
+            manifest = build(request, arguments.out, lambda counts: say_counts(progress, counts, started))
+    if arguments.json:
+        print(json.dumps(manifest))
+    else:
+        print(f"{arguments.out}: {summary(manifest['counts'])}")
+    return DONE
+
+
+def summary(counts: dict[str, Any]) -> str:
+    """A manifest's counts in one line."""
+    parts = [f"{counts['samples']:,} samples"]
+    if "files" in counts:
+        parts.append(f"from {counts['kept']:,} of {counts['files']:,} files")
+        others = {"duplicates": counts["duplicates"], **counts["left_out"]}
+        named = ", ".join(f"{number:,} {name}" for name, number in others.items() if number)
+        parts.append(f"({named})" if named else "")
+    return " ".join(filter(None, parts))
+
+
+def say_counts(progress: Progress, counts: Counts, started: float) -> None:
+    """Say how far a build is."""
+    if not progress.is_due():
+        return
+    dropped = sum(counts.outcomes[name] for name in OUTCOMES[1:])
+    text = f"{counts.samples:,} samples, {counts.files:,} files, {dropped:,} left out"
+    if not is_terminal(sys.stderr):  # a terminal's line has the time
+        text += f" ({time.monotonic() - started:.0f} s)"
+    progress.update(text)
+
+
+# --- show ----------------------------------------------------------------------------------------------------------
+
+
+def run_show(arguments: ShowArguments) -> int:
+    """Run ``fim-server dataset show``. Raises DatasetError on bad input."""
+    colour = wants_colour(arguments.color)
+    if arguments.sample is not None:
+        sample = find(arguments.file, arguments.sample)
+        print(json.dumps(sample.to_json()) if arguments.json else describe(sample, arguments.context, colour))
+        return DONE
+    overview = look_over(arguments.file)
+    if arguments.json:
+        print(json.dumps(overview))
+        return DONE
+    print(f"{arguments.file}: {overview['samples']:,} samples")
+    print(f"{'set':<22}{'kind':<20}{'samples':>9}  characters of the hole: median, most")
+    for row in overview["kinds"]:
+        print(f"{row['set']:<22}{row['kind']:<20}{row['samples']:>9,}  {row['median']:,.0f}, {row['most']:,}")
+    first = next(read_samples(arguments.file), None)
+    if first is not None:
+        print(f"\n{describe(first, arguments.context, colour)}")
+    return DONE
+
+
+def find(path: Path, named: str) -> Sample:
+    """The sample with an id, or with a number from 1 on. Raises DatasetError if there is none."""
+    if named.isdecimal() and int(named) > 0:
+        sample = next(islice(read_samples(path), int(named) - 1, None), None)
+    else:
+        sample = next((one for one in read_samples(path) if one.id == named), None)
+    if sample is None:
+        raise DatasetError(f"{path}: no sample {named}")
+    return sample
+
+
+def look_over(path: Path) -> dict[str, Any]:
+    """What a file of samples has, by set and kind, and its manifest, or null if it has none."""
+    lengths: dict[tuple[str, str], list[int]] = {}
+    files: Counter[str] = Counter()
+    for sample in read_samples(path):
+        lengths.setdefault((sample.set, sample.kind), []).append(len(sample.middle))
+        files[sample.origin.sha256] += 1
+    try:
+        manifest = json.loads(manifest_path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        manifest = None
+    return {
+        "samples": files.total(),
+        "files": len(files),
+        "kinds": [
+            {"set": set_, "kind": kind, "samples": len(of), "median": statistics.median(of), "most": max(of)}
+            for (set_, kind), of in sorted(lengths.items())
+        ],
+        "manifest": manifest,
+    }
+
+
+def describe(sample: Sample, context: int, colour: bool) -> str:
+    """A sample for people: where it is from, and the lines around its hole.
+
+    The hole is coloured; without colour its ends are marked with ⟦ and ⟧.
+    """
+    origin = sample.origin
+    package = " ".join(filter(None, (origin.package, origin.version)))
+    before = sample.left.split("\n")
+    after = sample.right.split("\n")
+    line, column = len(before), len(before[-1]) + 1
+    left = "\n".join(before[-context - 1 :])
+    right = "\n".join(after[: context + 1])
+    middle = f"⟦{sample.middle}⟧"
+    if colour:  # a terminal's background does not show where a line ends or is empty
+        lines = sample.middle.replace("\n", "↵\n").split("\n")
+        middle = "\n".join(paint(line, "black on green") for line in lines)
+    heading = [
+        sample.id,
+        f"{sample.set}, {sample.kind}: {len(sample.middle):,} characters at {line}:{column}",
+        f"{origin.source}: {package + ', ' if package else ''}{origin.path}, {origin.licence or 'licence not known'}",
+    ]
+    if sample.test is not None:
+        heading.append(f"with a test: {sample.test.task_id}")
+    return "\n".join([*(paint(one, "dim", colour) for one in heading), "", f"{left}{middle}{right}"])

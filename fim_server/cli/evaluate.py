@@ -1,0 +1,372 @@
+"""``fim-server eval``: its options, and what they start."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fim_server.cli.arguments import add_json, add_model, add_seed, bind, python_version
+from fim_server.cli.output import DONE, NEGATIVE
+from fim_server.evaluation.records import MODES
+from fim_server.evaluation.reporting import compare, report
+from fim_server.evaluation.running.shards import Shard
+from fim_server.language.versions import NEWEST
+
+if TYPE_CHECKING:
+    from fim_server.datasets.samples import Sample
+    from fim_server.evaluation.running.runner import Worker, WorkerSettings
+
+BATCH, BUDGET, PROMPT_TOKENS = 32, 200, 768
+
+EPILOG = """\
+A run is a folder: RUN/run.json holds what was asked for, RUN/samples*.jsonl one line for each sample and mode
+(docs/evaluation.md). The same command goes on with a run that was interrupted, killed or shut down at any point;
+nothing is lost but the batch under way, and nothing is there twice. Other settings are refused, but for a greater
+--limit.
+
+One process uses one core well. Two cores: start the command twice, with OMP_NUM_THREADS=1 and --shard 1/2 and
+--shard 2/2; both write to the same RUN. Shards may run on other machines, where RUN is on a shared disk, or be copied
+into one folder afterwards.
+
+Exit status: 0 done, 1 done, but some samples could not be measured now (their results say why), 2 bad input,
+130 interrupted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunArguments:
+    """What ``fim-server eval run`` is asked for."""
+
+    data: Sequence[str]
+    out: str
+    model: str | None
+    device: str | None
+    modes: tuple[str, ...]
+    budget: int
+    max_prompt_tokens: int
+    batch: int
+    seed: int
+    temperature: float
+    judge: str | None
+    python_version: str | None
+    no_landing: bool
+    limit: int | None
+    shard: Shard
+    ray: int | None
+    retry_failed: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalArguments(RunArguments):
+    """What ``fim-server eval`` without a step is asked for: a run, and the folder of a report on it, if any."""
+
+    report: str | None
+
+
+@dataclass(frozen=True)
+class ReportArguments:
+    """What ``fim-server eval report`` is asked for."""
+
+    runs: Sequence[str]
+    out: str
+    json: bool
+
+
+@dataclass(frozen=True)
+class CompareArguments:
+    """What ``fim-server eval compare`` is asked for."""
+
+    a: str
+    b: str
+    out: str | None
+    json: bool
+
+
+def add_steps(parser: argparse.ArgumentParser) -> None:
+    """The options of ``fim-server eval``: those of ``eval run`` and a report at once, and its steps."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
+    add_run_arguments(parser, required=False)
+    parser.add_argument("--report", metavar="DIR", help="write the report on the run there, as `eval report` does")
+    bind(parser, EvalArguments, lambda arguments: run_and_report(parser, arguments))
+    steps = parser.add_subparsers(title="steps", metavar="STEP")
+    run = steps.add_parser(
+        "run",
+        help="decode and measure samples",
+        description="Decode samples in several modes, on the same prompts and seeds, and measure the texts.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EPILOG,
+    )
+    add_run_arguments(run, required=True)
+    bind(run, RunArguments, run_run)
+    reporting = steps.add_parser(
+        "report", help="tables, plots and a page of a run", description="Write the report on one or more runs."
+    )
+    add_report(reporting)
+    comparing = steps.add_parser("compare", help="two runs beside each other", description="Compare two runs.")
+    add_compare(comparing)
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """The options of ``fim-server eval report``."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders that `fim-server eval run` wrote")
+    parser.add_argument(
+        "--out", required=True, metavar="DIR", help=f"where {report.PAGE}, {report.SUMMARY} and the plots go"
+    )
+    add_json(parser)
+    bind(parser, ReportArguments, run_report)
+
+
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """The options of ``fim-server eval compare``."""
+    parser.add_argument("a", metavar="A", help="a folder that `fim-server eval run` wrote")
+    parser.add_argument("b", metavar="B", help="another one, on the same samples; differences are B - A")
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help=f"where {compare.PAGE}, {compare.SUMMARY}, {compare.NUMBERS} and the plots go",
+    )
+    add_json(parser, "print one JSON object instead of Markdown")
+    bind(parser, CompareArguments, run_compare)
+
+
+def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
+    """The options of ``fim-server eval run``."""
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        required=required,
+        metavar="FILE",
+        help="samples, as `fim-server dataset build` writes them",
+    )
+    parser.add_argument("--out", required=required, metavar="RUN", help="the run's folder; made, or gone on with")
+    add_model(parser)
+    parser.add_argument(
+        "--modes",
+        type=modes,
+        default=MODES,
+        metavar="LIST",
+        help=f"of {', '.join(MODES)}, separated by commas (default: all); checked is made from the unconstrained "
+        "tokens, with the parser, and costs no forward pass",
+    )
+    parser.add_argument(
+        "--budget", type=at_least(1), default=BUDGET, metavar="N", help=f"tokens of a text, at most (default: {BUDGET})"
+    )
+    parser.add_argument(
+        "--max-prompt-tokens",
+        type=at_least(16),
+        default=PROMPT_TOKENS,
+        metavar="N",
+        help=f"longest prompt; longer contexts lose what is farthest from the hole (default: {PROMPT_TOKENS}; the "
+        "model's window may be shorter). The engine always sees the whole file",
+    )
+    parser.add_argument(
+        "--batch",
+        type=at_least(1),
+        default=BATCH,
+        metavar="N",
+        help=f"samples decoded together (default: {BATCH}); a batch for which the memory does not suffice is "
+        "decoded one by one",
+    )
+    add_seed(parser)
+    parser.add_argument(
+        "--temperature",
+        type=temperature,
+        default=0.0,
+        metavar="T",
+        help="0 takes the likeliest token (default), more draws; all modes of a sample draw with the same seed",
+    )
+    parser.add_argument(
+        "--judge",
+        metavar="PYTHON",
+        help="the Python (3.9 or newer) whose ast.parse says what parses (default: the one that runs this)",
+    )
+    parser.add_argument(
+        "--python-version",
+        type=python_version,
+        metavar="X.Y",
+        help=f"the version whose grammar counts, or {NEWEST} (default: the judge's). Under 3.11 and older, the "
+        "fields of f-strings are not checked",
+    )
+    parser.add_argument(
+        "--no-landing",
+        action="store_true",
+        help="let constrained texts run into the budget's end, and cut them back, instead of ending them in time",
+    )
+    parser.add_argument("--limit", type=at_least(1), metavar="N", help="only the first N samples; may be raised later")
+    parser.add_argument(
+        "--shard",
+        type=shard,
+        default=Shard(),
+        metavar="I/N",
+        help="only the I-th of N parts of the samples, into a file of its own; I from 1 to N",
+    )
+    parser.add_argument(
+        "--ray",
+        type=at_least(1),
+        metavar="N",
+        help="N workers with a model each, on the Ray cluster of RAY_ADDRESS or a local one (extra: cluster); model "
+        "and fim-server have to be there on all its machines",
+    )
+    parser.add_argument("--retry-failed", action="store_true", help="measure the samples again that could not be")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="write nothing; say how many samples there are, how many lose context to the prompt's limit, and about "
+        "how long they would take",
+    )
+
+
+def modes(text: str) -> tuple[str, ...]:
+    """Modes separated by commas, in the order of tables."""
+    named = text.split(",")
+    unknown = [name for name in named if name not in MODES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not a mode: {', '.join(MODES)}")
+    return tuple(mode for mode in MODES if mode in named)
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """An argument type for whole numbers from ``least`` on."""
+
+    def convert(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} on")
+        return int(text)
+
+    return convert
+
+
+def temperature(text: str) -> float:
+    """A finite number from 0 on."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return value
+
+
+def shard(text: str) -> Shard:
+    """``I/N``."""
+    try:
+        return Shard.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def run_run(arguments: RunArguments) -> int:
+    """``fim-server eval run``: the exit status. Raises RecordError, DatasetError and ModelError."""
+    from fim_server.errors import RunError
+    from fim_server.evaluation.running.runner import Asked, Worker, read_data, run
+
+    if arguments.ray is not None and arguments.shard.count > 1:
+        raise RunError("--ray and --shard are two ways to share the work: name one of them")
+    settings = worker_settings(arguments)
+    data = tuple(arguments.data)
+    asked = Asked(data, Path(arguments.out), arguments.batch, arguments.limit, arguments.shard, arguments.retry_failed)
+    known, ids = read_data(data)  # before the model is loaded: a refusal should not wait for it
+    if arguments.dry_run:
+        with Worker(settings) as worker:
+            return dry_run(arguments, ids, worker)
+    try:
+        if arguments.ray is None:
+            with Worker(settings) as worker:
+                failures = run(asked, settings, worker, known, ids)
+        else:
+            from fim_server.evaluation.running.cluster import Cluster
+
+            with Cluster(settings, arguments.ray) as cluster:
+                failures = run(asked, settings, cluster, known, ids)
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command goes on with it", file=sys.stderr)
+        raise
+    return NEGATIVE if failures else DONE
+
+
+def worker_settings(arguments: RunArguments) -> WorkerSettings:
+    """What the workers are told."""
+    from fim_server.evaluation.running.runner import WorkerSettings
+
+    return WorkerSettings(
+        model=arguments.model,
+        device=arguments.device,
+        modes=arguments.modes,
+        budget=arguments.budget,
+        max_prompt_tokens=arguments.max_prompt_tokens,
+        seed=arguments.seed,
+        temperature=arguments.temperature,
+        judge=arguments.judge,
+        language_version=arguments.python_version,
+        landing=not arguments.no_landing,
+    )
+
+
+def run_and_report(parser: argparse.ArgumentParser, arguments: EvalArguments) -> int:
+    """``fim-server eval --data ... --out RUN --report DIR``."""
+    for name in ("data", "out"):
+        if getattr(arguments, name) is None:
+            parser.error(f"--{name} is missing, or a step: run, report, compare")
+    status = run_run(arguments)
+    if arguments.report is None or arguments.dry_run:
+        return status
+    return run_report(ReportArguments([arguments.out], arguments.report, json=False)) or status
+
+
+def run_report(arguments: ReportArguments) -> int:
+    """``fim-server eval report``: the exit status. Raises RecordError."""
+    return report.run_report(arguments.runs, arguments.out, arguments.json)
+
+
+def run_compare(arguments: CompareArguments) -> int:
+    """``fim-server eval compare``: the exit status. Raises RecordError."""
+    return compare.run_compare(arguments.a, arguments.b, arguments.out, arguments.json)
+
+
+def dry_run(arguments: RunArguments, ids: Sequence[str], worker: Worker) -> int:
+    """Say what a run would be, having decoded a few of its samples."""
+    from fim_server.evaluation.running.runner import all_samples, duration
+
+    own = len(list(arguments.shard.of(ids[: arguments.limit])))
+    timed: list[Sample] = []
+    chosen = set(random.Random(0).sample(range(own), min(own, arguments.batch)))
+    lengths: list[int] = []
+    cut = unusable = 0
+    limit = worker.decoder.longest_prompt
+    for number, sample in enumerate(arguments.shard.of(all_samples(arguments.data, arguments.limit))):
+        try:
+            whole = len(worker.decoder.prompt(sample, limit=sys.maxsize >> 8))
+        except ValueError:
+            unusable += 1
+            continue
+        lengths.append(min(whole, limit))
+        cut += whole > limit
+        if number in chosen:
+            timed.append(sample)
+    print(f"{own} samples, {own * len(arguments.modes)} results: modes {', '.join(arguments.modes)}")
+    if lengths:
+        lengths.sort()
+        median = lengths[len(lengths) // 2]
+        print(f"prompts of {lengths[0]} to {lengths[-1]} tokens, median {median}")
+        print(f"{cut} samples lose context to the limit of {limit} tokens")
+    if unusable:
+        print(f"{unusable} samples have no prompt")
+    started = time.perf_counter()
+    for begin in range(0, len(timed), arguments.batch):
+        worker.measure(timed[begin : begin + arguments.batch])
+    if timed:
+        each = (time.perf_counter() - started) / len(timed)
+        workers = arguments.ray or 1
+        print(
+            f"about {duration(own * each / workers)} with {workers} worker{'s' * (workers > 1)}, by {len(timed)} "
+            f"samples decoded just now on {worker.model.device} ({each:.2f} s each, {os.cpu_count()} cores here)"
+        )
+    return DONE

@@ -1,0 +1,113 @@
+"""``fim-server explain``: what fits at a cursor, and why."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fim_server.cli.arguments import add_cursor, add_file, add_json, add_python_version, bind
+from fim_server.cli.output import DONE, NEGATIVE, listing, print_json, progress
+from fim_server.cli.source import choose_language, names_of, read_document
+from fim_server.errors import SearchLimitError
+from fim_server.language.session import Language, Session, State
+
+
+@dataclass(frozen=True)
+class ExplainArguments:
+    """What ``fim-server explain`` is asked for; ``cursor`` is a line and a column, from 1 on."""
+
+    file: str
+    language: str | None
+    cursor: tuple[int, int]
+    python_version: str | None
+    text: str
+    grammar: bool
+    json: bool
+
+
+def add_explain(commands: Any) -> None:
+    """Add the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "explain",
+        help="say what fits at a cursor, and why",
+        description="Say what may come at a cursor, which constructs are open on either side, and the shortest "
+        "text that connects them.",
+        epilog="Exit status: 0 done, 1 the text given with --text, or any text at all, is impossible, 2 bad input.",
+    )
+    add_file(parser)
+    add_cursor(parser)
+    add_python_version(parser)
+    parser.add_argument("--text", default="", metavar="TEXT", help="a text typed at the cursor, to be judged")
+    parser.add_argument("--grammar", action="store_true", help="print the grammar of all texts that fit there")
+    add_json(parser)
+    bind(parser, ExplainArguments, run_explain)
+
+
+def run_explain(arguments: ExplainArguments) -> int:
+    """Run the command; returns the exit status. Raises DocumentError and LanguageError."""
+    document = read_document(arguments.file, arguments.language)
+    split = document.split(document.offset_at_line_column(*arguments.cursor))
+    with progress(arguments.json) as shown:
+        language = choose_language(arguments.file, arguments.language, arguments.python_version, shown)
+        shown.say(f"explaining {arguments.file}")
+        session = language.open(split.left, split.right)
+        answer = explanation_as_json(arguments, language, session)
+    if arguments.json:
+        print_json(answer)
+    elif arguments.grammar:
+        print(answer["grammar"])
+    else:
+        for line in explanation_lines(answer):
+            print(line)
+    return DONE if session.guarantee != "none" and answer["rejected_at"] is None else NEGATIVE
+
+
+def explanation_as_json(arguments: ExplainArguments, language: Language, session: Session) -> dict[str, Any]:
+    """The fields of ``explain --json``."""
+    state = session.start()
+    explanation = state.explain(arguments.text)
+    state.advance(explanation.accepted)
+    distance, shortest = connection(state)
+    grammar = {"grammar": session.quotient_grammar()} if arguments.grammar else {}
+    return {
+        "file": arguments.file,
+        "line": arguments.cursor[0],
+        "column": arguments.cursor[1],
+        **names_of(language),
+        "guarantee": session.guarantee,
+        "diagnostics": session.diagnostics,
+        "text": arguments.text,
+        **asdict(explanation),
+        "complete": explanation.rejected_at is None and state.is_complete(),
+        "distance": distance,
+        "shortest_completion": shortest,
+        **grammar,
+    }
+
+
+def connection(state: State) -> tuple[int | None, str | None]:
+    """Distance and shortest completion of a state; neither where the search passes its limit."""
+    try:
+        return state.distance(), state.shortest_completion()
+    except SearchLimitError:
+        return None, None
+
+
+def explanation_lines(answer: dict[str, Any]) -> Iterator[str]:
+    """The answer of ``explain`` for people."""
+    language = " ".join(answer[key] for key in ("language", "version") if key in answer)
+    yield f"{answer['file']}:{answer['line']}:{answer['column']}: {language}, guarantee {answer['guarantee']}"
+    yield from (f"  {line}" for line in answer["diagnostics"])
+    if answer["text"]:
+        verdict = "complete" if answer["complete"] else "possible, not complete"
+        if answer["rejected_at"] is not None:
+            verdict = f"impossible after {answer['accepted']!r}"
+        yield f"  {answer['text']!r} is {verdict}"
+    yield f"  {listing('may come next', answer['expected'])}"
+    for side in ("left", "right"):
+        if answer[f"open_{side}"]:
+            yield f"  open on the {side}: {', '.join(answer[f'open_{side}'])}"
+    if answer["shortest_completion"] is not None:
+        yield f"  shortest completion: {answer['shortest_completion']!r} (distance {answer['distance']})"

@@ -1,0 +1,58 @@
+"""What all commands have in common: exit statuses, and how they print JSON, lists, and progress on standard error."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from collections.abc import Sequence
+
+from fim_server.text.terminal import Progress
+
+PROGRAM = "fim-server"
+
+DONE, NEGATIVE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+"""Exit statuses: done, a negative verdict (no completion, a file that does not parse), bad input, interrupted."""
+
+QUIET_SECONDS = 1.0
+"""Work shorter than this says nothing about its progress."""
+
+SHOWN_EXPECTED = 12
+"""Alternatives listed where a text is refused; ``--json`` lists all."""
+
+
+def print_json(value: object) -> None:
+    """One line of JSON."""
+    print(json_format.dumps(value, ensure_ascii=False))
+
+
+def one_line(text: str) -> str:
+    """A message without line breaks."""
+    return " ".join(text.split())
+
+
+def complain(message: str) -> None:
+    """Say something about a command on standard error."""
+    print(f"{PROGRAM}: {message}", file=sys.stderr)
+
+
+def listing(title: str, alternatives: Sequence[str]) -> str:
+    """``title: a, b, c and 5 more``."""
+    if not alternatives:
+        return f"{title}: nothing"
+    rest = len(alternatives) - SHOWN_EXPECTED
+    return f"{title}: {', '.join(alternatives[:SHOWN_EXPECTED])}{f' and {rest} more' if rest > 0 else ''}"
+
+
+def progress(json: bool) -> Progress:
+    """Says what is being done once it takes long; where ``json`` is printed, on a terminal alone."""
+    return Progress(plain=not json, after=QUIET_SECONDS)
+
+
+def version() -> str:
+    """The installed version."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(PROGRAM)
+    except metadata.PackageNotFoundError:
+        return "(not installed)"

@@ -1,0 +1,34 @@
+"""The file that a command is about, and its language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fim_server.errors import LanguageError
+from fim_server.language.session import Language
+from fim_server.text.document import Document
+from fim_server.text.terminal import Progress
+
+
+def read_document(file: str, language: str | None) -> Document:
+    """The file the user named. Standard input is not waited for in vain.
+
+    Raises DocumentError if it cannot be read, and LanguageError for standard input without a language.
+    """
+    if file == "-" and language is None:
+        raise LanguageError("standard input has no suffix: name its language with --language")
+    return Document.read(file)
+
+
+def choose_language(file: str, language: str | None, python_version: str | None, shown: Progress) -> Language:
+    """The language the user named, or the one of the file's suffix; standard input belongs to the current folder.
+
+    Raises LanguageError if there is none.
+    """
+    shown.say("loading the language")
+    return Language.for_path(file, language, {"python": python_version})
+
+
+def names_of(language: Language) -> dict[str, Any]:
+    """A language in JSON; the version is there only if the grammar is narrowed to one."""
+    return {"language": language.name, **({} if language.version is None else {"version": language.version})}

@@ -1,0 +1,92 @@
+"""Every exception that says what is wrong with what the user gave, or asked for.
+
+All derive from :class:`FimServerError`, which the command line catches in one place: its message is one line made for
+the user, and the exit status 2. The engine's binding raises these classes too, so ``except FimServerError`` sees what
+either half refuses. Wrong calls of a function (a negative count, an array of another shape) are ``ValueError``,
+``TypeError`` and ``BufferError`` as everywhere in Python, and are not listed here.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BenchError",
+    "DatasetError",
+    "DocumentError",
+    "FimServerError",
+    "JudgeError",
+    "LanguageError",
+    "LimitError",
+    "MissingLibrary",
+    "ModelError",
+    "RecordError",
+    "RunError",
+    "SearchLimitError",
+    "TrainingError",
+    "VocabularyError",
+]
+
+
+class FimServerError(Exception):
+    """The base of all of them; the message is one line made for the user."""
+
+
+class LanguageError(FimServerError, ValueError):
+    """A language definition that cannot be used."""
+
+
+class VocabularyError(FimServerError, ValueError):
+    """A tokenizer whose tokens cannot be read as bytes."""
+
+
+class DocumentError(FimServerError, ValueError):
+    """A file or a cursor that cannot be used."""
+
+
+class ModelError(FimServerError, ValueError):
+    """A model that cannot be found, loaded or used, or a device or runtime that is not there."""
+
+
+class MissingLibrary(FimServerError, ImportError):
+    """A library of an extra is not installed; the message names the extra."""
+
+
+class BenchError(FimServerError):
+    """What was to be measured, or the place of its results, cannot be used; or a measured server does not answer."""
+
+
+class DatasetError(FimServerError):
+    """A source or a file of samples that cannot be used."""
+
+
+class RecordError(FimServerError):
+    """A run of an evaluation that cannot be begun, gone on with, read or written."""
+
+
+class RunError(RecordError):
+    """A run that cannot be begun or gone on with."""
+
+
+class JudgeError(RecordError):
+    """An interpreter that cannot judge."""
+
+
+class TrainingError(FimServerError):
+    """Bad input to training, or a step of it that is missing."""
+
+
+class LimitError(FimServerError):
+    """A limit was passed.
+
+    Attributes:
+        given: How much there is, in the limit's unit; None where it was not counted.
+        limit: How much is allowed; None where no one number says it.
+    """
+
+    def __init__(self, message: str, given: int | None = None, limit: int | None = None) -> None:
+        super().__init__(message)
+        self.given = given
+        self.limit = limit
+
+
+class SearchLimitError(LimitError):
+    """A bounded search gave up. Nothing is known then: neither that there is an answer, nor that there is none."""

@@ -1,0 +1,87 @@
+"""Whether files parse, by CPython's own ``ast.parse`` in a process of its own.
+
+Its own, so that the interpreter may be another one than runs the evaluation, and because there are texts on which a
+parser overflows its stack: the process dies, the text counts as not parsing, and the run goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+from fim_server.errors import JudgeError
+
+CHILD = Path(__file__).with_name("judge_child.py")
+
+PATIENCE_S = 60.0
+"""For one text. A file of a megabyte takes a second."""
+
+
+class Judge:
+    """An interpreter that says whether files parse."""
+
+    def __init__(self, executable: str | None = None) -> None:
+        """Starts it: a path or a name on the PATH; None is the interpreter that runs this. Raises JudgeError."""
+        self._executable = executable or sys.executable
+        self.version = ""
+        """Of the interpreter, as in ``3.13.0``."""
+        self.deaths = 0
+        """How often it died, or was killed because it did not answer."""
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[str]:
+        try:
+            process = subprocess.Popen(
+                [self._executable, "-I", "-X", "utf8", str(CHILD)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                encoding="ascii",
+            )
+        except OSError as error:
+            raise JudgeError(f"{self._executable}: {error.strerror or error}") from None
+        version = read_line(process)
+        if not version.startswith("3."):
+            process.kill()
+            process.wait()
+            raise JudgeError(f"{self._executable}: not a Python that can judge (3.9 or newer)")
+        self.version = version
+        return process
+
+    def parses(self, text: str) -> bool:
+        """Whether ``ast.parse`` takes a file; false as well if it dies of it, or does not answer in a minute."""
+        process = self._process
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(text) + "\n")
+            process.stdin.flush()
+            answer = read_line(process)
+        except BrokenPipeError:
+            answer = ""
+        if answer not in ("0", "1"):
+            self.deaths += 1
+            self.close()
+            self._process = self._start()
+        return answer == "1"
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            try:
+                stream.close()
+            except BrokenPipeError:  # what was left to write
+                continue
+
+
+def read_line(process: subprocess.Popen[str]) -> str:
+    """The next line of a process, which says one at a time; empty if none comes in time."""
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
+    return process.stdout.readline().strip() if ready else ""

@@ -1,0 +1,244 @@
+"""What is decoded for a sample: its modes, side by side on one prompt.
+
+``unconstrained`` is the model alone. ``constrained`` is under the grammar; until the grammar refuses a token it is the
+same text, so the two share their forward passes until then. ``checked`` (the paper's checked-unconstrained baseline,
+Melcer et al., arXiv 2402.17988, section VII) costs no forward pass: every prefix of the unconstrained tokens is tried
+with the parser. Where the model ended its text and that fits, it is the text, as it would be for ``constrained``; else
+of all the prefixes that fit the one with the greatest ``n * p_end(n)`` is (:mod:`.decoding.loop` has the formula).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fim_server.decoding.batches import Outcome, Task, decode_together
+from fim_server.decoding.loop import DecodeOptions, Run, StopReason, Watch, final_length, start, text_of, winner
+from fim_server.evaluation.running.measures import stretches
+from fim_server.models.load import Reading
+
+if TYPE_CHECKING:
+    from fim_server.datasets.samples import Sample
+    from fim_server.decoding.loop import Session
+    from fim_server.models.load import FimModel
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How samples are decoded; the same for all of a run."""
+
+    modes: tuple[str, ...]
+    budget: int
+    """Tokens of a middle, at most."""
+    max_prompt_tokens: int
+    seed: int
+    temperature: float
+    landing: bool = True
+    """Whether the constrained mode has to end within the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A sample, ready to be decoded."""
+
+    sample: Sample
+    prompt: tuple[int, ...]
+    session: Session
+    open_ms: float
+
+    @property
+    def prompt_hash(self) -> str:
+        """SHA-256 of the prompt's ids in decimal, separated by commas; the first 16 hexadecimal digits."""
+        return hashlib.sha256(",".join(map(str, self.prompt)).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a mode made of a sample; the fields of :class:`fim_server.evaluation.records.Record`."""
+
+    text: str | None
+    guarantee: str
+    stop_reason: str
+    won: str | None
+    tokens: int
+    text_tokens: int
+    refused: int
+    forced: int
+    landing: int
+    complete_at: tuple[tuple[int, int], ...]
+    open_ms: float
+    model_ms: float
+    engine_ms: float
+    engine_wait_ms: float
+    total_ms: float
+
+
+Offers = Mapping[str, Offer] | Exception
+"""By mode, or why there are none."""
+
+
+class Decoder:
+    """A model that decodes samples in all modes."""
+
+    def __init__(self, model: FimModel, open_session: Callable[[Sample], Session], decoding: Decoding) -> None:
+        """``open_session`` opens the contexts of a sample."""
+        self.model = model
+        self._open = open_session
+        self._decoding = decoding
+        self.budget = min(decoding.budget, model.window // 2)
+        self.longest_prompt = min(decoding.max_prompt_tokens, model.window - self.budget)
+
+    def prompt(self, sample: Sample, limit: int | None = None) -> list[int]:
+        """The ids of a sample's prompt. Raises ValueError where the format does not fit into the limit."""
+        return self.model.format.encode(sample.left, sample.right, limit or self.longest_prompt)
+
+    def prepare(self, sample: Sample) -> Prepared:
+        """Encode the prompt and open the session."""
+        prompt = tuple(self.prompt(sample))
+        started = time.perf_counter()
+        session = self._open(sample)
+        return Prepared(sample, prompt, session, 1000 * (time.perf_counter() - started))
+
+    def decode(self, samples: Sequence[Prepared]) -> list[Offers]:
+        """Decode samples together. Raises whatever the model raises; what one sample raises is its own result."""
+        with ThreadPoolExecutor(1, thread_name_prefix="fim-mask") as worker:
+            tasks = [self._task(one, worker) for one in samples]
+            outcomes = decode_together(self.model, [Task(one.prompt, list(runs.values())) for one, runs in tasks])
+        found: list[Offers] = []
+        for (one, runs), own in zip(tasks, outcomes, strict=True):
+            try:
+                found.append(self._offers(one, runs, dict(zip(runs, own, strict=True))))
+            except Exception as error:  # noqa: BLE001  # recorded as the sample's own
+                found.append(error)
+        return found
+
+    def _task(self, one: Prepared, worker: ThreadPoolExecutor) -> tuple[Prepared, dict[str, Run]]:
+        """The runs of a sample by mode; all with the same seed, which is the sample's own."""
+        digest = hashlib.sha256(f"{self._decoding.seed}:{one.sample.id}".encode(errors="replace")).digest()
+        options = DecodeOptions(
+            max_new_tokens=self._decoding.budget,
+            temperature=self._decoding.temperature,
+            seed=int.from_bytes(digest[:6], "big"),
+            max_prompt_tokens=self._decoding.max_prompt_tokens,
+            landing=self._decoding.landing,
+        )
+        runs: dict[str, Run] = {}
+        if {"unconstrained", "checked"} & set(self._decoding.modes):
+            runs["unconstrained"] = self._start(one, None, options, worker)
+        if "constrained" in self._decoding.modes:
+            exact = one.session.guarantee != "none"
+            runs["constrained"] = self._start(one, one.session if exact else None, options, worker)
+        return one, runs
+
+    def _start(self, one: Prepared, session: Session | None, options: DecodeOptions, worker: ThreadPoolExecutor) -> Run:
+        return start(self.model, Reading(self.model), session, options, Watch(None, None), worker)
+
+    def _offers(self, one: Prepared, runs: Mapping[str, Run], outcomes: Mapping[str, Outcome]) -> dict[str, Offer]:
+        for outcome in outcomes.values():
+            if isinstance(outcome.ending, Exception):
+                raise outcome.ending
+        offers: dict[str, Offer] = {}
+        if "unconstrained" in runs:
+            run, outcome = runs["unconstrained"], outcomes["unconstrained"]
+            followed = follow(one.session, self.model, run.tokens)
+            offers["unconstrained"] = offer(one, run, outcome, text_of_run(run, outcome, False), followed.complete)
+            checked = checked_text(run, outcome, followed.complete)
+            offers["checked"] = offer(one, run, outcome, checked, followed.complete, followed.engine_ms)
+        if "constrained" in runs:
+            run, outcome = runs["constrained"], outcomes["constrained"]
+            exact = one.session.guarantee != "none"
+            text = text_of_run(run, outcome, exact)
+            offers["constrained"] = offer(one, run, outcome, text, [p.tokens for p in run.points] if exact else [])
+        return {mode: offers[mode] for mode in self._decoding.modes}
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """How many of a run's tokens are the text that is offered, and what it is; None for none."""
+
+    length: int | None
+    won: str | None
+    whole: bool
+    """Whether its bytes have to be UTF-8, because the text is complete; any other is cut where they are not."""
+
+
+NOTHING = Text(None, None, whole=True)
+
+
+def text_of_run(run: Run, outcome: Outcome, exact: bool) -> Text:
+    """What a run offers by itself; ``exact``: under a grammar."""
+    ending = ended(outcome)
+    length = final_length(run, exact, ending)
+    return NOTHING if length is None else Text(length, str(winner(run, length, exact, ending)), whole=exact)
+
+
+def ended(outcome: Outcome) -> StopReason:
+    """How a run ended that raised nothing."""
+    assert isinstance(outcome.ending, StopReason)
+    return outcome.ending
+
+
+def checked_text(run: Run, outcome: Outcome, complete: Sequence[int]) -> Text:
+    """What the model alone offers if the parser may choose among its prefixes: see the module.
+
+    An empty text is one only where the model itself ended it, as for the constrained run.
+    """
+    if outcome.ending is StopReason.END_TOKEN and len(run.tokens) in complete:
+        return Text(len(run.tokens), "end_token", whole=True)
+    points = [point for point in run.points if point.tokens in complete and point.tokens > 0]
+    best = max(points, key=lambda point: (point.score, point.tokens), default=None)
+    return NOTHING if best is None else Text(best.tokens, "prefix", whole=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The numbers of tokens after which a text was complete, and the time that took to find out."""
+
+    complete: list[int]
+    engine_ms: float
+
+
+def follow(session: Session, model: FimModel, tokens: Sequence[int]) -> Followed:
+    """Try every prefix of some tokens with the parser. After the first impossible token nothing fits any more."""
+    started = time.perf_counter()
+    complete: list[int] = []
+    if session.guarantee != "none":
+        matcher = session.matcher(model.vocabulary)
+        for count in range(len(tokens) + 1):
+            if matcher.is_complete():
+                complete.append(count)
+            if count == len(tokens) or not matcher.allows(tokens[count]):
+                break
+            matcher.commit(tokens[count])
+    return Followed(complete, 1000 * (time.perf_counter() - started))
+
+
+def offer(
+    one: Prepared, run: Run, outcome: Outcome, text: Text, complete: Sequence[int], extra_ms: float = 0.0
+) -> Offer:
+    """The fields of a run. ``extra_ms``: of the engine, after the run."""
+    length = 0 if text.length is None else text.length
+    engine_ms = 1000 * run.constraint.engine_seconds + extra_ms
+    wait_ms = 1000 * run.constraint.waited_seconds + extra_ms
+    model_ms = 1000 * run.model_seconds
+    return Offer(
+        text=None if text.length is None else text_of(run.model, run.tokens[:length], strict=text.whole),
+        guarantee=one.session.guarantee,
+        stop_reason=str(outcome.ending),
+        won=text.won,
+        tokens=len(run.tokens),
+        text_tokens=length,
+        refused=run.refused,
+        forced=run.fast_forwarded,
+        landing=0 if run.landing is None else run.landing.steps,
+        complete_at=stretches(complete),
+        open_ms=one.open_ms,
+        model_ms=model_ms,
+        engine_ms=engine_ms,
+        engine_wait_ms=wait_ms,
+        total_ms=one.open_ms + model_ms + outcome.choosing_ms + extra_ms,
+    )

@@ -1,0 +1,178 @@
+//! What R demands of the sets of the left chart: where the cursor may fall after one, and whether that leaves anything out.
+
+use crate::chart::left::FIRST_SET;
+use crate::colour::colours::{Colours, Context};
+use crate::colour::frames::Frames;
+use crate::ids::{ColourId, FreeId, SetId, SymbolId};
+use crate::language::compiled::Language;
+use crate::language::free::{Cost, INFINITE};
+use crate::right::queries::Right;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// What a set of the left chart can become: where the cursor may fall right after it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// Least bytes of further middle, per free state.
+    pub free: Vec<Cost>,
+    /// Bitset over [`Colours::targets`].
+    pub targets: Vec<u64>,
+}
+
+impl Outlook {
+    /// Whether the cursor may fall on a target.
+    #[inline]
+    #[must_use]
+    pub fn reaches(&self, target: usize) -> bool {
+        self.targets[target / 64] >> (target % 64) & 1 == 1
+    }
+
+    /// Least bytes of further middle from a free state.
+    #[inline]
+    #[must_use]
+    pub fn cost(&self, free: FreeId) -> Cost {
+        self.free[free.index()]
+    }
+}
+
+/// The colours of one session, and what has been found out by them of sets.
+#[derive(Debug)]
+pub struct Demands {
+    /// The colours.
+    pub colours: Colours,
+    frames: Frames,
+    outlooks: FxHashMap<SetId, Arc<Outlook>>,
+}
+
+impl Demands {
+    /// Nothing is known of any set.
+    #[must_use]
+    pub fn new(language: &Language, right: &Right) -> Self {
+        Self { colours: Colours::new(language, right), frames: Frames::default(), outlooks: FxHashMap::default() }
+    }
+
+    /// Forgets what was found out of sets at or past a size of the left chart.
+    pub fn truncate(&mut self, sets: usize) {
+        self.frames.truncate(sets);
+        self.outlooks.retain(|set, _| set.index() < sets);
+    }
+
+    /// The numbers of interned colours and frames.
+    #[must_use]
+    pub fn sizes(&self) -> (usize, usize) {
+        (self.colours.len(), self.frames.len())
+    }
+
+    /// Where the parse may be once the nonterminal begun at a set is finished.
+    pub fn colour(&mut self, context: Context<'_>, set: SetId, nonterminal: SymbolId) -> ColourId {
+        self.frames.colour(&mut self.colours, context, set, nonterminal)
+    }
+
+    /// Where the cursor may fall right after a set.
+    pub fn outlook(&mut self, context: Context<'_>, set: SetId) -> Arc<Outlook> {
+        if let Some(known) = self.outlooks.get(&set) {
+            return known.clone();
+        }
+        let grammar = &context.language.grammar;
+        let mut free = vec![INFINITE; context.language.free.count()];
+        let mut targets = vec![0u64; self.colours.targets().len().div_ceil(64)];
+        let mut reached: FxHashSet<ColourId> = FxHashSet::default();
+        if set == FIRST_SET {
+            let before = self.colours.before_symbol(context, grammar.start, self.colours.bottom());
+            reached.insert(self.colours.intern(context.right, before));
+        }
+        if context.left.set(set).accepts {
+            reached.insert(self.colours.bottom());
+        }
+        let items = &context.left.set(set).items;
+        for item in items {
+            let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
+            let indents = context.left.indents(item.origin);
+            reached.insert(self.colours.step(context, behind, item.dot, item.column, indents));
+        }
+        for colour in reached {
+            for (word, &more) in targets.iter_mut().zip(self.colours.projection(colour)) {
+                *word |= more;
+            }
+            for (cell, &cost) in free.iter_mut().zip(&self.colours.get(colour).free) {
+                *cell = cost.min(*cell);
+            }
+        }
+        let outlook = Arc::new(Outlook { free, targets });
+        self.outlooks.insert(set, outlook.clone());
+        outlook
+    }
+
+    /// Whether the cursor may fall on one of some targets right after a set. [`Demands::outlook`] says it as well; here only those items are
+    /// asked whose rule can go on with what R goes on with.
+    pub fn reaches(&mut self, context: Context<'_>, set: SetId, targets: &[usize]) -> bool {
+        if set == FIRST_SET || self.outlooks.contains_key(&set) {
+            let outlook = self.outlook(context, set);
+            return targets.iter().any(|&target| outlook.reaches(target));
+        }
+        let source = context.left.set(set);
+        if source.accepts && targets.iter().any(|&target| self.colours.projects(self.colours.bottom(), target)) {
+            return true;
+        }
+        let grammar = &context.language.grammar;
+        for item in &source.items {
+            let first = grammar.first(item.dot);
+            let can =
+                |target: usize| first.iter().zip(self.colours.leaving(target)).any(|(one, other)| one & other != 0);
+            if !targets.iter().any(|&target| can(target)) {
+                continue;
+            }
+            let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
+            let indents = context.left.indents(item.origin);
+            let colour = self.colours.step(context, behind, item.dot, item.column, indents);
+            if targets.iter().any(|&target| self.colours.projects(colour, target)) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether the stack of a set is loose: wherever one of its rules ends, the middle can go on from every free state that
+    /// can follow the rule at all (see `follow`). Then R has no say in what may come next, however far the stack is popped.
+    pub fn is_loose(&mut self, context: Context<'_>, set: SetId) -> bool {
+        let follow = &context.language.follow;
+        let grammar = &context.language.grammar;
+        if !follow.is_even() || !self.is_loose_below(context) {
+            return false;
+        }
+        let mut seen: FxHashSet<SetId> = FxHashSet::default();
+        let mut stack = vec![set];
+        while let Some(at) = stack.pop() {
+            for item in &context.left.set(at).items {
+                let lhs = grammar.lhs(item.dot);
+                if lhs != grammar.start || item.origin != FIRST_SET {
+                    let colour = self.colour(context, item.origin, lhs);
+                    if follow.after(lhs) & !self.colours.open_mask(colour) != 0 {
+                        return false;
+                    }
+                }
+                if seen.insert(item.origin) {
+                    stack.push(item.origin);
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether the end of the file leaves the middle as free as it can be: because R asks for nothing, or because what ends
+    /// the file can always be followed by more of it.
+    fn is_loose_below(&mut self, context: Context<'_>) -> bool {
+        let follow = &context.language.follow;
+        let grammar = &context.language.grammar;
+        if follow.after(grammar.start) & !self.colours.open_mask(self.colours.bottom()) == 0 {
+            return true;
+        }
+        follow.is_open_ended()
+            && grammar.rules().iter().filter(|rule| rule.lhs == grammar.start).all(|rule| {
+                rule.rhs.iter().all(|&list| {
+                    let colour = self.colour(context, FIRST_SET, list);
+                    follow.after(list) & !self.colours.open_mask(colour) == 0
+                })
+            })
+    }
+}

@@ -1,0 +1,288 @@
+//! Frames: what a set of the left chart demands of its predictions, and all that has been solved of it.
+//!
+//! What a set demands depends on the colours behind its items alone, so sets with equal demands share one frame; frames
+//! outlive the sets.
+
+use crate::chart::left::{FIRST_SET, Indents};
+use crate::chart::predict::PredictionId;
+use crate::colour::colours::{Colour, Colours, Context, NO_COLOUR};
+use crate::colour::components::components;
+use crate::grammar::compiled::Grammar;
+use crate::ids::{ColourId, DotId, NodeId, SetId, SymbolId};
+use crate::language::free::{Cost, INFINITE};
+use crate::lexing::layout::NO_COLUMN;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// An interned frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FrameId(u32);
+
+/// A frame's prediction, indentation and seeds: all that its solutions depend on.
+type FrameKey = (PredictionId, Indents, Vec<(SymbolId, ColourId)>);
+
+#[derive(Debug)]
+struct Frame {
+    prediction: PredictionId,
+    /// What indentations cost in the block around.
+    indents: Indents,
+    /// Colours that the set's items ask of the symbols after their dots.
+    seeds: Vec<(SymbolId, ColourId)>,
+    solved: FxHashMap<SymbolId, ColourId>,
+}
+
+/// A nonterminal while its frame is solved.
+#[derive(Debug)]
+struct Unsolved {
+    symbol: SymbolId,
+    /// What it is known to hold.
+    colour: ColourId,
+    /// What it leads to: the dot before it and the place of the nonterminal after the step.
+    children: Vec<(DotId, usize)>,
+}
+
+impl Unsolved {
+    fn new(symbol: SymbolId) -> Self {
+        Self { symbol, colour: NO_COLOUR, children: Vec::new() }
+    }
+
+    /// The nonterminals of a frame that lead to the wanted one, as far as they are not solved, with what is known of each.
+    fn leading_to(wanted: SymbolId, frame: &Frame, context: Context<'_>) -> Vec<Self> {
+        let mut place: FxHashMap<SymbolId, usize> = FxHashMap::default();
+        let mut found = vec![Self::new(wanted)];
+        let mut stack = vec![wanted];
+        place.insert(wanted, 0);
+        while let Some(symbol) = stack.pop() {
+            let own = place[&symbol];
+            if let Some(&known) = frame.solved.get(&symbol) {
+                found[own].colour = known;
+                continue;
+            }
+            if let Some(&(_, colour)) = frame.seeds.iter().find(|seed| seed.0 == symbol) {
+                found[own].colour = colour;
+            }
+            for &dot in context.predictions.dots(frame.prediction, symbol) {
+                let parent = context.language.grammar.lhs(dot);
+                let at = *place.entry(parent).or_insert_with(|| {
+                    found.push(Self::new(parent));
+                    stack.push(parent);
+                    found.len() - 1
+                });
+                found[at].children.push((dot, own));
+            }
+        }
+        found
+    }
+}
+
+/// A colour that grows, in a group of nonterminals that lead to each other.
+#[derive(Debug)]
+struct Growing {
+    nodes: FxHashSet<NodeId>,
+    free: Vec<Cost>,
+    /// What has been found since it was last carried on.
+    fresh: Vec<NodeId>,
+    cheaper: bool,
+}
+
+impl Growing {
+    fn new(free_count: usize) -> Self {
+        Self { nodes: FxHashSet::default(), free: vec![INFINITE; free_count], fresh: Vec::new(), cheaper: false }
+    }
+
+    /// Adds a colour; whether there is anything new to carry on.
+    fn add(&mut self, colour: &Colour) -> bool {
+        for &node in &colour.nodes {
+            if self.nodes.insert(node) {
+                self.fresh.push(node);
+            }
+        }
+        for (cell, &cost) in self.free.iter_mut().zip(&colour.free) {
+            if cost < *cell {
+                *cell = cost;
+                self.cheaper = true;
+            }
+        }
+        self.cheaper || !self.fresh.is_empty()
+    }
+
+    /// What is new, once.
+    fn take(&mut self, free_count: usize) -> Option<Colour> {
+        if !self.cheaper && self.fresh.is_empty() {
+            return None;
+        }
+        let free = if std::mem::take(&mut self.cheaper) { self.free.clone() } else { vec![INFINITE; free_count] };
+        Some(Colour { free, nodes: std::mem::take(&mut self.fresh) })
+    }
+}
+
+/// Nonterminals of a frame that lead to each other.
+struct Group<'a> {
+    /// Their places among the unsolved.
+    members: &'a [usize],
+    /// The group's own number, and the group of each of the unsolved.
+    index: usize,
+    of: &'a [usize],
+    indents: Indents,
+}
+
+impl Group<'_> {
+    /// What a member leads to within the group: the dot before it, and the place of the other.
+    fn inner<'b>(&'b self, unsolved: &'b [Unsolved], at: usize) -> impl Iterator<Item = (DotId, usize)> + 'b {
+        unsolved[at].children.iter().copied().filter(|&(_, child)| self.of[child] == self.index)
+    }
+
+    /// Whether what the nonterminals of the group lead to in each other is known of them already: mostly, an operator that
+    /// could be repeated does not come next in R.
+    fn is_settled(&self, colours: &mut Colours, context: Context<'_>, unsolved: &[Unsolved]) -> bool {
+        self.members.iter().all(|&at| {
+            self.inner(unsolved, at).all(|(dot, child)| {
+                let demanded =
+                    colours.step(context, unsolved[at].colour, Grammar::advance(dot), NO_COLUMN, self.indents);
+                colours.holds(unsolved[child].colour, demanded)
+            })
+        })
+    }
+
+    /// Finishes the nonterminals of the group. What is new is carried on alone, since steps distribute over unions: a long
+    /// list in R (each of its ends leads to the one before) costs as much as it is long.
+    fn grow(&self, colours: &mut Colours, context: Context<'_>, unsolved: &mut [Unsolved]) {
+        let free_count = context.language.free.count();
+        let mut growing: FxHashMap<usize, Growing> = FxHashMap::default();
+        for &at in self.members {
+            let mut own = Growing::new(free_count);
+            own.add(colours.get(unsolved[at].colour));
+            growing.insert(at, own);
+        }
+        let mut queue = self.members.to_vec();
+        while let Some(at) = queue.pop() {
+            let Some(fresh) = growing.get_mut(&at).and_then(|own| own.take(free_count)) else { continue };
+            let fresh = colours.intern(context.right, fresh);
+            for (dot, child) in self.inner(unsolved, at) {
+                let demanded = colours.step(context, fresh, Grammar::advance(dot), NO_COLUMN, self.indents);
+                let child_colour = growing.get_mut(&child).expect("of this group");
+                if child_colour.add(colours.get(demanded)) {
+                    queue.push(child);
+                }
+            }
+        }
+        for (at, own) in growing {
+            let colour = Colour { free: own.free, nodes: own.nodes.into_iter().collect() };
+            unsolved[at].colour = colours.intern(context.right, colour);
+        }
+    }
+}
+
+/// All frames of one session.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    frames: Vec<Frame>,
+    ids: FxHashMap<FrameKey, FrameId>,
+    of_set: FxHashMap<SetId, FrameId>,
+}
+
+impl Frames {
+    /// The number of frames.
+    pub(super) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Forgets which frames sets at or past a size of the left chart have.
+    pub(super) fn truncate(&mut self, sets: usize) {
+        self.of_set.retain(|set, _| set.index() < sets);
+    }
+
+    /// `colour(set, nonterminal)`.
+    pub(super) fn colour(
+        &mut self,
+        colours: &mut Colours,
+        context: Context<'_>,
+        set: SetId,
+        nonterminal: SymbolId,
+    ) -> ColourId {
+        let frame = self.frame(colours, context, set);
+        if let Some(&known) = self.frames[frame.0 as usize].solved.get(&nonterminal) {
+            return known;
+        }
+        self.solve(colours, context, frame, nonterminal);
+        self.frames[frame.0 as usize].solved.get(&nonterminal).copied().unwrap_or(NO_COLOUR)
+    }
+
+    /// The frame of a set. Origins lie behind, so the frames that it needs are made in ascending order, without recursion.
+    fn frame(&mut self, colours: &mut Colours, context: Context<'_>, set: SetId) -> FrameId {
+        if let Some(&known) = self.of_set.get(&set) {
+            return known;
+        }
+        let mut needed = vec![set];
+        let mut seen: FxHashSet<SetId> = FxHashSet::default();
+        let mut stack = vec![set];
+        while let Some(at) = stack.pop() {
+            for item in &context.left.set(at).items {
+                if !self.of_set.contains_key(&item.origin) && seen.insert(item.origin) {
+                    needed.push(item.origin);
+                    stack.push(item.origin);
+                }
+            }
+        }
+        needed.sort_unstable();
+        for &at in &needed {
+            let frame = self.make_frame(colours, context, at);
+            self.of_set.insert(at, frame);
+        }
+        self.of_set[&set]
+    }
+
+    fn make_frame(&mut self, colours: &mut Colours, context: Context<'_>, set: SetId) -> FrameId {
+        let grammar = &context.language.grammar;
+        let mut seeds: Vec<(SymbolId, ColourId)> = Vec::new();
+        if set == FIRST_SET {
+            seeds.push((grammar.start, colours.bottom()));
+        }
+        let items = &context.left.set(set).items;
+        for item in items.iter().filter(|item| !grammar.is_lexeme(grammar.next(item.dot))) {
+            let behind = self.colour(colours, context, item.origin, grammar.lhs(item.dot));
+            let indents = context.left.indents(item.origin);
+            let demanded = colours.step(context, behind, Grammar::advance(item.dot), item.column, indents);
+            let symbol = grammar.next(item.dot);
+            match seeds.last_mut() {
+                Some((last, colour)) if *last == symbol => *colour = colours.union(context.right, *colour, demanded),
+                _ => seeds.push((symbol, demanded)),
+            }
+        }
+        let prediction = context.left.set(set).prediction;
+        let indents = context.left.indents(set);
+        if let Some(&id) = self.ids.get(&(prediction, indents, seeds.clone())) {
+            return id;
+        }
+        let id = FrameId(u32::try_from(self.frames.len()).expect("frame count fits u32"));
+        self.ids.insert((prediction, indents, seeds.clone()), id);
+        self.frames.push(Frame { prediction, indents, seeds, solved: FxHashMap::default() });
+        id
+    }
+
+    /// Least fixpoint over the nonterminals of a frame that lead to the wanted one. Those that lead to each other are finished
+    /// before what they lead to.
+    fn solve(&mut self, colours: &mut Colours, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
+        let frame = &mut self.frames[frame.0 as usize];
+        let indents = frame.indents;
+        let mut unsolved = Unsolved::leading_to(wanted, frame, context);
+        let child = |at: usize, index: usize| unsolved[at].children.get(index).map(|&(_, child)| child);
+        let (groups, group_of) = components(unsolved.len(), child);
+        for (index, members) in groups.iter().enumerate() {
+            let group = Group { members, index, of: &group_of, indents };
+            if !group.is_settled(colours, context, &unsolved) {
+                group.grow(colours, context, &mut unsolved);
+            }
+            for &at in members {
+                frame.solved.insert(unsolved[at].symbol, unsolved[at].colour);
+                for place in 0..unsolved[at].children.len() {
+                    let (dot, child) = unsolved[at].children[place];
+                    if group_of[child] != index {
+                        let demanded =
+                            colours.step(context, unsolved[at].colour, Grammar::advance(dot), NO_COLUMN, indents);
+                        unsolved[child].colour = colours.union(context.right, unsolved[child].colour, demanded);
+                    }
+                }
+            }
+        }
+    }
+}

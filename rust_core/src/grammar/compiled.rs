@@ -1,0 +1,153 @@
+//! A grammar as the parser asks it: its rules, with everything precomputed that depends on them alone.
+
+use crate::error::Error;
+use crate::grammar::adjacency::Adjacency;
+use crate::grammar::modes::Modes;
+use crate::grammar::rules::Rules;
+use crate::ids::{DotId, ModeId, SymbolId};
+use crate::spec::LanguageSpec;
+use std::ops::Deref;
+
+/// A reduced grammar: its [`Rules`], and what follows from all of them together.
+#[derive(Debug)]
+pub struct Grammar {
+    rules: Rules,
+    /// Per nonterminal: bitset of the nonterminals predicted with it.
+    closure: Vec<u64>,
+    closure_words: usize,
+    adjacency: Adjacency,
+    modes: Modes,
+}
+
+impl Deref for Grammar {
+    type Target = Rules;
+
+    #[inline(always)]
+    fn deref(&self) -> &Rules {
+        &self.rules
+    }
+}
+
+impl Grammar {
+    /// Compiles and reduces a definition's rules. `producible` says which lexemes some text can be lexed as.
+    ///
+    /// # Errors
+    /// Unknown symbols, an empty language, a block whose INDENT and DEDENT are not paired in one rule, or a rule that ends a
+    /// mode which it did not begin.
+    pub fn compile(spec: &LanguageSpec, producible: &[bool], mode_of: Vec<ModeId>) -> Result<Self, Error> {
+        let rules = Rules::compile(spec, producible)?;
+        let nonterminals = rules.symbol_count() - rules.lexeme_count();
+        let closure_words = nonterminals.div_ceil(64);
+        Ok(Self {
+            modes: Modes::derive(&rules, spec, mode_of)?,
+            adjacency: Adjacency::derive(&rules),
+            closure: closure(&rules, nonterminals, closure_words),
+            closure_words,
+            rules,
+        })
+    }
+
+    /// The dot one symbol further.
+    #[inline(always)]
+    #[must_use]
+    pub fn advance(dot: DotId) -> DotId {
+        DotId(dot.0 + 1)
+    }
+
+    /// Bitset of the nonterminals predicted together with one.
+    #[must_use]
+    pub fn closure(&self, nonterminal: SymbolId) -> &[u64] {
+        let index = self.nonterminal_index(nonterminal);
+        &self.closure[index * self.closure_words..(index + 1) * self.closure_words]
+    }
+
+    /// Words of a bitset over nonterminals.
+    #[must_use]
+    pub fn closure_words(&self) -> usize {
+        self.closure_words
+    }
+
+    /// Bitset of the lexemes that the rest of a dot's rule can begin with.
+    #[inline]
+    #[must_use]
+    pub fn first(&self, dot: DotId) -> &[u64] {
+        self.adjacency.first(dot)
+    }
+
+    /// Whether a lexeme can come right after another, the layout stage's passed over.
+    #[must_use]
+    pub fn is_adjacent(&self, one: SymbolId, other: SymbolId) -> bool {
+        self.adjacency.is_adjacent(one, other)
+    }
+
+    /// The mode of a lexeme.
+    #[inline(always)]
+    #[must_use]
+    pub fn mode_of(&self, lexeme: SymbolId) -> ModeId {
+        self.modes.of(lexeme)
+    }
+
+    /// Whether the lexer has modes at all.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_modes(&self) -> bool {
+        self.modes.any()
+    }
+
+    /// The modes in which lexemes of no mode are read, as a mask.
+    #[inline(always)]
+    #[must_use]
+    pub fn code_modes(&self) -> u64 {
+        self.modes.code()
+    }
+
+    /// The modes of the lexemes that can come next after a dot, as a mask.
+    #[inline(always)]
+    #[must_use]
+    pub fn modes_after(&self, dot: DotId) -> u64 {
+        self.modes.after(dot)
+    }
+
+    /// The modes of the lexemes that can come right after a lexeme, as a mask.
+    #[inline(always)]
+    #[must_use]
+    pub fn modes_after_lexeme(&self, lexeme: SymbolId) -> u64 {
+        self.modes.after_lexeme(lexeme)
+    }
+
+    /// Whether what follows a lexeme is never code.
+    #[must_use]
+    pub fn leads_away(&self, lexeme: SymbolId) -> bool {
+        let after = self.modes_after_lexeme(lexeme);
+        after != 0 && after & self.code_modes() == 0
+    }
+
+    /// Whether a dot's rule can stand between lexemes of another mode (in a field of a formatted string).
+    #[inline(always)]
+    #[must_use]
+    pub fn is_nested(&self, dot: DotId) -> bool {
+        self.modes.is_nested(dot)
+    }
+}
+
+/// Per nonterminal, as rows of words: the nonterminals predicted with it, itself among them.
+fn closure(rules: &Rules, nonterminals: usize, words: usize) -> Vec<u64> {
+    let mut direct: Vec<Vec<usize>> = vec![Vec::new(); nonterminals];
+    for symbol in (rules.lexeme_count()..rules.symbol_count()).map(SymbolId::from_index) {
+        for &dot in rules.initial(symbol) {
+            direct[rules.nonterminal_index(rules.lhs(dot))].push(rules.nonterminal_index(symbol));
+        }
+    }
+    let mut closure = vec![0; nonterminals * words];
+    for nonterminal in 0..nonterminals {
+        let mut stack = vec![nonterminal];
+        while let Some(at) = stack.pop() {
+            let word: &mut u64 = &mut closure[nonterminal * words + at / 64];
+            if *word >> (at % 64) & 1 == 0 {
+                *word |= 1 << (at % 64);
+                stack.extend(&direct[at]);
+            }
+        }
+    }
+    closure
+}

@@ -1,0 +1,176 @@
+//! What the lexer's modes are to the grammar: which of them can come next where. Masks have a bit for each mode.
+
+use crate::error::Error;
+use crate::grammar::rules::Rules;
+use crate::ids::{DotId, ModeId, SymbolId};
+use crate::spec::LanguageSpec;
+
+/// The modes of lexemes and dots.
+#[derive(Debug)]
+pub(crate) struct Modes {
+    /// The mode of each lexeme.
+    of: Vec<ModeId>,
+    any: bool,
+    /// The modes in which lexemes of no mode are read.
+    code: u64,
+    /// Per dot: the modes of the lexemes that can come next.
+    after: Vec<u64>,
+    /// Per lexeme: the modes of the lexemes that can come right after it.
+    after_lexeme: Vec<u64>,
+    /// Per dot: whether its rule can be, or be part of, what a rule with another mode's lexemes holds.
+    nested: Vec<bool>,
+}
+
+impl Modes {
+    /// Derives them; `of` has the mode of each lexeme.
+    ///
+    /// # Errors
+    /// A rule that ends a mode and does not begin with the lexeme that leads into it.
+    pub(crate) fn derive(rules: &Rules, spec: &LanguageSpec, of: Vec<ModeId>) -> Result<Self, Error> {
+        let code = 1 | spec.modes.iter().enumerate().filter(|(_, mode)| mode.code).map(|(at, _)| 2 << at).sum::<u64>();
+        let after = after_dots(rules, &of);
+        let after_lexeme = (0..rules.lexeme_count()).map(|lexeme| {
+            let dots = rules.occurrences(SymbolId::from_index(lexeme)).iter();
+            dots.fold(0, |mask, dot| mask | after[dot.index() + 1])
+        });
+        let modes = Self {
+            any: !spec.modes.is_empty(),
+            code,
+            after_lexeme: after_lexeme.collect(),
+            nested: Vec::new(),
+            of,
+            after,
+        };
+        modes.check_ends(rules, spec)?;
+        Ok(Self { nested: modes.find_nested(rules), ..modes })
+    }
+
+    /// Whether a symbol is a lexeme of a mode that reads no code.
+    fn is_text(&self, rules: &Rules, symbol: SymbolId) -> bool {
+        rules.is_lexeme(symbol) && bit(&self.of, symbol) & self.code == 0
+    }
+
+    /// Per dot: whether its rule is reached from one that holds lexemes of modes that read no code.
+    fn find_nested(&self, rules: &Rules) -> Vec<bool> {
+        let mut within = vec![false; rules.symbol_count()];
+        let holds_text = |symbols: &[SymbolId]| symbols.iter().any(|&symbol| self.is_text(rules, symbol));
+        let mut stack: Vec<SymbolId> =
+            rules.rules().iter().filter(|rule| holds_text(&rule.rhs)).map(|rule| rule.lhs).collect();
+        while let Some(symbol) = stack.pop() {
+            if !std::mem::replace(&mut within[symbol.index()], true) {
+                for rule in rules.rules().iter().filter(|rule| rule.lhs == symbol) {
+                    stack.extend(rule.rhs.iter().filter(|symbol| !rules.is_lexeme(**symbol)));
+                }
+            }
+        }
+        (0..rules.dot_count()).map(|dot| within[rules.lhs(DotId::from_index(dot)).index()]).collect()
+    }
+
+    /// Where a lexeme of a mode that reads no code leads back to code, the line goes on that the rule began in (see `right`):
+    /// the rule has to begin with code.
+    fn check_ends(&self, rules: &Rules, spec: &LanguageSpec) -> Result<(), Error> {
+        let opens =
+            |symbol: SymbolId| spec.modes.iter().any(|mode| mode.open.iter().any(|name| name == rules.name(symbol)));
+        for (index, rule) in rules.rules().iter().enumerate() {
+            for (position, &symbol) in rule.rhs.iter().enumerate() {
+                let back = self.after[rules.dot(index, position + 1).index()] & self.code != 0;
+                let begun = rules.is_lexeme(rule.rhs[0]) && !self.is_text(rules, rule.rhs[0]);
+                if self.is_text(rules, symbol) && back && !opens(symbol) && !begun {
+                    return Err(Error::language(format!(
+                        "language {}: the rule of {} that ends a mode with {} must begin with the lexeme that leads into it",
+                        spec.name,
+                        rules.name(rule.lhs),
+                        rules.name(symbol)
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The mode of a lexeme.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn of(&self, lexeme: SymbolId) -> ModeId {
+        self.of[lexeme.index()]
+    }
+
+    /// Whether the lexer has modes at all.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn any(&self) -> bool {
+        self.any
+    }
+
+    /// The modes in which lexemes of no mode are read, as a mask.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn code(&self) -> u64 {
+        self.code
+    }
+
+    /// The modes of the lexemes that can come next after a dot, as a mask.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn after(&self, dot: DotId) -> u64 {
+        self.after[dot.index()]
+    }
+
+    /// The modes of the lexemes that can come right after a lexeme, as a mask.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn after_lexeme(&self, lexeme: SymbolId) -> u64 {
+        self.after_lexeme[lexeme.index()]
+    }
+
+    /// Whether a dot's rule can stand between lexemes of another mode (in a field of a formatted string).
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn is_nested(&self, dot: DotId) -> bool {
+        self.nested[dot.index()]
+    }
+}
+
+/// The mask of a lexeme's mode.
+fn bit(of: &[ModeId], lexeme: SymbolId) -> u64 {
+    1 << of[lexeme.index()].index()
+}
+
+/// Per dot: the modes of the lexemes that can come next, as a least fixpoint over the rules.
+fn after_dots(rules: &Rules, of: &[ModeId]) -> Vec<u64> {
+    let mut first = vec![0u64; rules.symbol_count()];
+    for (index, mask) in first.iter_mut().enumerate().take(rules.lexeme_count()) {
+        *mask = bit(of, SymbolId::from_index(index));
+    }
+    let mut follow = vec![0u64; rules.symbol_count()];
+    follow[rules.start.index()] = 1;
+    let mut after = vec![0u64; rules.dot_count()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        let mut add = |cell: &mut u64, more: u64| {
+            changed |= *cell | more != *cell;
+            *cell |= more;
+        };
+        for (index, rule) in rules.rules().iter().enumerate() {
+            let mut behind = follow[rule.lhs.index()];
+            for position in (0..=rule.rhs.len()).rev() {
+                if let Some(&symbol) = rule.rhs.get(position) {
+                    add(&mut follow[symbol.index()], behind);
+                    let own = first[symbol.index()];
+                    behind = if rules.nullable(symbol) { behind | own } else { own };
+                }
+                after[rules.dot(index, position).index()] = behind;
+            }
+            let mut begins = 0;
+            for &symbol in &rule.rhs {
+                begins |= first[symbol.index()];
+                if !rules.nullable(symbol) {
+                    break;
+                }
+            }
+            add(&mut first[rule.lhs.index()], begins);
+        }
+    }
+    after
+}

@@ -1,0 +1,218 @@
+//! What each dot of a grammar allows next where R asks for nothing that a free middle could not bring about (see `follow`):
+//! the accept sets that can be read, and the free states from which the middle can go on.
+
+use crate::grammar::compiled::Grammar;
+use crate::grammar::rules::END_OF_RULE;
+use crate::ids::{AcceptId, DotId, SymbolId};
+use crate::language::definition::Definition;
+use crate::language::follow::{Follow, bit};
+use crate::language::free::{LINE, MIDDLE};
+use crate::lexing::lexer::bits;
+use crate::lexing::roles::Role;
+
+/// Accept sets by what is done with them, as masks.
+#[derive(Debug, Default)]
+struct ByRole<Mask> {
+    /// Ignored wherever the middle of a line can go on: `[outside, inside]` of brackets.
+    ignored: [Mask; 2],
+    /// Comments of a language with layout: they end with their line.
+    comments: Mask,
+    newlines: Mask,
+}
+
+impl<Mask: AsRef<[u64]>> ByRole<Mask> {
+    /// Of the accept sets that can be read somewhere, those that are; and those that are ignored there. `free`: the free states
+    /// from which the middle can go on; `outside`: of brackets.
+    #[inline(always)]
+    fn take(&self, readable: &mut [u64], free: u64, outside: bool) {
+        let (newlines, comments) = (self.newlines.as_ref(), self.comments.as_ref());
+        let ignored = self.ignored[usize::from(!outside)].as_ref();
+        let line_end = readable.iter().zip(newlines).any(|(one, other)| one & other != 0);
+        let middle = free & bit(MIDDLE) != 0;
+        for (word, own) in readable.iter_mut().enumerate() {
+            if !outside {
+                *own &= !newlines[word];
+            }
+            if middle {
+                *own |= ignored[word];
+            }
+            if outside && line_end {
+                *own |= comments[word];
+            }
+        }
+    }
+}
+
+/// Accept sets by the lexemes that stand in them and by what is done with them, as masks.
+#[derive(Debug)]
+pub(crate) struct AcceptMasks {
+    of_lexeme: Vec<Box<[u64]>>,
+    by_role: ByRole<Box<[u64]>>,
+    words: usize,
+}
+
+impl AcceptMasks {
+    pub(crate) fn derive(definition: &Definition) -> Self {
+        let lexer = &definition.lexer;
+        let words = lexer.accept_set_count().div_ceil(64);
+        let mask = |wanted: &dyn Fn(AcceptId) -> bool| {
+            let mut mask = vec![0u64; words].into_boxed_slice();
+            for accept in lexer.accept_sets().filter(|&accept| wanted(accept)) {
+                mask[accept.index() / 64] |= 1 << (accept.index() % 64);
+            }
+            mask
+        };
+        let role = |accept: AcceptId| definition.accept_role(accept);
+        let layout = definition.layout.is_some();
+        let of_lexeme = (0..lexer.lexeme_count())
+            .map(|lexeme| mask(&|accept| lexer.lexemes(accept).iter().any(|id| id.index() == lexeme)))
+            .collect();
+        let outside =
+            mask(&|accept| matches!(role(accept), Role::Blank | Role::Join) || !layout && role(accept).is_ignored());
+        let by_role = ByRole {
+            ignored: [outside, mask(&|accept| role(accept).is_ignored() || role(accept) == Role::Newline)],
+            comments: mask(&|accept| layout && role(accept) == Role::Comment),
+            newlines: mask(&|accept| role(accept) == Role::Newline),
+        };
+        Self { of_lexeme, by_role, words }
+    }
+
+    /// Words of a mask.
+    #[must_use]
+    pub(crate) fn words(&self) -> usize {
+        self.words
+    }
+
+    /// Of the accept sets that can be read somewhere, those that are; and those that are ignored there. `free`: the free states
+    /// from which the middle can go on; `outside`: of brackets.
+    pub(crate) fn take(&self, readable: &mut [u64], free: u64, outside: bool) {
+        self.by_role.take(readable, free, outside);
+    }
+
+    /// Adds the accept sets of the lexeme after a dot, if the middle can go on after it.
+    pub(crate) fn add(&self, grammar: &Grammar, follow: &Follow, dot: DotId, readable: &mut [u64]) {
+        let next = grammar.next(dot);
+        if !grammar.is_lexeme(next) {
+            return;
+        }
+        let mask = &self.of_lexeme[next.index()];
+        let newline = mask.iter().zip(&self.by_role.newlines).any(|(one, other)| one & other != 0);
+        let free = if newline { LINE } else { MIDDLE };
+        if follow.before(Grammar::advance(dot)) & bit(free) != 0 {
+            for (word, more) in readable.iter_mut().zip(mask) {
+                *word |= more;
+            }
+        }
+    }
+}
+
+/// Words of a mask over accept sets that fit an [`Ahead`]; languages with more accept sets do without.
+pub(crate) const AHEAD_WORDS: usize = 4;
+
+/// What a set allows next, before anything else is made of it: a union over its items.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// The accept sets that can be read, as a mask.
+    pub readable: [u64; AHEAD_WORDS],
+    /// The free states from which the middle can go on.
+    pub free: u64,
+    /// The modes of the lexemes that can come, as a mask.
+    pub modes: u64,
+}
+
+impl Ahead {
+    /// Adds what another allows.
+    #[inline(always)]
+    pub fn add(&mut self, other: &Self) {
+        for (word, more) in self.readable.iter_mut().zip(other.readable) {
+            *word |= more;
+        }
+        self.free |= other.free;
+        self.modes |= other.modes;
+    }
+}
+
+/// What each dot of a grammar allows next.
+#[derive(Debug, Default)]
+pub(crate) struct Aheads {
+    of_dot: Vec<Ahead>,
+    by_role: ByRole<[u64; AHEAD_WORDS]>,
+}
+
+impl Aheads {
+    /// Derives them for an even language; none if there are too many accept sets.
+    #[must_use]
+    pub(crate) fn derive(definition: &Definition, follow: &Follow, masks: &AcceptMasks) -> Self {
+        if masks.words > AHEAD_WORDS {
+            return Self::default();
+        }
+        let wide = |mask: &[u64]| {
+            let mut words = [0; AHEAD_WORDS];
+            words[..mask.len()].copy_from_slice(mask);
+            words
+        };
+        let grammar = &definition.grammar;
+        let of_lexeme_dot = |dot: DotId| {
+            let mut readable = [0; AHEAD_WORDS];
+            masks.add(grammar, follow, dot, &mut readable);
+            let modes = 1 << grammar.mode_of(grammar.next(dot)).index();
+            Ahead { readable, free: 0, modes }
+        };
+        // What a nonterminal predicts: the lexemes that its own rules and those of its closure begin with.
+        let mut of_nonterminal = vec![Ahead::default(); grammar.symbol_count()];
+        for lexeme in (0..grammar.lexeme_count()).map(SymbolId::from_index) {
+            for &dot in grammar.initial(lexeme) {
+                of_nonterminal[grammar.lhs(dot).index()].add(&of_lexeme_dot(dot));
+            }
+        }
+        let own = of_nonterminal.clone();
+        for nonterminal in (grammar.lexeme_count()..grammar.symbol_count()).map(SymbolId::from_index) {
+            for index in bits(grammar.closure(nonterminal)) {
+                of_nonterminal[nonterminal.index()].add(&own[index + grammar.lexeme_count()]);
+            }
+        }
+        let of_dot = (0..grammar.dot_count()).map(DotId::from_index).map(|dot| {
+            let next = grammar.next(dot);
+            let mut ahead = if next == END_OF_RULE {
+                Ahead::default()
+            } else if grammar.is_lexeme(next) {
+                of_lexeme_dot(dot)
+            } else {
+                of_nonterminal[next.index()]
+            };
+            ahead.free = follow.before(dot);
+            ahead
+        });
+        let ByRole { ignored: [outside, inside], comments, newlines } = &masks.by_role;
+        Self {
+            of_dot: of_dot.collect(),
+            by_role: ByRole {
+                ignored: [wide(outside), wide(inside)],
+                comments: wide(comments),
+                newlines: wide(newlines),
+            },
+        }
+    }
+
+    /// Whether there are any.
+    #[must_use]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of_dot.is_empty()
+    }
+
+    /// What a dot that is not at its rule's end allows next.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn of(&self, dot: DotId) -> &Ahead {
+        &self.of_dot[dot.index()]
+    }
+
+    /// The accept sets that can be read or ignored, as a mask. `outside`: of brackets.
+    #[inline]
+    #[must_use]
+    pub(crate) fn taken(&self, ahead: &Ahead, outside: bool) -> [u64; AHEAD_WORDS] {
+        let mut taken = ahead.readable;
+        self.by_role.take(&mut taken, ahead.free, outside);
+        taken
+    }
+}

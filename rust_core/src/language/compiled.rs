@@ -1,0 +1,90 @@
+//! A compiled language: a definition, and what a middle that is still free can do in it.
+
+use crate::error::Error;
+use crate::ids::{LexemeId, SymbolId};
+use crate::language::ahead::{AcceptMasks, Aheads};
+use crate::language::definition::Definition;
+use crate::language::follow::Follow;
+use crate::language::free::Free;
+use crate::language::prediction::SharedPredictions;
+use crate::language::shape::Shape;
+use crate::language::shaped::ShapedLexer;
+use crate::lexing::lexer::LexerTable;
+use crate::spec::LanguageSpec;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A compiled language: its [`Definition`], and relations over what a free middle can be. Immutable; shared by all sessions.
+#[derive(Debug)]
+pub struct Language {
+    definition: Arc<Definition>,
+    /// What a free middle can do.
+    pub(crate) free: Free,
+    /// What may come next where R asks for nothing.
+    pub(crate) follow: Follow,
+    /// Which accept sets can be read or ignored, by role and by lexeme.
+    pub(crate) accept_masks: Arc<AcceptMasks>,
+    /// What each dot allows next where R asks for nothing; none if the language is not even.
+    pub(crate) aheads: Arc<Aheads>,
+    /// What the sessions of the definition have predicted.
+    pub(crate) predictions: Arc<SharedPredictions>,
+    /// The lexer beside the shape that the middle must have, if there is one.
+    pub(crate) shaped: Option<ShapedLexer>,
+}
+
+impl Deref for Language {
+    type Target = Definition;
+
+    #[inline(always)]
+    fn deref(&self) -> &Definition {
+        &self.definition
+    }
+}
+
+impl Language {
+    /// Compiles a definition; `table` is a lexer table compiled earlier from the same definition.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the definition, in one line.
+    pub fn compile(spec: &LanguageSpec, table: Option<LexerTable>) -> Result<Self, Error> {
+        let definition = Definition::compile(spec, table)?;
+        let free = Free::derive(&definition.lexer, &definition.grammar, &definition.roles, definition.layout)?;
+        let follow = Follow::derive(&definition.grammar, &free, definition.layout.is_some());
+        let accept_masks = AcceptMasks::derive(&definition);
+        let aheads =
+            if follow.is_even() { Aheads::derive(&definition, &follow, &accept_masks) } else { Aheads::default() };
+        Ok(Self {
+            definition: Arc::new(definition),
+            free,
+            follow,
+            accept_masks: Arc::new(accept_masks),
+            aheads: Arc::new(aheads),
+            predictions: Arc::default(),
+            shaped: None,
+        })
+    }
+
+    /// This language for middles of a shape.
+    ///
+    /// # Errors
+    /// A language without separators, or a shape of too many states.
+    pub fn shaped(&self, shape: Arc<Shape>) -> Result<Self, Error> {
+        let free = Free::shaped(&self.lexer, &self.grammar, &self.roles, self.layout, shape.clone())?;
+        Ok(Self {
+            definition: self.definition.clone(),
+            follow: Follow::derive(&self.grammar, &free, self.layout.is_some()),
+            free,
+            accept_masks: self.accept_masks.clone(),
+            aheads: self.aheads.clone(),
+            predictions: self.predictions.clone(),
+            shaped: Some(ShapedLexer::new(&self.lexer, &shape)),
+        })
+    }
+
+    /// A lexeme as a grammar symbol.
+    #[inline(always)]
+    #[must_use]
+    pub fn symbol(lexeme: LexemeId) -> SymbolId {
+        SymbolId(lexeme.0)
+    }
+}

@@ -1,0 +1,377 @@
+//! What single lexemes do to a free middle: the costs from one free state to another before the rules are closed over them.
+
+use crate::error::Error;
+use crate::grammar::compiled::Grammar;
+use crate::ids::{AcceptId, FreeId, GuardId, LexemeId, StateId, SymbolId};
+use crate::language::shape::{Shape, ShapeId};
+use crate::lexing::guards::{Guards, NO_GUARDS};
+use crate::lexing::layout::Layout;
+use crate::lexing::lexer::{DEAD, Lexer, NEVER};
+use crate::lexing::roles::Role;
+use crate::limits;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A cost in bytes of middle text, [`INFINITE`] for "impossible".
+pub(crate) type Cost = u32;
+
+/// No text does it.
+pub(crate) const INFINITE: Cost = u32::MAX;
+
+/// In a line that already has a symbol (and the only state of a language without layout that has separators).
+pub(crate) const MIDDLE: FreeId = FreeId(0);
+
+/// At the start of a logical line.
+pub(crate) const LINE: FreeId = FreeId(1);
+
+/// Free states of each place in a shape: with layout two, [`MIDDLE`] and [`LINE`].
+pub(crate) const KINDS: usize = 2;
+
+/// A symbol in progress at the cursor, reached from a free state: DFA state, guards, least bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InProgress {
+    /// The DFA state of the symbol in progress.
+    pub state: StateId,
+    /// The guards that run beside it.
+    pub guards: GuardId,
+    /// Least bytes from the free state.
+    pub cost: Cost,
+}
+
+/// Separator bytes, if they keep any two lexemes apart (with layout: if the space alone does); else a lexeme that none
+/// of them ends.
+///
+/// A byte separates if it alone is an ignored lexeme and no lexeme that may follow it could be swallowed by it. Every
+/// accepting state of a lexeme that the parser takes, and of every ignored one, must die on some separator; a comment
+/// of a language with layout is ended by the newline, which is a symbol, and is handled where it occurs.
+pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: bool) -> Result<Vec<u8>, LexemeId> {
+    let ignored = |accept: AcceptId| lexer.lexemes(accept).iter().all(|lexeme| roles[lexeme.index()].is_ignored());
+    let only_ignored = |state: StateId| lexer.live(state).all(ignored);
+    let candidates: Vec<u8> = (0..=255u8)
+        .filter(|&byte| !layout || byte == b' ')
+        .filter(|&byte| {
+            let state = lexer.step(lexer.start(), byte);
+            lexer.accepts(state)
+                && ignored(lexer.accept(state))
+                && (0..=255u8)
+                    .all(|after| lexer.step(state, after) == DEAD || only_ignored(lexer.step(lexer.start(), after)))
+        })
+        .collect();
+    let used = |lexeme: LexemeId| !grammar.occurrences(SymbolId(lexeme.0)).is_empty();
+    for state in (1..lexer.state_count()).map(StateId::from_index).filter(|&state| lexer.accepts(state)) {
+        let lexemes = lexer.lexemes(lexer.accept(state));
+        let role = |lexeme: &LexemeId| roles[lexeme.index()];
+        if !lexemes.iter().any(|&lexeme| used(lexeme) || role(&lexeme).is_ignored()) {
+            continue;
+        }
+        // What follows such a lexeme is another mode's text, which is free to begin so that the lexeme was the longest match.
+        if lexemes.iter().all(|lexeme| grammar.leads_away(SymbolId(lexeme.0))) {
+            continue;
+        }
+        if lexemes.iter().all(|lexeme| role(lexeme) == Role::Comment || layout && role(lexeme) == Role::Blank) {
+            continue;
+        }
+        let ends = |&byte: &u8| lexer.step(state, byte) == DEAD || blank_like(lexer, state, byte);
+        if !candidates.iter().any(ends) {
+            return Err(lexemes[0]);
+        }
+    }
+    if candidates.is_empty() { Err(LexemeId(0)) } else { Ok(candidates) }
+}
+
+/// Whether a state is one of a separator's own lexeme: another separator goes on with it and changes nothing.
+fn blank_like(lexer: &Lexer, state: StateId, byte: u8) -> bool {
+    let after = lexer.step(state, byte);
+    after != DEAD
+        && lexer.accept(after) == lexer.accept(state)
+        && lexer.accept(lexer.step(lexer.start(), byte)) == lexer.accept(state)
+}
+
+/// The relations of the lexemes, before the rules are closed over them.
+pub(crate) struct Terminals {
+    pub(crate) count: usize,
+    pub(crate) relation: Vec<Cost>,
+    pub(crate) ignored: Vec<Cost>,
+    pub(crate) in_progress: Vec<Vec<InProgress>>,
+    pub(crate) boundary: Vec<GuardId>,
+    pub(crate) guards: Guards,
+}
+
+impl Terminals {
+    fn empty(count: usize, lexemes: usize) -> Self {
+        let mut ignored = vec![INFINITE; count * count];
+        for state in 0..count {
+            ignored[state * count + state] = 0;
+        }
+        Self {
+            count,
+            relation: vec![INFINITE; lexemes * count * count],
+            ignored,
+            in_progress: vec![Vec::new(); count],
+            boundary: vec![NO_GUARDS; count],
+            guards: Guards::default(),
+        }
+    }
+
+    fn set(&mut self, lexeme: LexemeId, from: FreeId, to: FreeId, cost: Cost) {
+        let cell = &mut self.relation[(lexeme.index() * self.count + from.index()) * self.count + to.index()];
+        *cell = (*cell).min(cost);
+    }
+
+    fn ignore(&mut self, from: FreeId, to: FreeId, cost: Cost) {
+        let cell = &mut self.ignored[from.index() * self.count + to.index()];
+        *cell = (*cell).min(cost);
+    }
+
+    /// With separators: any lexeme may follow any other.
+    pub(crate) fn separated(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: Option<Layout>) -> Self {
+        let mut terminals = Self::empty(if layout.is_some() { 2 } else { 1 }, grammar.lexeme_count());
+        for accept in lexer.accept_sets() {
+            let bytes = lexer.shortest(accept);
+            if bytes == NEVER {
+                continue;
+            }
+            for &lexeme in lexer.lexemes(accept) {
+                match roles[lexeme.index()] {
+                    Role::Newline => terminals.set(lexeme, MIDDLE, LINE, bytes.into()),
+                    role if role.is_ignored() => {}
+                    _ => {
+                        terminals.set(lexeme, MIDDLE, MIDDLE, bytes.into());
+                        if layout.is_some() {
+                            terminals.set(lexeme, LINE, MIDDLE, bytes.into());
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(layout) = layout {
+            terminals.set(layout.indent, LINE, LINE, 1);
+            terminals.set(layout.dedent, LINE, LINE, 0);
+        }
+        let symbols: Vec<InProgress> = (1..lexer.state_count())
+            .map(StateId::from_index)
+            .filter(|&state| !lexer.is_start(state) && lexer.depth(state) != NEVER)
+            .map(|state| InProgress { state, guards: NO_GUARDS, cost: lexer.depth(state).into() })
+            .collect();
+        terminals.in_progress = vec![symbols; terminals.count];
+        terminals
+    }
+
+    /// With separators, for middles of a shape.
+    pub(crate) fn shaped(
+        lexer: &Lexer,
+        grammar: &Grammar,
+        roles: &[Role],
+        layout: Option<Layout>,
+        shape: &Shape,
+    ) -> Self {
+        let kinds = if layout.is_some() { KINDS } else { 1 };
+        let places = shape.boundaries().len();
+        let at = |kind: FreeId, place: usize| FreeId::from_index(place * kinds + kind.index());
+        // One place more stands for what L holds: R may close what the middle of this shape could not have opened.
+        let mut terminals = Self::empty(kinds * (places + 1), grammar.lexeme_count());
+        let any = Self::separated(lexer, grammar, roles, layout);
+        for lexeme in (0..grammar.lexeme_count()).map(LexemeId::from_index) {
+            for from in 0..kinds {
+                for to in 0..kinds {
+                    let cost = any.relation[(lexeme.index() * kinds + from) * kinds + to];
+                    let place = |kind| at(FreeId::from_index(kind), places);
+                    terminals.set(lexeme, place(from), place(to), cost);
+                }
+            }
+        }
+        for kind in 0..kinds {
+            terminals.in_progress[at(FreeId::from_index(kind), places).index()].clone_from(&any.in_progress[kind]);
+        }
+        for (place, &from) in shape.boundaries().iter().enumerate() {
+            let mut in_progress: FxHashMap<StateId, Cost> = FxHashMap::default();
+            // One symbol from here, in every mode: where it can end, and what can be in progress where the middle ends.
+            let mut seen: FxHashSet<(StateId, ShapeId)> = FxHashSet::default();
+            let mut layer: Vec<(StateId, ShapeId)> = lexer.starts().map(|start| (start, from)).collect();
+            let mut cost = 0;
+            while !layer.is_empty() {
+                cost += 1;
+                let mut following = Vec::new();
+                for (state, inside) in layer {
+                    for byte in 0..=255u8 {
+                        let target = lexer.step(state, byte);
+                        let Some(to) = shape.step(inside, byte).filter(|_| target != DEAD) else { continue };
+                        if !seen.insert((target, to)) {
+                            continue;
+                        }
+                        following.push((target, to));
+                        if shape.accepts(to) {
+                            in_progress.entry(target).or_insert(cost);
+                        }
+                        let (true, Some(end)) = (lexer.accepts(target), shape.place(to)) else { continue };
+                        for &lexeme in lexer.lexemes(lexer.accept(target)) {
+                            let ignored = roles[lexeme.index()].is_ignored();
+                            if ignored || roles[lexeme.index()] == Role::Newline {
+                                // In brackets a line break is ignored, and between lines it ends a blank one.
+                                for kind in (0..kinds).map(FreeId::from_index) {
+                                    terminals.ignore(at(kind, place), at(kind, end), cost);
+                                }
+                            }
+                            match roles[lexeme.index()] {
+                                Role::Newline => terminals.set(lexeme, at(MIDDLE, place), at(LINE, end), cost),
+                                _ if ignored => {}
+                                _ => {
+                                    terminals.set(lexeme, at(MIDDLE, place), at(MIDDLE, end), cost);
+                                    if layout.is_some() {
+                                        terminals.set(lexeme, at(LINE, place), at(MIDDLE, end), cost);
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+                layer = following;
+            }
+            let mut symbols: Vec<InProgress> =
+                in_progress.into_iter().map(|(state, cost)| InProgress { state, guards: NO_GUARDS, cost }).collect();
+            symbols.sort_by_key(|symbol| symbol.state);
+            terminals.in_progress[at(MIDDLE, place).index()].clone_from(&symbols);
+            if let Some(layout) = layout {
+                terminals.in_progress[at(LINE, place).index()] = symbols;
+                terminals.set(layout.indent, at(LINE, place), at(LINE, place), 1);
+                terminals.set(layout.dedent, at(LINE, place), at(LINE, place), 0);
+            }
+        }
+        terminals
+    }
+
+    /// Without separators: one free state per guard set that can stand at a boundary.
+    pub(crate) fn by_guards(lexer: &Lexer, grammar: &Grammar, roles: &[Role]) -> Result<Self, Error> {
+        let mut guards = Guards::default();
+        let mut boundary = vec![NO_GUARDS];
+        let mut walks = Vec::new();
+        while walks.len() < boundary.len() {
+            let walk = walk(lexer, &mut guards, boundary[walks.len()]);
+            for &(_, to, _) in &walk.ends {
+                if !boundary.contains(&to) {
+                    boundary.push(to);
+                }
+            }
+            walks.push(walk);
+            if boundary.len() > limits::FREE_STATES {
+                return Err(Error::limit(
+                    "guard sets of a language without separators",
+                    boundary.len(),
+                    limits::FREE_STATES,
+                ));
+            }
+        }
+        let mut terminals = Self::empty(boundary.len(), grammar.lexeme_count());
+        for (from, walk) in walks.into_iter().enumerate() {
+            let from = FreeId::from_index(from);
+            for (accept, to, cost) in walk.ends {
+                let to = FreeId::from_index(boundary.iter().position(|&guards| guards == to).expect("listed above"));
+                for &lexeme in lexer.lexemes(accept) {
+                    if roles[lexeme.index()].is_ignored() {
+                        let cell = &mut terminals.ignored[from.index() * terminals.count + to.index()];
+                        *cell = (*cell).min(cost);
+                    } else {
+                        terminals.set(lexeme, from, to, cost);
+                    }
+                }
+            }
+            terminals.in_progress[from.index()] = walk.in_progress;
+        }
+        terminals.boundary = boundary;
+        terminals.guards = guards;
+        Ok(terminals)
+    }
+
+    /// Lets ignored lexemes stand before and after every other.
+    pub(crate) fn close_over_ignored(&mut self, lexemes: usize) {
+        let count = self.count;
+        for via in 0..count {
+            for from in 0..count {
+                for to in 0..count {
+                    let through = self.ignored[from * count + via].saturating_add(self.ignored[via * count + to]);
+                    let cell = &mut self.ignored[from * count + to];
+                    *cell = (*cell).min(through);
+                }
+            }
+        }
+        if count == 1
+            || self.ignored.iter().enumerate().all(|(index, &cost)| cost == INFINITE || index / count == index % count)
+        {
+            return;
+        }
+        let ignored = self.ignored.clone();
+        for lexeme in 0..lexemes {
+            let block = &mut self.relation[lexeme * count * count..(lexeme + 1) * count * count];
+            let before = product(&ignored, block, count);
+            block.copy_from_slice(&product(&before, &ignored, count));
+        }
+        let own = self.in_progress.clone();
+        for from in 0..count {
+            let mut best: FxHashMap<(StateId, GuardId), Cost> = FxHashMap::default();
+            for (via, symbols) in own.iter().enumerate() {
+                let reach = ignored[from * count + via];
+                if reach == INFINITE {
+                    continue;
+                }
+                for symbol in symbols {
+                    let cell = best.entry((symbol.state, symbol.guards)).or_insert(INFINITE);
+                    *cell = (*cell).min(reach.saturating_add(symbol.cost));
+                }
+            }
+            self.in_progress[from] =
+                best.into_iter().map(|((state, guards), cost)| InProgress { state, guards, cost }).collect();
+            self.in_progress[from].sort_by_key(|symbol| (symbol.state, symbol.guards));
+        }
+    }
+}
+
+fn product(left: &[Cost], right: &[Cost], count: usize) -> Vec<Cost> {
+    let mut result = vec![INFINITE; count * count];
+    for from in 0..count {
+        for via in 0..count {
+            for to in 0..count {
+                let sum = left[from * count + via].saturating_add(right[via * count + to]);
+                let cell = &mut result[from * count + to];
+                *cell = (*cell).min(sum);
+            }
+        }
+    }
+    result
+}
+
+/// One symbol's walk from a boundary: where it can end, and what can be in progress.
+struct Walk {
+    ends: Vec<(AcceptId, GuardId, Cost)>,
+    in_progress: Vec<InProgress>,
+}
+
+fn walk(lexer: &Lexer, guards: &mut Guards, boundary: GuardId) -> Walk {
+    let mut seen: FxHashMap<(StateId, GuardId), Cost> = FxHashMap::default();
+    let mut layer = vec![(lexer.start(), boundary)];
+    let mut ends = Vec::new();
+    let mut in_progress = Vec::new();
+    let mut cost = 0;
+    while !layer.is_empty() {
+        cost += 1;
+        let mut following = Vec::new();
+        for (state, running) in layer {
+            for byte in lexer.representatives() {
+                let target = lexer.step(state, byte);
+                if target == DEAD {
+                    continue;
+                }
+                let Some(stepped) = guards.step(lexer, running, byte) else { continue };
+                if seen.contains_key(&(target, stepped)) {
+                    continue;
+                }
+                seen.insert((target, stepped), cost);
+                in_progress.push(InProgress { state: target, guards: stepped, cost });
+                if lexer.accepts(target) {
+                    ends.push((lexer.accept(target), guards.with(lexer, stepped, target), cost));
+                }
+                following.push((target, stepped));
+            }
+        }
+        layer = following;
+    }
+    Walk { ends, in_progress }
+}

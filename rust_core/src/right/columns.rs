@@ -1,0 +1,181 @@
+//! The columns of R's lines: classes of those that nothing tells apart, and what an indentation that the cursor cuts can be.
+
+use crate::language::free::{Cost, INFINITE};
+use crate::lexing::layout::{Column, is_blank};
+use crate::right::lattice::{Place, Top};
+use crate::right::lex::Lexed;
+use rustc_hash::FxHashSet;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// The columns that R's lines may have, and by them the classes of all others.
+///
+/// R compares the columns of blocks with those of its own lines alone. Where all of those are made of spaces (`plain`), what
+/// counts of another column is its width: a stack is strictly increasing by both widths, so a line left of a block by the
+/// one is left of it by the other too, or the file is refused where the block opens. So each width has one class, and a
+/// second one where a line of R has that width (a column with tabs is not that line's). Otherwise each column is by itself:
+/// few where lines are indented by tabs, many where tabs and spaces are mixed far to the right.
+#[derive(Debug)]
+pub(super) struct Classes {
+    lines: FxHashSet<Column>,
+    plain: bool,
+    /// A line has a column that was not foreseen.
+    pub(super) surprised: bool,
+}
+
+/// Stands for any width with tabs counted as one, in a class of columns.
+const WITH_TABS: u32 = u32::MAX;
+
+impl Classes {
+    /// Knows the columns of spaces of every line of the text, whether it is a line of R or a string's.
+    pub(super) fn of(text: &[u8], plain: bool) -> Self {
+        let mut lines: FxHashSet<Column> = std::iter::once(Column::ZERO).collect();
+        for start in (0..text.len()).filter(|&at| matches!(text[at], b'\n' | b'\r')).map(|at| at + 1) {
+            let blanks = text[start..].iter().take_while(|&&byte| is_blank(byte)).count();
+            let column = Column::ZERO.after_all(&text[start..start + blanks]);
+            lines.extend(std::iter::once(column).chain(column.kept()).filter(|column| column.is_spaces()));
+        }
+        Self { lines, plain, surprised: false }
+    }
+
+    /// Takes note of a line's column.
+    pub(super) fn see(&mut self, line: Column) {
+        self.surprised |= self.plain && !self.lines.contains(&line);
+    }
+
+    /// The column that stands for all of a column's class.
+    pub(super) fn class(&self, column: Column) -> Column {
+        if !self.plain || self.lines.contains(&column) {
+            return column;
+        }
+        let spaces = Column { wide: column.wide, narrow: column.wide };
+        if self.lines.contains(&spaces) { Column { narrow: WITH_TABS, ..spaces } } else { spaces }
+    }
+
+    /// How a class on the stack compares with a line of R; `None` if tabs and spaces disagree.
+    pub(super) fn compare(&self, class: Column, line: Column) -> Option<Ordering> {
+        if !self.plain || class == line {
+            return class.compare(line);
+        }
+        Some(class.wide.cmp(&line.wide)).filter(|&order| order != Ordering::Equal)
+    }
+
+    /// The classes strictly between two, the widest first.
+    pub(super) fn between(&self, low: Column, high: Column) -> Vec<Column> {
+        if self.plain { self.of_widths(low.wide + 1, high.wide) } else { Column::between(low, high) }
+    }
+
+    /// The classes strictly left of a line.
+    pub(super) fn below(&self, line: Column) -> Vec<Column> {
+        if self.plain { self.of_widths(0, line.wide) } else { Column::below(line) }
+    }
+
+    fn of_widths(&self, from: u32, to: u32) -> Vec<Column> {
+        let mut found = Vec::new();
+        for wide in (from..to).rev() {
+            let spaces = Column { wide, narrow: wide };
+            found.push(spaces);
+            if wide >= 8 && self.lines.contains(&spaces) {
+                found.push(Column { narrow: WITH_TABS, ..spaces });
+            }
+        }
+        found
+    }
+
+    /// Least bytes of an indentation at a column of the class.
+    pub(super) fn least_bytes(&self, class: Column) -> u32 {
+        if !self.plain || self.lines.contains(&class) { class.least_bytes() } else { class.wide / 8 + class.wide % 8 }
+    }
+
+    /// The places before a line that begins in R at a column, whatever is on top of the stack: `begin` stands for an equal
+    /// column.
+    pub(super) fn line_places(&mut self, begin: Place, position: u32, column: Column) -> Vec<Place> {
+        self.see(column);
+        let mut places = vec![begin, Place::Line { position, column, top: Top::Above }];
+        let below = self.below(column).into_iter();
+        places.extend(below.map(|top| Place::Line { position, column, top: Top::Exact(top) }));
+        places
+    }
+}
+
+/// A line start cut by the cursor: R's blanks from `from` on are the rest of an indentation, `to` is its first symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    /// The middle ended in a backslash-newline, or in a backslash whose newline is R's first: any column that was there
+    /// stands.
+    pub(super) joined: bool,
+}
+
+impl Entry {
+    /// Whether the middle can give the indentation cut by the cursor this column, and by how few bytes.
+    pub(super) fn fits(self, lexed: &Lexed, column: Column) -> Option<Cost> {
+        if let Some(spaces) = self.spaces(lexed) {
+            let before = Column { wide: column.wide.checked_sub(spaces)?, narrow: column.narrow.checked_sub(spaces)? };
+            return before.is_possible().then(|| before.least_bytes());
+        }
+        let befores = self.befores(column).into_iter();
+        let fitting = befores.filter(|&before| self.through(lexed, before) == Some(column));
+        fitting.map(|before| self.cost(before)).min()
+    }
+
+    /// The columns that the middle can bring so that the line is not right of one. A line join keeps the width alone.
+    fn befores(self, column: Column) -> Vec<Column> {
+        if self.joined {
+            return (0..=column.wide).map(|wide| Column { wide, narrow: wide }).collect();
+        }
+        let mut befores = Column::below(column);
+        befores.push(column);
+        befores
+    }
+
+    /// How many spaces R holds of an indentation, if nothing else.
+    fn spaces(self, lexed: &Lexed) -> Option<u32> {
+        let blanks = &lexed.text()[self.from as usize..self.to as usize];
+        (!self.joined && blanks.iter().all(|&byte| byte == b' ')).then_some(self.to - self.from)
+    }
+
+    /// The column of the line when the middle brings one.
+    fn through(self, lexed: &Lexed, before: Column) -> Option<Column> {
+        let kept = before.kept().filter(|_| self.joined);
+        let start = if self.joined { Column::ZERO } else { before };
+        lexed.column_through(self.from, start, kept).map(|(_, found)| found)
+    }
+
+    /// Least bytes of an indentation that brings a column.
+    fn cost(self, before: Column) -> Cost {
+        match before.kept() {
+            Some(kept) if self.joined => kept.least_bytes(),
+            _ if self.joined => 0,
+            _ => before.least_bytes(),
+        }
+    }
+
+    /// The classes of the entry's column up to a line's, and the least bytes that the middle must bring for each.
+    pub(super) fn classes(self, lexed: &Lexed, known: &Classes, following: Column) -> Vec<(Column, Cost)> {
+        if let Some(spaces) = self.spaces(lexed).filter(|_| known.plain) {
+            let mut classes = known.below(following);
+            classes.push(following);
+            let cost = |class: Column| {
+                let before = class.wide.checked_sub(spaces)?;
+                let tabs = before / 8 + before % 8;
+                match class.narrow {
+                    WITH_TABS => (before >= 8).then_some(tabs),
+                    _ if known.lines.contains(&class) => Some(Column { wide: before, narrow: before }.least_bytes()),
+                    _ => Some(tabs),
+                }
+            };
+            return classes.into_iter().filter_map(|class| Some((class, cost(class)?))).collect();
+        }
+        let mut found: BTreeMap<Column, Cost> = BTreeMap::new();
+        for before in self.befores(following) {
+            let Some(column) = self.through(lexed, before) else { continue };
+            if column == following || column.is_left_of(following) {
+                let cell = found.entry(known.class(column)).or_insert(INFINITE);
+                *cell = (*cell).min(self.cost(before));
+            }
+        }
+        found.into_iter().collect()
+    }
+}

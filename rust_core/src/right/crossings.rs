@@ -1,0 +1,223 @@
+//! Where the cursor can fall: the boundaries and the cut symbols that R can go on from, for every free state, and what the
+//! middle may have left in progress there.
+
+use crate::grammar::compiled::Grammar;
+use crate::ids::{AcceptId, DotId, FreeId, ModeId, NodeId, SymbolId};
+use crate::language::compiled::Language;
+use crate::language::free::{Cost, INFINITE};
+use crate::lexing::lookahead::Lookahead;
+use crate::lexing::roles::Role;
+use crate::right::columns::{Classes, Entry};
+use crate::right::lattice::{Lattice, Place, Top};
+use crate::right::lex::{Lexed, LineStart};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Where free states reach nodes.
+#[derive(Debug, Default)]
+pub(super) struct Crossings {
+    /// Without a symbol, at a cost in bytes (of an indentation that the cursor cuts).
+    pub(super) between: Vec<(FreeId, NodeId, Cost)>,
+    /// By a symbol cut by the cursor, at a cost in bytes.
+    pub(super) by_symbol: Vec<(FreeId, SymbolId, NodeId, Cost)>,
+    /// The line starts that the cursor cuts, by the numbers in [`Top::AboveEntry`].
+    pub(super) entries: Vec<Entry>,
+}
+
+impl Crossings {
+    /// Finds them, and makes the nodes that they lead to.
+    pub(super) fn find(lexed: &Lexed, lookahead: &Lookahead, lattice: &mut Lattice, classes: &mut Classes) -> Self {
+        let language = lexed.language();
+        let mut finder = Finder { language, lexed, lookahead, lattice, classes, found: Self::default() };
+        finder.cross();
+        finder.found
+    }
+
+    /// Gives the first nodes the free items that the middle may have left in progress.
+    pub(super) fn seed(&self, language: &Language, lattice: &mut Lattice) {
+        let free = &language.free;
+        let mut by_node: FxHashMap<NodeId, Vec<(FreeId, Cost)>> = FxHashMap::default();
+        for &(from, node, cost) in &self.between {
+            by_node.entry(node).or_default().push((from, cost));
+        }
+        for (id, reached_from) in by_node {
+            let mut items: FxHashMap<(DotId, FreeId), Cost> = FxHashMap::default();
+            let place = lattice.node(id).place;
+            for (at, crossing) in reached_from {
+                for &(dot, from, cost) in free.open_dots(at) {
+                    if stands_at(&language.grammar, place, dot) {
+                        let cell = items.entry((dot, from)).or_insert(INFINITE);
+                        // Where the rule or its block begins in R after all, the indentation is counted where it begins.
+                        let begun = cost != 0 && !language.grammar.is_after_indent(dot);
+                        *cell = (*cell).min(if begun { cost.saturating_add(crossing) } else { cost });
+                    }
+                }
+            }
+            let node = lattice.node_mut(id);
+            node.first = !place.is_in_literal();
+            node.pending_free.extend(items.into_iter().map(|((dot, from), cost)| (dot, from, cost)));
+        }
+        for &(at, symbol, node, cost) in &self.by_symbol {
+            let place = lattice.node(node).place;
+            for &(dot, from, before) in free.advances(symbol, at) {
+                if stands_at(&language.grammar, place, dot) {
+                    lattice.node_mut(node).pending_free.push((dot, from, before.saturating_add(cost)));
+                }
+            }
+        }
+    }
+}
+
+struct Finder<'a> {
+    language: &'a Language,
+    lexed: &'a Lexed,
+    lookahead: &'a Lookahead,
+    lattice: &'a mut Lattice,
+    classes: &'a mut Classes,
+    found: Crossings,
+}
+
+impl Finder<'_> {
+    /// Finds where the cursor can fall: boundaries and symbols cut in two, for every free state.
+    fn cross(&mut self) {
+        let (free, grammar) = (&self.language.free, &self.language.grammar);
+        for from in free.states() {
+            for to in free.states() {
+                if free.ignored(from, to) == INFINITE || !free.may_end(to) || !self.guards_hold(to) {
+                    continue;
+                }
+                if free.is_line(to) {
+                    self.cross_line_start(from, 0, false);
+                    // The middle may also have ended in a whole backslash-newline, which keeps any column.
+                    self.cross_line_start(from, 0, true);
+                } else {
+                    self.cross_middle(from, 0);
+                }
+            }
+            let texts = grammar.has_modes()
+                && free.states().any(|to| free.ignored(from, to) != INFINITE && !free.is_line(to) && free.may_end(to));
+            for mode in (0..self.language.mode_count()).map(ModeId::from_index).filter(|_| texts) {
+                if grammar.code_modes() >> mode.index() & 1 == 0 {
+                    let node = self.lattice.intern(Place::Text { position: 0, mode });
+                    self.found.between.push((from, node, 0));
+                }
+            }
+            let mut ends: BTreeMap<(u32, AcceptId), Cost> = BTreeMap::new();
+            for symbol in free.in_progress(from) {
+                let Some(end) = self.lookahead.end(symbol.state) else { continue };
+                let guards = free.guards().states(symbol.guards);
+                if guards.iter().all(|&state| self.lookahead.end(state).is_none()) {
+                    let cell = ends.entry(end).or_insert(INFINITE);
+                    *cell = (*cell).min(symbol.cost);
+                }
+            }
+            for ((end, accept), cost) in ends {
+                self.cross_symbol(from, end, accept, cost);
+            }
+        }
+        self.found.between.sort_unstable();
+        self.found.between.dedup_by_key(|crossing| (crossing.0, crossing.1));
+        self.found.by_symbol.sort_unstable();
+        self.found.by_symbol.dedup_by_key(|crossing| (crossing.0, crossing.1, crossing.2));
+    }
+
+    fn guards_hold(&self, state: FreeId) -> bool {
+        let free = &self.language.free;
+        free.guards().states(free.boundary(state)).iter().all(|&guard| self.lookahead.end(guard).is_none())
+    }
+
+    fn cross_symbol(&mut self, from: FreeId, end: u32, accept: AcceptId, cost: Cost) {
+        let at_line = self.language.free.is_line(from);
+        match self.language.accept_role(accept) {
+            Role::Blank => {
+                if !at_line {
+                    self.cross_middle(from, end);
+                }
+            }
+            Role::Comment if at_line => self.cross_line_start(from, end, false),
+            Role::Join if at_line => self.cross_line_start(from, end, true),
+            Role::Join if self.lexed.is_end(end) => {}
+            Role::Comment | Role::Join => self.cross_middle(from, end),
+            Role::Newline if at_line => self.cross_line_start(from, end, false),
+            Role::Newline => {
+                let Some(start) = self.lexed.line_start(end, true) else { return };
+                for node in self.line_start_nodes(start) {
+                    for &lexeme in self.language.lexer.lexemes(accept) {
+                        self.found.by_symbol.push((from, Language::symbol(lexeme), node, cost));
+                    }
+                }
+            }
+            role @ (Role::Symbol | Role::Open | Role::Close) => {
+                for &lexeme in self.language.lexer.lexemes(accept) {
+                    let symbol = Language::symbol(lexeme);
+                    for (place, _) in self.lexed.places_after(symbol, role, end) {
+                        let node = self.lattice.intern(place);
+                        self.found.by_symbol.push((from, symbol, node, cost));
+                    }
+                }
+            }
+        }
+    }
+
+    fn cross_middle(&mut self, from: FreeId, position: u32) {
+        let nested = self.language.grammar.has_modes().then(|| self.lexed.nested_place(position)).flatten();
+        for place in [self.lexed.middle_place(position), nested].into_iter().flatten() {
+            let node = self.lattice.intern(place);
+            self.found.between.push((from, node, 0));
+        }
+    }
+
+    /// The cursor stands where a line may begin.
+    fn cross_line_start(&mut self, from: FreeId, position: u32, joined: bool) {
+        let Some(start) = self.lexed.line_start(position, false) else { return };
+        let nodes: Vec<(NodeId, Cost)> = if start.column.is_some() {
+            self.line_start_nodes(start).into_iter().map(|node| (node, 0)).collect()
+        } else {
+            self.entry_nodes(Entry { from: position, to: start.position, joined })
+        };
+        self.found.between.extend(nodes.into_iter().map(|(node, cost)| (from, node, cost)));
+    }
+
+    /// Nodes before a line that begins in R, one for each class of the unknown column on top of the stack.
+    fn line_start_nodes(&mut self, start: LineStart) -> Vec<NodeId> {
+        let LineStart { position, column: Some(column) } = start else { return Vec::new() };
+        let begin = self.lexed.line_begin(position, column);
+        let places = self.classes.line_places(begin, position, column).into_iter();
+        places.map(|place| self.lattice.intern(place)).collect()
+    }
+
+    /// Nodes before the first symbol of a line cut in its indentation, one for each class of its column, each with the
+    /// least bytes that the middle must bring of it.
+    fn entry_nodes(&mut self, entry: Entry) -> Vec<(NodeId, Cost)> {
+        let following = self.lexed.following_column(entry.to);
+        // Free states that cut the same indentation share its nodes.
+        let known = self.found.entries.iter().position(|other| *other == entry);
+        let place = known.unwrap_or(self.found.entries.len());
+        if known.is_none() {
+            self.found.entries.push(entry);
+        }
+        let index = u16::try_from(place).expect("entries are few");
+        let Some(following) = following else { return Vec::new() };
+        self.classes.see(following);
+        let classes = entry.classes(self.lexed, self.classes, following).into_iter();
+        let mut places: Vec<(Place, Cost)> = classes
+            .map(|(column, cost)| (Place::Middle { position: entry.to, line: Top::Exact(column) }, cost))
+            .collect();
+        let held = if entry.joined { following.least_bytes_right_of() } else { entry.to - entry.from };
+        let least = following.least_bytes_right_of().saturating_sub(held);
+        places.push((Place::Middle { position: entry.to, line: Top::AboveEntry(index) }, least));
+        places.into_iter().map(|(place, cost)| (self.lattice.intern(place), cost)).collect()
+    }
+}
+
+/// Whether what can come after a dot can come at a place.
+fn stands_at(grammar: &Grammar, place: Place, dot: DotId) -> bool {
+    if !grammar.has_modes() {
+        return true;
+    }
+    match place {
+        Place::Nested { .. } => grammar.modes_after(dot) & grammar.code_modes() != 0 && grammar.is_nested(dot),
+        Place::Text { mode, .. } => grammar.modes_after(dot) >> mode.index() & 1 == 1,
+        _ => grammar.modes_after(dot) & grammar.code_modes() != 0,
+    }
+}

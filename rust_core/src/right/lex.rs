@@ -1,0 +1,375 @@
+//! R as symbols: what is matched at a position, how many brackets R closes from there on, and where R can go on after it.
+//!
+//! Lexing from a byte position is deterministic, so each position is lexed once, whatever led to it.
+
+use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, Read};
+use crate::chart::predict::Predictions;
+use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
+use crate::language::compiled::Language;
+use crate::lexing::layout::Column;
+use crate::lexing::roles::Role;
+use crate::limits;
+use crate::right::lattice::{Place, Top};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// R lexed as code that no other mode encloses. Formatted strings that R itself opens are passed as a whole.
+#[derive(Debug)]
+pub(super) struct Lexed {
+    language: Arc<Language>,
+    text: Vec<u8>,
+    /// Per visited position: what is matched there and where it ends.
+    symbols: Vec<Option<(AcceptId, u32)>>,
+    /// Unmatched closing brackets from a position on; `None` where lexing or bracketing fails before the end.
+    depth: Vec<Option<u32>>,
+    visited: Vec<bool>,
+    /// Where what a lexeme leads into has ended, if it does, for lexemes that lead into another mode, and how many brackets
+    /// are open there at once.
+    passed: FxHashMap<u32, Option<(u32, u32)>>,
+    /// Charts of what such a lexeme leads into.
+    charts: FxHashMap<LexemeId, LeftChart>,
+}
+
+/// Where a scan of blank lines from a line's start ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LineStart {
+    /// The first symbol, or the end of R.
+    pub position: u32,
+    /// Its column, if the line began in R; at the end of the file column 0.
+    pub column: Option<Column>,
+}
+
+/// What [`Lexed::scan_indentation`] passes.
+enum Blank {
+    Bytes(usize, usize),
+    Newline,
+    Join,
+}
+
+impl Lexed {
+    pub(super) fn new(language: &Arc<Language>, text: &[u8]) -> Self {
+        let mut lexed = Self {
+            language: language.clone(),
+            text: text.to_vec(),
+            symbols: vec![None; text.len() + 1],
+            depth: vec![None; text.len() + 1],
+            visited: vec![false; text.len() + 1],
+            passed: FxHashMap::default(),
+            charts: FxHashMap::default(),
+        };
+        lexed.visited[text.len()] = true;
+        lexed.depth[text.len()] = Some(0);
+        lexed
+    }
+
+    pub(super) fn language(&self) -> &Language {
+        &self.language
+    }
+
+    /// R.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// What is matched at a position as code, and where it ends.
+    pub(super) fn symbol(&self, position: u32) -> Option<(AcceptId, u32)> {
+        self.symbols[position as usize]
+    }
+
+    /// How many brackets are open at a position that R closes; `None` if R cannot be lexed from there to its end.
+    pub(super) fn depth(&self, position: u32) -> Option<u32> {
+        self.depth[position as usize]
+    }
+
+    /// Where the literal that holds code and begins at a position has ended.
+    pub(super) fn passed(&self, position: u32) -> Option<u32> {
+        self.passed.get(&position).copied().flatten().map(|(end, _)| end)
+    }
+
+    /// What is matched at a position in a mode, and where it ends.
+    pub(super) fn symbol_in(&self, mode: ModeId, position: u32) -> Option<(AcceptId, u32)> {
+        let (length, accept) = self.language.lexer.longest_match(mode, &self.text[position as usize..])?;
+        Some((accept, position + u32::try_from(length).expect("R fits u32")))
+    }
+
+    /// Whether a position is the end of R.
+    pub(super) fn is_end(&self, position: u32) -> bool {
+        position as usize == self.text.len()
+    }
+
+    /// Lexes from a position to the end, or to where an earlier call has been.
+    pub(super) fn lex(&mut self, predictions: &mut Predictions, start: u32) {
+        let language = self.language.clone();
+        let mut path = Vec::new();
+        let mut at = start as usize;
+        while !std::mem::replace(&mut self.visited[at], true) {
+            let Some((length, accept)) = language.lexer.longest_match(ModeId(0), &self.text[at..]) else { break };
+            let end = u32::try_from(at + length).expect("R fits u32");
+            self.symbols[at] = Some((accept, end));
+            if language.grammar.leads_away(Language::symbol(language.lexer.lexemes(accept)[0])) {
+                let passed = self.pass(predictions, accept, end);
+                self.passed.insert(u32::try_from(at).expect("R fits u32"), passed);
+            }
+            let Some(next) = self.end(at, end) else { break };
+            path.push((at, accept, next as usize));
+            at = next as usize;
+        }
+        for (at, accept, next) in path.into_iter().rev() {
+            let Some(after) = self.depth[next] else { continue };
+            self.depth[at] = match (language.layout.is_some(), language.accept_role(accept)) {
+                (true, Role::Open) => after.checked_sub(1),
+                (true, Role::Close) => (after < language.limits.brackets).then_some(after + 1),
+                _ => {
+                    let inside = self.passed.get(&u32::try_from(at).expect("R fits u32")).copied().flatten();
+                    let most = after.saturating_add(inside.map_or(0, |(_, open)| open));
+                    (most <= language.limits.brackets).then_some(after)
+                }
+            };
+        }
+    }
+
+    /// Where lexing as code goes on after the symbol at a position.
+    fn end(&self, at: usize, end: u32) -> Option<u32> {
+        let at = u32::try_from(at).expect("R fits u32");
+        self.passed.get(&at).map_or(Some(end), |passed| passed.map(|(end, _)| end))
+    }
+
+    /// Where the rule that a lexeme begins has ended, and the most brackets that are open in between: parsed, since the modes
+    /// inside are as the parser says.
+    fn pass(&mut self, predictions: &mut Predictions, accept: AcceptId, end: u32) -> Option<(u32, u32)> {
+        let language = self.language.clone();
+        let grammar = &language.grammar;
+        let begin = language.lexer.lexemes(accept)[0];
+        let symbol = Language::symbol(begin);
+        let chart = self.charts.entry(begin).or_insert_with(|| {
+            let begun = grammar.initial(symbol).iter().map(|&dot| grammar.lhs(dot));
+            LeftChart::rooted(&language, predictions, begun)
+        });
+        let mut set = chart.scan(&language, predictions, FIRST_SET, Read::Accepted(accept));
+        let mut at = end as usize;
+        let (mut open, mut most) = (0u32, 0);
+        while set != NO_SET && !chart.set(set).items.is_empty() {
+            let mode = chart.set(set).mode;
+            let (length, accept) = language.lexer.longest_match(mode, &self.text[at..])?;
+            at += length;
+            let role = language.accept_role(accept);
+            match role {
+                Role::Open => open += 1,
+                Role::Close => open = open.saturating_sub(1),
+                _ => {}
+            }
+            most = most.max(open);
+            if !role.is_ignored() && role != Role::Newline {
+                set = chart.scan(&language, predictions, set, Read::Accepted(accept));
+            }
+        }
+        (set != NO_SET).then(|| (u32::try_from(at).expect("R fits u32"), most))
+    }
+
+    /// Scans blank lines, comments and blanks. `begun` says that a line begins at `position` itself; otherwise the cursor
+    /// cuts its indentation there and the column is unknown up to the first newline. `None` if R cannot be lexed there.
+    #[must_use]
+    pub(super) fn line_start(&self, position: u32, begun: bool) -> Option<LineStart> {
+        let mut column = begun.then_some(Column::ZERO);
+        let mut kept: Option<Column> = None;
+        self.scan_indentation(position, &mut |event| match event {
+            Blank::Bytes(from, to) => {
+                if let Some(column) = &mut column {
+                    *column = column.after_all(&self.text[from..to]);
+                }
+            }
+            Blank::Newline => {
+                column = Some(Column::ZERO);
+                kept = None;
+            }
+            Blank::Join => kept = kept.or(column.and_then(Column::kept)),
+        })
+        .map(|position| self.line_start_at(position, column.map(|column| kept.unwrap_or(column))))
+        .filter(|start| start.column.is_none_or(|column| column.wide <= limits::RIGHT_COLUMN))
+    }
+
+    fn line_start_at(&self, position: u32, column: Option<Column>) -> LineStart {
+        let at_end = position as usize == self.text.len();
+        LineStart { position, column: if at_end { Some(Column::ZERO) } else { column } }
+    }
+
+    /// The column of R's first symbol when the middle ends in an indentation of `before`; a backslash-newline among the
+    /// blanks keeps the column it was met at, as CPython's tokenizer does. `joined` is a column already kept that way.
+    #[must_use]
+    pub(super) fn column_through(&self, from: u32, before: Column, joined: Option<Column>) -> Option<(u32, Column)> {
+        let mut column = before;
+        let mut kept = joined;
+        let position = self.scan_indentation(from, &mut |event| match event {
+            Blank::Bytes(from, to) => column = column.after_all(&self.text[from..to]),
+            Blank::Newline => {
+                column = Column::ZERO;
+                kept = None;
+            }
+            Blank::Join => kept = kept.or(column.kept()),
+        })?;
+        let at_end = position as usize == self.text.len();
+        let column = if at_end { Column::ZERO } else { kept.unwrap_or(column) };
+        (column.wide <= limits::RIGHT_COLUMN).then_some((position, column))
+    }
+
+    /// Walks over everything that can stand before a line's first symbol. Returns the symbol's position.
+    fn scan_indentation(&self, position: u32, see: &mut dyn FnMut(Blank)) -> Option<u32> {
+        let mut at = position;
+        let mut newline_last = true;
+        loop {
+            if self.depth[at as usize]? > 0 {
+                return None;
+            }
+            let Some((accept, end)) = self.symbols[at as usize] else {
+                return (at as usize == self.text.len() && newline_last).then_some(at);
+            };
+            newline_last = true;
+            match self.language.accept_role(accept) {
+                Role::Blank => see(Blank::Bytes(at as usize, end as usize)),
+                Role::Newline => see(Blank::Newline),
+                Role::Comment => {}
+                Role::Join => {
+                    see(Blank::Join);
+                    newline_last = false;
+                }
+                _ => return Some(at),
+            }
+            at = end;
+        }
+    }
+
+    pub(super) fn middle_position(&self, position: u32) -> Option<u32> {
+        let mut at = position;
+        loop {
+            let depth = self.depth[at as usize]?;
+            let Some((accept, end)) = self.symbols[at as usize] else {
+                return Some(at);
+            };
+            match self.language.accept_role(accept) {
+                Role::Blank | Role::Comment => {}
+                Role::Join if end as usize == self.text.len() => return None,
+                Role::Join => {}
+                Role::Newline if depth > 0 => {}
+                _ => return Some(at),
+            }
+            at = end;
+        }
+    }
+
+    /// The first symbol at or after a position, in a line that already has one. `None` if R cannot go on there.
+    pub(super) fn middle_place(&self, position: u32) -> Option<Place> {
+        self.middle_position(position).map(|position| self.middle_at(position, Top::Unknown))
+    }
+
+    /// The place of a symbol at a position, in a line as far as it is known.
+    pub(super) fn middle_at(&self, position: u32, line: Top) -> Place {
+        let layout = self.language.layout.is_some();
+        if self.is_end(position) && !layout {
+            return Place::End;
+        }
+        Place::Middle { position, line: if layout { line } else { Top::Unknown } }
+    }
+
+    /// The place of a line's first symbol, with the line's column on top of the stack.
+    pub(super) fn line_begin(&self, position: u32, column: Column) -> Place {
+        if self.is_end(position) { Place::End } else { Place::Middle { position, line: Top::Exact(column) } }
+    }
+
+    /// Code inside another mode: blanks, comments and line breaks are passed. `None` at the end of R.
+    pub(super) fn nested_place(&self, position: u32) -> Option<Place> {
+        let mut at = position as usize;
+        while at < self.text.len() {
+            match self.language.lexer.longest_match(ModeId(0), &self.text[at..]) {
+                Some((length, accept))
+                    if self.language.accept_role(accept).is_ignored()
+                        || self.language.accept_role(accept) == Role::Newline =>
+                {
+                    at += length;
+                }
+                _ => return Some(Place::Nested { position: u32::try_from(at).expect("R fits u32") }),
+            }
+        }
+        None
+    }
+
+    /// The column of the line after the logical line that a position is in.
+    pub(super) fn following_column(&self, position: u32) -> Option<Column> {
+        let mut at = self.middle_position(position)?;
+        loop {
+            let Some((accept, end)) = self.symbols[at as usize] else {
+                return Some(Column::ZERO);
+            };
+            if self.language.accept_role(accept) == Role::Newline {
+                return self.line_start(end, true)?.column;
+            }
+            at = self.middle_position(self.end(at as usize, end)?)?;
+        }
+    }
+
+    /// The places at which R can go on after a lexeme that the cursor cuts or that follows it in a mode of its own, with the
+    /// modes that each stands for, as a mask.
+    pub(super) fn places_after(&self, lexeme: SymbolId, role: Role, end: u32) -> Vec<(Place, u64)> {
+        let grammar = &self.language.grammar;
+        let code = grammar.code_modes();
+        let after = grammar.modes_after_lexeme(lexeme);
+        let from_text = code >> grammar.mode_of(lexeme).index() & 1 == 0;
+        let mut places = Vec::new();
+        if after & code != 0 {
+            if !(from_text && role == Role::Open) {
+                places.extend(self.middle_place(end));
+            }
+            if grammar.has_modes() {
+                places.extend(self.nested_place(end));
+            }
+        }
+        let mut found: Vec<(Place, u64)> = places.into_iter().map(|place| (place, code)).collect();
+        found.extend(texts_after(after & !code, end));
+        found
+    }
+
+    /// The closing brackets of R that nothing in R opens, and where in R they are, the first first; `None` if R does not begin with a symbol.
+    #[must_use]
+    pub(super) fn closers(&self) -> Option<Vec<(usize, &[u8])>> {
+        let mut found = Vec::new();
+        let mut lowest = self.depth[0]?;
+        let mut at = 0usize;
+        while let Some((accept, end)) = self.symbols[at] {
+            let end = self.end(at, end).unwrap_or(end);
+            if self.language.accept_role(accept) == Role::Close
+                && let Some(after) = self.depth[end as usize]
+                && after < lowest
+            {
+                lowest = after;
+                found.push((at, &self.text[at..end as usize]));
+            }
+            at = end as usize;
+        }
+        Some(found)
+    }
+
+    /// Where lexing from a position as code comes to what is no lexeme, or to a bracket that R never closes; without both, the
+    /// position itself. Nothing before such a place has nodes, because brackets are counted from the end of R.
+    pub(super) fn reach_of_symbols(&self, start: u32) -> u32 {
+        let mut path = Vec::new();
+        let mut at = start as usize;
+        while let Some((_, end)) = self.symbols[at] {
+            path.push(at);
+            match self.end(at, end) {
+                Some(next) => at = next as usize,
+                None => break,
+            }
+        }
+        let failed = if self.depth[at].is_none() {
+            Some(at)
+        } else {
+            path.into_iter().rev().find(|&at| self.depth[at].is_none())
+        };
+        failed.map_or(start, |at| u32::try_from(at).expect("R fits u32"))
+    }
+}
+
+/// The places of the modes in a mask that read no code.
+pub(super) fn texts_after(modes: u64, end: u32) -> impl Iterator<Item = (Place, u64)> {
+    let each = (0..64).filter(move |bit| modes >> bit & 1 == 1);
+    each.map(move |bit| (Place::Text { position: end, mode: ModeId::from_index(bit) }, 1 << bit))
+}

@@ -1,0 +1,284 @@
+//! The right context, opened, and what the colours and the branches ask of it.
+
+use crate::chart::predict::Predictions;
+use crate::ids::{AcceptId, FreeId, ModeId, NodeId, StateId, SymbolId};
+use crate::language::compiled::Language;
+use crate::language::free::Cost;
+use crate::lexing::layout::Column;
+use crate::lexing::lookahead::Lookahead;
+use crate::right::chart;
+use crate::right::columns::Classes;
+use crate::right::crossings::Crossings;
+use crate::right::lattice::{Lattice, Node, Place, Top};
+use crate::right::lex::{Lexed, LineStart};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// What the cursor is taken to be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Around {
+    /// Code that no literal holds.
+    pub code: bool,
+    /// The text of a literal that holds code, or that code.
+    pub text: bool,
+}
+
+/// The lattice and the chart over one R.
+#[derive(Debug)]
+pub struct Right {
+    /// Where symbols in progress end in R.
+    pub lookahead: Lookahead,
+    lexed: Lexed,
+    lattice: Lattice,
+    /// The columns of R's lines, and some more.
+    classes: Classes,
+    crossings: Crossings,
+}
+
+impl Right {
+    /// Lexes and parses R from every boundary that the cursor can fall on.
+    #[must_use]
+    pub fn open(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8]) -> Self {
+        let classes = language.layout.is_none_or(|layout| layout.column_classes);
+        let right = Self::open_with(language, predictions, text, classes);
+        if right.classes.surprised { Self::open_with(language, predictions, text, false) } else { right }
+    }
+
+    /// Opens R with columns in classes (`plain`) or each by itself.
+    fn open_with(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8], plain: bool) -> Self {
+        let lookahead = Lookahead::run(&language.lexer, text);
+        let states = (1..language.lexer.state_count()).map(StateId::from_index);
+        let mut starts: Vec<u32> = states.filter_map(|state| lookahead.end(state)).map(|(end, _)| end).collect();
+        starts.push(0);
+        starts.sort_unstable();
+        starts.dedup();
+        let mut lexed = Lexed::new(language, text);
+        for start in starts {
+            lexed.lex(predictions, start);
+        }
+        let mut classes = Classes::of(text, plain);
+        let mut lattice = Lattice::new(text.len());
+        let crossings = Crossings::find(&lexed, &lookahead, &mut lattice, &mut classes);
+        crossings.seed(language, &mut lattice);
+        chart::parse(language, predictions, &mut lexed, &mut lattice, &mut classes, &crossings.entries);
+        Self { lookahead, lexed, lattice, classes, crossings }
+    }
+
+    fn language(&self) -> &Language {
+        self.lexed.language()
+    }
+
+    /// Free states that reach a node without a symbol, at a cost in bytes (of an indentation that the cursor cuts).
+    #[must_use]
+    pub fn crossings(&self) -> &[(FreeId, NodeId, Cost)] {
+        &self.crossings.between
+    }
+
+    /// Free states that reach a node by a symbol cut by the cursor, at a cost in bytes.
+    #[must_use]
+    pub fn symbol_crossings(&self) -> &[(FreeId, SymbolId, NodeId, Cost)] {
+        &self.crossings.by_symbol
+    }
+
+    /// A node.
+    #[inline]
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &Node {
+        self.lattice.node(id)
+    }
+
+    /// The number of nodes.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.lattice.nodes().len()
+    }
+
+    /// R.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        self.lexed.text()
+    }
+
+    /// The node at the end of the file, if any parse of R reaches it.
+    #[must_use]
+    pub fn end(&self) -> Option<NodeId> {
+        self.lattice.get(Place::End)
+    }
+
+    /// The furthest symbol of R that any parse gets to which begins at a position of R: the position where it begins. The
+    /// end of R if all of it can be read, and still no file ends so.
+    #[must_use]
+    pub fn reach(&self, start: u32, around: Around) -> u32 {
+        let chart = self.reach_of_chart(start, around);
+        if around.code { chart.max(self.lexed.reach_of_symbols(start)) } else { chart }
+    }
+
+    /// The furthest node that has items, of those that edges lead to from a position. Literals that R opens itself and that
+    /// hold code are passed as a whole: their nodes are shared with parses in which another literal is open all along. (So are
+    /// others where different lexings of R have met, whose parses this does not tell apart.)
+    fn reach_of_chart(&self, start: u32, around: Around) -> u32 {
+        let line = self.line_start(start, false).map(|line| line.position);
+        let nested = self.lexed.nested_place(start).and_then(Place::position);
+        let starts = [Some(start), self.lexed.middle_position(start), nested, line];
+        let crossings = self.crossings.between.iter().map(|&(_, node, _)| node);
+        let crossings = crossings.chain(self.crossings.by_symbol.iter().map(|&(_, _, node, _)| node));
+        let mut stack: Vec<NodeId> = crossings
+            .filter(|node| {
+                let place = self.node(*node).place;
+                let position = place.position();
+                let wanted = if place.is_in_literal() { around.text } else { around.code };
+                wanted && position.is_some() && starts.contains(&position)
+            })
+            .collect();
+        let mut edges: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
+        for (index, node) in self.lattice.nodes().iter().enumerate() {
+            for &(_, from) in &node.incoming {
+                edges.entry(from).or_default().push(NodeId::from_index(index));
+            }
+        }
+        let mut seen: FxHashSet<NodeId> = FxHashSet::default();
+        let mut furthest = start;
+        while let Some(id) = stack.pop() {
+            let node = self.node(id);
+            let alive = node.first || !node.items.is_empty() || !node.free_items.is_empty();
+            if alive && seen.insert(id) {
+                furthest = furthest.max(node.place.position().unwrap_or(0));
+                let next = edges.get(&id).into_iter().flatten();
+                stack.extend(next.filter(|next| around.text || !self.node(**next).place.is_in_literal()));
+                if let (Place::Middle { position, line }, false) = (node.place, around.text)
+                    && let Some(end) = self.lexed.passed(position)
+                {
+                    let after = self.lexed.middle_position(end).map(|position| self.lexed.middle_at(position, line));
+                    stack.extend(after.and_then(|place| self.lattice.get(place)));
+                }
+            }
+        }
+        furthest
+    }
+
+    /// The nodes at which a line that has a symbol before the cursor can go on at a position, in a mode.
+    pub fn nodes_at(&self, position: u32, mode: ModeId) -> impl Iterator<Item = NodeId> + use<'_> {
+        let places = if self.language().grammar.code_modes() >> mode.index() & 1 == 1 {
+            let nested = self.language().grammar.has_modes().then(|| self.lexed.nested_place(position)).flatten();
+            [self.lexed.middle_place(position), nested]
+        } else {
+            [Some(Place::Text { position, mode }), None]
+        };
+        places.into_iter().flatten().filter_map(|place| self.lattice.get(place))
+    }
+
+    /// The nodes at which R can go on at a position after a symbol, or after something that is not passed on.
+    pub fn nodes_after(&self, position: u32, accept: Option<AcceptId>) -> Vec<NodeId> {
+        let grammar = &self.language().grammar;
+        let code = grammar.code_modes();
+        let mut modes = accept.map_or(code, |accept| {
+            let lexemes = self.language().lexer.lexemes(accept).iter();
+            lexemes.fold(0, |mask, &lexeme| mask | grammar.modes_after_lexeme(Language::symbol(lexeme)))
+        });
+        if modes & code != 0 {
+            modes = modes & !code | 1;
+        }
+        let each = (0..64).filter(|bit| modes >> bit & 1 == 1);
+        each.flat_map(|bit| self.nodes_at(position, ModeId::from_index(bit))).collect()
+    }
+
+    /// The node for a line start in R (its position and column known) with a column on top of the stack.
+    #[must_use]
+    pub fn line_node(&self, position: u32, column: Column, top: Column) -> Option<NodeId> {
+        let place = match top.compare(column)? {
+            Ordering::Equal => self.lexed.line_begin(position, column),
+            Ordering::Less => Place::Line { position, column, top: Top::Exact(self.classes.class(top)) },
+            Ordering::Greater => Place::Line { position, column, top: Top::Above },
+        };
+        self.lattice.get(place)
+    }
+
+    /// The node for a line whose indentation the cursor cuts, once its column is known.
+    #[must_use]
+    pub fn entry_node(&self, position: u32, column: Column) -> Option<NodeId> {
+        let exact = Place::Middle { position, line: Top::Exact(self.classes.class(column)) };
+        self.lattice.get(exact).or_else(|| {
+            let entries = self.crossings.entries.iter().enumerate();
+            entries.filter(|(_, entry)| entry.to == position).find_map(|(index, entry)| {
+                entry.fits(&self.lexed, column)?;
+                let line = Top::AboveEntry(u16::try_from(index).expect("entries are few"));
+                self.lattice.get(Place::Middle { position, line })
+            })
+        })
+    }
+
+    /// The closing brackets of R that nothing in R opens, with their line in R (1-based), the first first.
+    #[must_use]
+    pub fn unmatched_closers(&self) -> Vec<String> {
+        let found = self.closers().unwrap_or_default();
+        let name = |(at, bracket): (usize, &[u8])| {
+            let line = 1 + self.text()[..at].iter().filter(|&&byte| byte == b'\n').count();
+            format!("{} (line {line} after the cursor)", String::from_utf8_lossy(bracket))
+        };
+        found.into_iter().map(name).collect()
+    }
+
+    /// The closing brackets of R that nothing in R opens, and where in R they are, the first first; `None` if R does not begin
+    /// with a symbol.
+    #[must_use]
+    pub fn closers(&self) -> Option<Vec<(usize, &[u8])>> {
+        self.lexed.closers()
+    }
+
+    /// How many brackets R closes that were opened before it; `None` if R does not begin with a symbol.
+    #[must_use]
+    pub fn first_depth(&self) -> Option<u32> {
+        self.lexed.depth(0)
+    }
+
+    /// How many brackets are open at a node, where that is known: R closes them, and no others.
+    #[must_use]
+    pub fn depth(&self, node: NodeId) -> Option<u32> {
+        match self.node(node).place {
+            Place::Middle { position, .. } if self.language().layout.is_some() => self.lexed.depth(position),
+            _ => None,
+        }
+    }
+
+    /// Whether a node stands before the line whose first symbol is at a position.
+    #[must_use]
+    pub fn begins_line(&self, node: NodeId, position: u32) -> bool {
+        match self.node(node).place {
+            Place::Line { position: at, .. } => at == position,
+            Place::Middle { position: at, line } => at == position && matches!(line, Top::Exact(_)),
+            Place::Nested { .. } | Place::Text { .. } => false,
+            Place::End => self.lexed.is_end(position),
+        }
+    }
+
+    /// Whether the block popped by a DEDENT edge that starts at a node can have this column.
+    #[must_use]
+    pub fn pops(&self, from: NodeId, column: Column) -> bool {
+        let Place::Line { column: line, top, .. } = self.node(from).place else { return false };
+        match top {
+            Top::Exact(exact) => exact == self.classes.class(column),
+            Top::Above => line.is_left_of(column),
+            Top::AboveEntry(entry) => {
+                line.is_left_of(column)
+                    && self.crossings.entries[usize::from(entry)].fits(&self.lexed, column).is_some()
+            }
+            Top::Unknown => false,
+        }
+    }
+
+    /// Scans blank lines, comments and blanks. `begun` says that a line begins at `position` itself; otherwise the cursor
+    /// cuts its indentation there and the column is unknown up to the first newline. `None` if R cannot be lexed there.
+    #[must_use]
+    pub(crate) fn line_start(&self, position: u32, begun: bool) -> Option<LineStart> {
+        self.lexed.line_start(position, begun)
+    }
+
+    /// The column of R's first symbol when the middle ends in an indentation of `before`, and where that symbol is; a
+    /// backslash-newline among the blanks keeps the column it was met at, as CPython's tokenizer does. `joined` is a column
+    /// already kept that way.
+    #[must_use]
+    pub fn column_through(&self, from: u32, before: Column, joined: Option<Column>) -> Option<(u32, Column)> {
+        self.lexed.column_through(from, before, joined)
+    }
+}

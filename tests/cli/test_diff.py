@@ -1,0 +1,68 @@
+"""A completion's diff, applied by the book: it gives the file with the completion, in colour and without."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from fim_server.cli.diff import diff_lines, keep_line_ends
+from fim_server.decoding.loop import Completion, StopReason
+from fim_server.text.document import Split
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.parametrize(
+    ("left", "text", "right"),
+    [
+        ("a\nb", "X", "c\nd\n"),
+        ("a\n", "X\nY\n", "b\n"),
+        ("", "X", ""),
+        ("a", "\nX", ""),
+        ("", "X\n", "a"),
+        ("a\n" * 20, "X", "\n" + "b\n" * 20),
+        ("a\n\n", "X\n\n", "\nb"),
+    ],
+)
+def test_a_diff_applies(left: str, text: str, right: str) -> None:
+    lines = list(diff_of(left, text, right, colour=False))
+    assert patched(left + right, lines) == left + text + right
+    assert [plain(line) for line in diff_of(left, text, right, colour=True)] == lines
+
+
+def test_the_inserted_characters_stand_out() -> None:
+    lines = list(diff_of("ab", "X\nY", "cd\n", colour=True))
+    assert lines[-2:] == [
+        "\x1b[32m+\x1b[0m\x1b[32mab\x1b[0m\x1b[1;92mX\x1b[0m",
+        "\x1b[32m+\x1b[0m\x1b[1;92mY\x1b[0m\x1b[32mcd\x1b[0m",
+    ]
+
+
+def diff_of(left: str, text: str, right: str, colour: bool) -> Any:
+    completion = Completion(text, "exact", StopReason.END_TOKEN, None)
+    return diff_lines("f.py", Split(left, right), completion, "python", colour)
+
+
+def patched(text: str, diff: list[str]) -> str:
+    """Apply a diff of one hunk by the book."""
+    old = keep_line_ends(text)
+    _, _, _, hunk, *lines = diff
+    match = re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@", hunk)
+    assert match is not None
+    count = int(match[2] or 1)
+    start = int(match[1]) - (count > 0)
+    new: list[str] = []
+    last = ""
+    for line in lines:
+        if line.startswith("\\"):
+            if last in " +":
+                new[-1] = new[-1].removesuffix("\n")
+            continue
+        last = line[0]
+        if last in " +":
+            new.append(line[1:] + "\n")
+    return "".join([*old[:start], *new, *old[start + count :]])
