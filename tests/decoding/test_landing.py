@@ -260,7 +260,7 @@ def json_with(line: str, tmp_path: Path) -> Language:
 
 @pytest.mark.parametrize("wrong", ['"x("', "[1]", '[""]'])
 def test_wrong_openings_are_refused_in_one_line(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises(LanguageError, match=r"^language json: openings is a list of texts[^\n]*$"):
+    with pytest.raises(LanguageError, match=r"^language json: openings(\[0\])?: [^\n]*$"):
         json_with(f"openings = {wrong}", tmp_path)
 
 
@@ -370,7 +370,7 @@ def test_what_the_vocabulary_cannot_spell_is_not_known_rather_than_impossible(py
     ],
 )
 def test_wrong_block_lines_are_refused_in_one_line(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises(LanguageError, match=r"^language json: block_lines is a list of tables [^\n]*$"):
+    with pytest.raises(LanguageError, match=r"^language json: block_lines(\[0\](\.(text|odd|holds))?)?: [^\n]*$"):
         json_with(f"block_lines = {wrong}", tmp_path)
 
 

@@ -1,18 +1,21 @@
 """What a language is written with stands in its two files, and nowhere in the engine or in the package.
 
-Every literal of the sources, Rust's and Python's, is read as the languages that come with the package would read it. One
-that holds nothing but their keywords, brackets, quotes, comments and operators is a piece of their syntax; one with a
-word of its own (a message, a key, a name) is not.
+Every literal of the sources, Rust's and Python's, is read as the languages that come with the package would read it.
+One that holds nothing but their keywords, brackets, quotes, comments and operators is a piece of their syntax; one with
+a word of its own (a message, a key, a name) is not.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 from fim_server.language import compile as definitions
 
@@ -28,7 +31,25 @@ OF_ONE_LANGUAGE = {
 }
 """Parts of the package that are about one language by their purpose, each with what that is."""
 
-ALLOWED: dict[tuple[str, str], str] = {}
+ALLOWED = {
+    ("rust_core/src/completing/short.rs", "_"): "a character of names in any language, as letters and digits are",
+    ("fim_server/server/messages.py", "_"): "the same",
+    ("fim_server/server/place.py", "_"): "the same",
+    ("rust_core/src/language/spelling.rs", "x"): "the letter that stands for any, where a language names none",
+    ("rust_core/src/language/spelling.rs", "~"): "the last printable character of ASCII",
+    ("rust_core/src/explaining/quotient.rs", "{}…"): "a format",
+    ("rust_core/src/explaining/quotient.rs", "{} ::= {}"): "a format: a rule of BNF",
+    ("rust_core/src/grammar/rules.rs", "{"): "what Lark puts between a template's name and its arguments",
+    ("fim_server/cli/arguments.py", "[]"): "around an IPv6 address",
+    ("fim_server/language/session.py", "[\ud800-\udfff]"): "a regular expression",
+    (
+        "fim_server/recovery/lines.py",
+        r"(?:<{7}|\|{7}|={7}|>{7})(?: |$)",
+    ): "a regular expression: git's marks of a conflict",
+    ("fim_server/server/messages.py", "}"): "LSP's snippets",
+    ("fim_server/server/messages.py", r"\}"): "the same",
+    ("fim_server/tokens/vocabulary.py", "type"): "a key of a tokenizer's file",
+}
 """Literals that are no syntax of a language, by the file they stand in, each with what they are instead."""
 
 
@@ -60,7 +81,7 @@ def syntax() -> tuple[frozenset[str], frozenset[str]]:
 
 @cache
 def symbols() -> re.Pattern[str]:
-    words, others = syntax()
+    others = syntax()[1]
     longest_first = sorted(others, key=len, reverse=True)
     return re.compile("|".join([r"\w+", *map(re.escape, longest_first), r"\s+", "."]), re.DOTALL)
 
@@ -148,3 +169,50 @@ def test_no_syntax_of_a_language_stands_outside_of_its_files() -> None:
 def test_nothing_is_allowed_that_is_not_there() -> None:
     assert ALLOWED.keys() <= {(literal.path, literal.text) for literal in syntax_in(ROOT)}
     assert all((ROOT / PACKAGE / part).is_dir() for part in OF_ONE_LANGUAGE)
+
+
+PLANTED = [
+    ("rust_core/src/lib.rs", 'const CLOSERS: [&[u8]; 2] = [b")", b"x)"];\n', [")", "x)"]),
+    ("rust_core/src/lib.rs", "fn opens(line: &str) -> bool { line.ends_with(':') }\n", [":"]),
+    ("rust_core/src/lib.rs", 'const COMMENT: &str = "x#";\n', ["x#"]),
+    ("rust_core/src/lib.rs", "const COMMENT: u8 = b'#';\n", ["#"]),
+    ("rust_core/src/lib.rs", 'const OPERATORS: &[u8] = b"%&*+-/<>@^|~!?$`";\n', ["%&*+-/<>@^|~!?$`"]),
+    ("rust_core/src/lib.rs", 'const LINE: &str = r#"if x:"#;\n', ["if x:"]),
+    ("rust_core/py/src/lib.rs", "const QUOTE: char = '\\'';\n", ["'"]),
+    ("fim_server/__init__.py", 'STAND_INS = ("pass", "if 1:", "(")\n', ["pass", "if 1:", "("]),
+    ("fim_server/__init__.py", 'CLOSERS = frozenset(")]}\\"\'`>")\n', [")]}\"'`>"]),
+    ("fim_server/__init__.py", 'COMMENT = b"#"\n', ["#"]),
+    ("fim_server/__init__.py", 'HEADERS = ["match 1:\\n case _:pass"]\n', ["match 1:\n case _:pass"]),
+]
+
+
+@pytest.mark.parametrize(("path", "line", "expected"), PLANTED, ids=[planted[1].strip() for planted in PLANTED])
+def test_what_is_planted_is_found(path: str, line: str, expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / path).parent.mkdir(parents=True)
+    shutil.copy(ROOT / path, tmp_path / path)
+    before = syntax_in(tmp_path)
+    with (tmp_path / path).open("r+", encoding="utf-8") as file:
+        text = file.read()
+        file.seek(0)
+        file.write(line + text if path.endswith(".rs") else text + line)
+    found = [literal.text for literal in syntax_in(tmp_path)]
+    for literal in before:
+        found.remove(literal.text)
+    assert found == expected
+
+
+HARMLESS = [
+    ("rust_core/src/session.rs", "// A comment may say `#` and \"if x:\" and '('.\n"),
+    ("rust_core/src/session.rs", "const MESSAGE: &str = \"no (real) text: {name}\";\nstruct Lifetime<'a>(&'a str);\n"),
+    (
+        "fim_server/recovery/texts.py",
+        'def f() -> str:\n    """Not `if x:` nor "(" nor #."""\n    return ", ".join(["a-b", "/"])\n',
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "lines"), HARMLESS)
+def test_comments_docstrings_and_prose_are_none(path: str, lines: str, tmp_path: Path) -> None:
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text(lines, encoding="utf-8")
+    assert syntax_in(tmp_path) == []

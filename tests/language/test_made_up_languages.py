@@ -1,8 +1,8 @@
 """Two made-up languages of two files each, in tests/languages: all that holds of Python and JSON must hold of them.
 
 Heath has indentation, `--` comments, `then` where a block begins and brackets `<| |>`; Tarn has no layout, and
-two kinds of comments. No line of the engine or the package is about either, so whatever plans, landing, recovery, explanations
-and single lines know of a language they have from its two files.
+two kinds of comments. No line of the engine or the package is about either, so whatever plans, landing, recovery,
+explanations and single lines know of a language they have from its two files.
 """
 
 from __future__ import annotations
@@ -153,11 +153,11 @@ PLANS = [
     ("heath", "B is [<|A<|[", "|>]\n"),
     ("heath", "when A then\n  B is C\n", "otherwise then\n  rest\n"),
     ("heath", "task Make<||> then\n  when A then\n    rest\n", "D is E\n    give F\n  rest\nrest\n"),
-    ("heath", "attempt then\n  rest\nrest\n", "  rest\nrescue then\n  rest\n"),
+    ("heath", "attempt then\n  rest\n", "  rest\nrescue then\n  rest\n"),
     ("heath", "A is B<|", "% C ~~ ?\nrest\n"),
     ("heath", "A is " + "B<|" * 40, "\n"),
     ("tarn", "define n(:a", ":) { say b! }"),
-    ("tarn", "while a { perhaps b { say f(:(:1 / ", ":):)! } }"),
+    ("tarn", "while a { perhaps b { say f(:1 / (:2 + ", ":):)! } }"),
     ("tarn", "say " + "f(:" * 40, "!"),
     ("tarn", "n <- ^abc", "def^!"),
     ("tarn", "say a! ", "} say b!"),
@@ -263,7 +263,7 @@ BROKEN = [
     ("heath", "when A\n  give B\nC is |\n", [1]),
     ("heath", "A is |\nwhen B then\n  C is is D\n  rest\n", [3]),
     ("heath", "A is B<|C%\nrest\nD is |\n", [1]),
-    ("heath", "A is |\nrescue then\n  rest\ngive B\n", [2, 3]),
+    ("heath", "rescue then\n  rest\nA is |\n", [1]),
     ("heath", "-- |>\nA is ?\nB is |\n", [2]),
     ("tarn", "say a!\nsay !\nsay |!\n", [2]),
     ("tarn", "say |!\nsay f(:a/!\nsay b!\n", [2]),
@@ -337,12 +337,12 @@ def test_what_stands_against_a_text_is_said_in_the_languages_own_words() -> None
     told = opened("heath", "A is B<|C ", " |>\n").start().explain("then")
     assert told.rejected_at == 0
     assert {'"%"', '"++"'} <= set(told.expected)
-    assert told.open_left[0] == "call"
+    assert "call" in told.open_left
     assert told.open_right[0].startswith("|> ")
     told = opened("tarn", "say f(:1 ", ":)!").start().explain("!")
     assert told.rejected_at == 0
     assert {'"/"', '"+"'} <= set(told.expected)
-    assert told.open_left[0] == "call"
+    assert "call" in told.open_left
     assert told.open_right[0].startswith(":) ")
 
 
@@ -362,7 +362,7 @@ def test_what_is_accepted_of_a_text_is_viable_and_no_more(name: str) -> None:
 
 INSIDE = [
     ("heath", "A is B -- no", "comment"),
-    ("heath", "A is B -", None),
+    ("heath", "A is B -", "comment"),
     ("heath", "A is `b", "string"),
     ("heath", "A is `b`", None),
     ("tarn", "say a! ;; no", "comment"),

@@ -7,7 +7,8 @@
 //! tokenizers have many of them in one token. States that have as many brackets open as R closes come first. So what is found is
 //! short, but need not be the shortest.
 
-use crate::completing::shortest::{self, Step};
+use crate::completing::search::{self, Step};
+use crate::completing::shortest;
 use crate::engine::stepping::{Branch, Engine, Inside};
 use crate::error::Error;
 use crate::ids::{AcceptId, SetId, StateId};
@@ -44,7 +45,7 @@ pub(crate) fn short_completion(
 ) -> Result<Option<Vec<u8>>, Error> {
     let (mut text, begun) = close_brackets(engine, branches);
     let mut ways = Ways::new(engine, &begun, Goal::Completion);
-    let rest = shortest::search(engine, &begun, &mut ways, most)?;
+    let rest = search::search(engine, &begun, &mut ways, most)?;
     Ok(rest.map(|rest| {
         text.extend(rest);
         text
@@ -84,7 +85,7 @@ fn close_brackets(engine: &mut Engine, branches: &[Branch]) -> (Vec<u8>, Vec<Bra
 /// More than `most` states were looked at.
 pub(crate) fn short_to_line(engine: &mut Engine, branches: &[Branch], most: usize) -> Result<Option<Vec<u8>>, Error> {
     let mut ways = Ways::new(engine, branches, Goal::Line);
-    shortest::search(engine, branches, &mut ways, most)
+    search::search(engine, branches, &mut ways, most)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -238,7 +239,7 @@ impl Ways {
     }
 }
 
-impl shortest::Steps for Ways {
+impl search::Steps for Ways {
     type Note = Brackets;
 
     fn admits(&mut self, note: &Brackets) -> bool {
