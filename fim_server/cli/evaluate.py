@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 from fim_server.cli.arguments import add_json, add_model, add_seed, bind, python_version
 from fim_server.cli.output import DONE, NEGATIVE
 from fim_server.evaluation.records import MODES
-from fim_server.evaluation.reporting import compare, report
+from fim_server.evaluation.reporting import commands
+from fim_server.evaluation.reporting.files import (
+    COMPARE_NUMBERS,
+    COMPARE_PAGE,
+    COMPARE_SUMMARY,
+    REPORT_PAGE,
+    REPORT_SUMMARY,
+)
 from fim_server.evaluation.running.shards import Shard
 from fim_server.language.versions import NEWEST
 
@@ -118,7 +125,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     """The options of ``fim-server eval report``."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders that `fim-server eval run` wrote")
     parser.add_argument(
-        "--out", required=True, metavar="DIR", help=f"where {report.PAGE}, {report.SUMMARY} and the plots go"
+        "--out", required=True, metavar="DIR", help=f"where {REPORT_PAGE}, {REPORT_SUMMARY} and the plots go"
     )
     add_json(parser)
     bind(parser, ReportArguments, run_report)
@@ -131,7 +138,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help=f"where {compare.PAGE}, {compare.SUMMARY}, {compare.NUMBERS} and the plots go",
+        help=f"where {COMPARE_PAGE}, {COMPARE_SUMMARY}, {COMPARE_NUMBERS} and the plots go",
     )
     add_json(parser, "print one JSON object instead of Markdown")
     bind(parser, CompareArguments, run_compare)
@@ -323,12 +330,12 @@ def run_and_report(parser: argparse.ArgumentParser, arguments: EvalArguments) ->
 
 def run_report(arguments: ReportArguments) -> int:
     """``fim-server eval report``: the exit status. Raises RecordError."""
-    return report.run_report(arguments.runs, arguments.out, arguments.json)
+    return commands.run_report(arguments.runs, arguments.out, arguments.json)
 
 
 def run_compare(arguments: CompareArguments) -> int:
     """``fim-server eval compare``: the exit status. Raises RecordError."""
-    return compare.run_compare(arguments.a, arguments.b, arguments.out, arguments.json)
+    return commands.run_compare(arguments.a, arguments.b, arguments.out, arguments.json)
 
 
 def dry_run(arguments: RunArguments, ids: Sequence[str], worker: Worker) -> int:

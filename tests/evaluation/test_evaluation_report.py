@@ -39,13 +39,26 @@ from evaluation_records import (
 from fim_server.cli import evaluate
 from fim_server.errors import RecordError
 from fim_server.evaluation.records import MODES, Data, Record, RunInfo
-from fim_server.evaluation.reporting import compare, figures, page, report, tables
+from fim_server.evaluation.reporting import compare, page, report
+from fim_server.evaluation.reporting.commands import eval_extra
+from fim_server.evaluation.reporting.content import Report
+from fim_server.evaluation.reporting.figures import plots
+from fim_server.evaluation.reporting.figures.plot import Plot
+from fim_server.evaluation.reporting.figures.style import COLOURS
+from fim_server.evaluation.reporting.files import REPORT_PAGE, REPORT_SUMMARY
+from fim_server.evaluation.reporting.joined import join
 from fim_server.evaluation.reporting.measured import HOLE_EDGES, bucket_name, measured, read_measured
+from fim_server.evaluation.reporting.tables import costs, endings, goals, paper, slices, success, tokens
+from fim_server.evaluation.reporting.tables import text as cells
+from fim_server.evaluation.reporting.tables.failures import failures
+from fim_server.evaluation.reporting.tables.passes import passes
+from fim_server.evaluation.reporting.tables.sections import sections
+from fim_server.evaluation.reporting.tables.table import Table, markdown
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 
 
-def rows_of(table: tables.Table | None) -> list[dict[str, str]]:
+def rows_of(table: Table | None) -> list[dict[str, str]]:
     """A table's rows by column."""
     assert table is not None
     assert all(len(row) == len(table.header) for row in table.rows), table.title
@@ -62,8 +75,8 @@ def test_modes_are_paired_on_what_both_have() -> None:
     assert [data.keys[place][1] for place in kept.nonzero()[0]] == ["a"]
     assert missing == 2
     assert list(data.modes) == ["checked", "constrained"]
-    assert "2 of constrained beside checked" in tables.differences(data).note
-    first = rows_of(tables.differences(data))[0]
+    assert "2 of constrained beside checked" in success.differences(data).note
+    first = rows_of(success.differences(data))[0]
     assert (first["modes"], first["pairs"]) == ("constrained − checked", "1")
 
 
@@ -108,7 +121,7 @@ def test_files_are_the_clusters_where_the_data_are_there(tmp_path: Path) -> None
     assert data.clusters is not None
     assert Counter(Counter(data.clusters.tolist()).values()) == {10: 4}
     assert "whole files (4 of them; so few" in data.cluster_reason
-    assert "whole files" in tables.differences(data).note
+    assert "whole files" in success.differences(data).note
     (tmp_path / "data.jsonl").write_text("{}\n")
     changed = read_measured([folder])
     assert changed.clusters is None
@@ -147,20 +160,20 @@ def crossed() -> list[Record]:
 
 def test_tables_one_and_two_by_hand() -> None:
     data = measured([run_info()], crossed())
-    (one,) = rows_of(tables.table_one(data))
+    (one,) = rows_of(paper.table_one(data))
     assert one["samples"] == "13"
     assert one["both parse"] == "6 (46.2 %)"
     assert one["only constrained"] == "3 (23.1 %)"
     assert one["only unconstrained"] == "1 (7.7 %)"
     assert one["neither"] == "3 (23.1 %)"
     assert (one["constrained"], one["unconstrained"]) == ("9 (69.2 %)", "7 (53.8 %)")
-    (two,) = rows_of(tables.table_two(data))
+    (two,) = rows_of(paper.table_two(data))
     assert (two["both parse"], two["only constrained"], two["only checked"]) == (
         "7 (53.8 %)",
         "2 (15.4 %)",
         "1 (7.7 %)",
     )
-    failed = rows_of(tables.constrained_failures(data))
+    failed = rows_of(paper.constrained_failures(data))
     assert [row["samples"] for row in failed] == ["4", "0", "0"]
     assert failed[0]["unconstrained parses"] == "1 (25.0 %)"
 
@@ -169,7 +182,7 @@ def test_cross_tables_are_their_plain_twins() -> None:
     found = records(200, seed=3)
     data = measured([run_info()], found)
     by_key = {(one.set, one.sample, one.mode): one for one in found}
-    for row in rows_of(tables.table_one(data)):
+    for row in rows_of(paper.table_one(data)):
         samples = {(one.set, one.sample) for one in found if row["set"] in ("all", one.set)}
         cells: Counter[tuple[bool, bool]] = Counter()
         for key in samples:
@@ -182,21 +195,21 @@ def test_cross_tables_are_their_plain_twins() -> None:
 
 def test_slices_below_are_named() -> None:
     data = measured([run_info()], crossed())
-    few, many = tables.never_below(data)
+    few, many = slices.never_below(data)
     assert not few.rows
-    assert len(many.rows) == len(tables.compared_slices(data))
+    assert len(many.rows) == len(slices.compared_slices(data))
     worse = [
         record("w1", "constrained", False, hole_characters=500),
         record("w1", "checked", True, hole_characters=500),
         record("w1", "unconstrained", True, hole_characters=500, exact_match=True),
     ]
     data = measured([run_info()], [*crossed(), *worse])
-    few, _ = tables.never_below(data)
+    few, _ = slices.never_below(data)
     named = {(row["cut"], row["slice"]): row["below"] for row in rows_of(few)}
     assert named["hole, characters", "321 and more"] == "success, exact match"
     assert named["all", "all"] == "exact match"
     assert ("hole, characters", "1–10") not in named
-    claims = {check.claim: check for check in tables.checks(data)}
+    claims = {check.claim: check for check in goals.checks(data)}
     assert claims["constrained success never below checked, on any slice"].holds is False
     assert "hole, characters: 321 and more" in claims["constrained success never below checked, on any slice"].found
     assert claims["exact match not below unconstrained (all)"].holds is False
@@ -204,13 +217,13 @@ def test_slices_below_are_named() -> None:
 
 def test_goals() -> None:
     good = [record(str(n), mode) for n in range(1_000) for mode in MODES]
-    claims = {check.claim: check.holds for check in tables.checks(measured([run_info()], good))}
+    claims = {check.claim: check.holds for check in goals.checks(measured([run_info()], good))}
     assert claims["constrained success at least 99.90 % (stack-boundary)"] is True
     assert claims["engine's share of the constrained time below 5.0 %"] is False  # 1.5 of 22 ms
     assert claims["exact match not below unconstrained (all)"] is True
     for bad, holds in ((1, True), (2, False)):
         some = [record(str(n), "constrained", n >= bad) for n in range(1_000)]
-        (check, *_) = tables.checks(measured([run_info()], some))
+        (check, *_) = goals.checks(measured([run_info()], some))
         assert check.holds is holds
 
 
@@ -223,14 +236,14 @@ def test_what_won_and_landing() -> None:
         record("e", "constrained", won=None, text=None, parses=False, stop_reason="dead_end"),
     ]
     data = measured([run_info()], found)
-    won = {row["offered text"]: row["constrained"] for row in rows_of(tables.what_won(data))}
+    won = {row["offered text"]: row["constrained"] for row in rows_of(endings.what_won(data))}
     assert won == {"end_token": "1 (20.0 %)", "point": "1 (20.0 %)", "landed": "2 (40.0 %)", "no text": "1 (20.0 %)"}
     assert list(won) == ["end_token", "point", "landed", "no text"]
-    (landing,) = rows_of(tables.landing(data))
+    (landing,) = rows_of(endings.landing(data))
     assert landing["samples landed"] == "3 (60.0 %)"
     assert (landing["steps p50"], landing["max"]) == ("5.00", "7.00")
     assert (landing["landed won"], landing["point won"]) == ("2 (66.7 %)", "1 (33.3 %)")
-    reasons = {row["reason"]: row["constrained"] for row in rows_of(tables.failures(data))}
+    reasons = {row["reason"]: row["constrained"] for row in rows_of(failures(data))}
     assert reasons == {"no text: stopped by dead_end": "1", "in all": "1"}
 
 
@@ -244,16 +257,16 @@ def test_costs_by_hand() -> None:
         ),
     ]
     data = measured([run_info()], found)
-    assert tables.engine_share(data.modes["constrained"]) == pytest.approx(5 / 80)
-    (row,) = rows_of(tables.cost(data))
+    assert costs.engine_share(data.modes["constrained"]) == pytest.approx(5 / 80)
+    (row,) = rows_of(costs.cost(data))
     assert (row["engine waited for"], row["engine's work"]) == ("6.2 %", "11.8 %")  # 10 of 85 ms
     assert (row["total, ms a sample"], row["engine a token p50, µs"], row["p95"]) == ("40.0", "1,000", "2,000")
-    hours = tables.hours_a_sample(data)
+    hours = costs.hours_a_sample(data)
     assert hours == {"constrained": pytest.approx(40 / 3_600_000)}
-    (row,) = rows_of(tables.throughput(data))
+    (row,) = rows_of(costs.throughput(data))
     assert row == {"mode": "constrained", "samples an hour": "90,000", "95,390 samples": "1.06 h"}
     both = measured([run_info()], [record("a", mode, total_ms=10.0, open_ms=2.0, engine_ms=1.0) for mode in MODES])
-    assert tables.hours_a_sample(both)["all modes"] == pytest.approx((10 + 1 + 10 - 2) / 3_600_000)
+    assert costs.hours_a_sample(both)["all modes"] == pytest.approx((10 + 1 + 10 - 2) / 3_600_000)
 
 
 def test_fits_find_the_line() -> None:
@@ -262,7 +275,7 @@ def test_fits_find_the_line() -> None:
         size = 100 * number
         one = record(str(number), "constrained", left_characters=size - 10, right_characters=10, engine_ms=0.5)
         found.append(replace(one, open_ms=2 + size / 1_000, tokens=10))
-    rows = {row["cost"]: row for row in rows_of(tables.fits(measured([run_info()], found)))}
+    rows = {row["cost"]: row for row in rows_of(costs.fits(measured([run_info()], found)))}
     assert rows["opening, ms"]["line, at 0"] == "2.00"
     assert rows["opening, ms"]["a 1,000 characters"] == "1.00"
     assert rows["engine a token, µs"]["line, at 0"] == "50.0"
@@ -278,7 +291,7 @@ def test_reference_overlap_is_its_plain_twin() -> None:
     some = 0
     for _ in range(3_000):
         text, right = ("".join(random_.choices("ab \n", k=random_.randrange(9))) for _ in range(2))
-        found = tables.reference_overlap(record("a", "checked", reference=text, right_head=right))
+        found = tokens.reference_overlap(record("a", "checked", reference=text, right_head=right))
         assert found == naive_overlap(text, right), (text, right)
         some += found > 0
     assert some > 300
@@ -292,7 +305,7 @@ def test_passes() -> None:
         found.append(record(str(number), "unconstrained", kind="single-line", passed=two, failure=failure[1]))
     found.append(record("4", "constrained", kind="single-line", passed=False, failure="timeout"))
     found.append(record("untested", "constrained"))
-    first, second = tables.passes(measured([run_info()], found))
+    first, second = passes(measured([run_info()], found))
     rows = {row["mode"]: row for row in rows_of(first)}
     assert rows["constrained"]["pass@1"].startswith("40.0 %")
     assert rows["constrained"]["samples"] == "5"
@@ -300,7 +313,7 @@ def test_passes() -> None:
     assert (rows["constrained"]["only one"], rows["constrained"]["p"]) == ("1 : 1", "1.0000")
     verdicts = {row["verdict of the test"]: row["constrained"] for row in rows_of(second)}
     assert verdicts == {"passed": "2 (40.0 %)", "wrong": "2 (40.0 %)", "timeout": "1 (20.0 %)"}
-    assert tables.passes(measured([run_info()], [record("a", "constrained")])) == []
+    assert passes(measured([run_info()], [record("a", "constrained")])) == []
 
 
 @pytest.mark.parametrize(
@@ -315,23 +328,23 @@ def test_passes() -> None:
     ],
 )
 def test_percent_never_rounds_to_all_or_nothing(share: float, text: str) -> None:
-    assert tables.percent(share) == text
+    assert cells.percent(share) == text
 
 
 def test_numbers() -> None:
-    assert [tables.number(value) for value in (0, 0.001234, 1.5, 12345.6, math.nan)] == [
+    assert [cells.number(value) for value in (0, 0.001234, 1.5, 12345.6, math.nan)] == [
         "0",
         "0.00123",
         "1.50",
         "12,346",
         "–",
     ]
-    assert tables.probability(0.00001) == "< 0.0001"
+    assert cells.probability(0.00001) == "< 0.0001"
 
 
 def test_markdown_of_a_table() -> None:
-    table = tables.Table("k", "T", ("a|b", "n"), (("x|y\nz", "1"),), 1, "Note.")
-    assert tables.markdown(table).splitlines() == [
+    table = Table("k", "T", ("a|b", "n"), (("x|y\nz", "1"),), 1, "Note.")
+    assert markdown(table).splitlines() == [
         "**T**",
         "",
         "| a\\|b | n |",
@@ -340,7 +353,7 @@ def test_markdown_of_a_table() -> None:
         "",
         "Note.",
     ]
-    assert "| none |  |" in tables.markdown(replace(table, rows=()))
+    assert "| none |  |" in markdown(replace(table, rows=()))
 
 
 # --- plots --------------------------------------------------------------------------------------------------------
@@ -372,24 +385,24 @@ def test_validity_is_its_plain_twin() -> None:
             record(str(number), "x", random_.random() < 0.5, tokens=tokens, complete_at=runs, stop_reason=stop)
         )
     for mode in MODES:
-        shares = figures.valid_within(mode, found, 40)
+        shares = plots.valid_within(mode, found, 40)
         assert shares.tolist() == pytest.approx([plain_valid_within(mode, found, n) for n in range(41)])
-    assert not figures.valid_within("checked", [], 3).any()
+    assert not plots.valid_within("checked", [], 3).any()
 
 
 @pytest.fixture(scope="module")
-def drawn() -> list[figures.Plot]:
+def drawn() -> list[Plot]:
     found = records(120, sets=("stack-boundary", "human-eval-infilling"))
-    return figures.plots(measured([run_info()], found))
+    return plots.plots(measured([run_info()], found))
 
 
-def test_plots_are_all_there_and_the_same_again(drawn: list[figures.Plot]) -> None:
+def test_plots_are_all_there_and_the_same_again(drawn: list[Plot]) -> None:
     assert [plot.key for plot in drawn] == ["success", "validity", "latency", "context-cost", "win-and-loss"]
-    again = figures.plots(measured([run_info()], records(120, sets=("stack-boundary", "human-eval-infilling"))))
+    again = plots.plots(measured([run_info()], records(120, sets=("stack-boundary", "human-eval-infilling"))))
     assert [plot.file() for plot in again] == [plot.file() for plot in drawn]
 
 
-def test_plots_are_whole_and_their_own(drawn: list[figures.Plot]) -> None:
+def test_plots_are_whole_and_their_own(drawn: list[Plot]) -> None:
     identifiers: list[str] = []
     for plot in drawn:
         root = ET.fromstring(plot.file())
@@ -404,7 +417,7 @@ def test_plots_are_whole_and_their_own(drawn: list[figures.Plot]) -> None:
             assert target[1:] in own, target
         assert f'<title id="{plot.key}-title">{plot.title}</title>' in plot.svg
     assert len(identifiers) == len(set(identifiers))
-    for name, *_ in list(figures.COLOURS.values())[:6]:
+    for name, *_ in list(COLOURS.values())[:6]:
         assert any(f"var({name}," in plot.svg for plot in drawn), name
 
 
@@ -451,7 +464,7 @@ class Page(HTMLParser):
 def page_of(found: Sequence[Record], tmp_path: Path, info: RunInfo | None = None) -> str:
     """The text of the report on some records."""
     report.write_report(measured([info or run_info()], found), tmp_path)
-    return (tmp_path / report.PAGE).read_text(encoding="utf-8")
+    return (tmp_path / REPORT_PAGE).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("make", [lambda: records(60), odd_records], ids=["plain", "odd"])
@@ -535,7 +548,7 @@ def test_twelve_thousand_records_fit(tmp_path: Path, noisy: bool) -> None:
         text = page_of(found, tmp_path)
     else:
         data = measured([run_info()], found)
-        text = page.html(page.Page("Large", "", [], list(data.modes), page.packed(data, range(4_000))[0]))
+        text = page.html(Report("Large", ""), list(data.modes), page.packed(data, range(4_000))[0])
     assert len(text) < 15_000_000
     assert len(page.unpacked(Page(text).scripts[0])["samples"]) == 4_000
 
@@ -629,11 +642,11 @@ def test_odd_runs_have_a_report(name: str, tmp_path: Path, recwarn: pytest.Warni
     folder = write_run(tmp_path / "run", ODD_RUNS[name])
     assert run_report(folder, "--out", tmp_path / "out") == 0
     assert not [str(warning.message) for warning in recwarn]
-    text = (tmp_path / "out" / report.PAGE).read_text(encoding="utf-8")
+    text = (tmp_path / "out" / REPORT_PAGE).read_text(encoding="utf-8")
     Page(text)
     assert not re.search(r"\bnan\b", re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL), re.IGNORECASE)
     data = read_measured([folder])
-    for _, some in tables.sections(data) if data.count else []:
+    for _, some in sections(data) if data.count else []:
         for table in some:
             rows_of(table)
     if name == "modes missing here and there":
@@ -642,7 +655,7 @@ def test_odd_runs_have_a_report(name: str, tmp_path: Path, recwarn: pytest.Warni
 
 def test_markdown_of_odd_texts_stays_a_table(tmp_path: Path) -> None:
     page_of(odd_records(), tmp_path)
-    text = (tmp_path / report.SUMMARY).read_text(encoding="utf-8")
+    text = (tmp_path / REPORT_SUMMARY).read_text(encoding="utf-8")
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u2028\u2029\u202e]", text)
     columns = 0
     for line in text.splitlines():
@@ -668,9 +681,9 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_missing_library_is_named() -> None:
-    with pytest.raises(RecordError, match=r"needs seaborn.*fim-server\[eval\]"), report.eval_extra():
+    with pytest.raises(RecordError, match=r"needs seaborn.*fim-server\[eval\]"), eval_extra():
         raise ModuleNotFoundError("No module named 'seaborn'", name="seaborn")
-    with pytest.raises(ModuleNotFoundError), report.eval_extra():
+    with pytest.raises(ModuleNotFoundError), eval_extra():
         raise ModuleNotFoundError("No module named 'fim_server.gone'", name="fim_server.gone")
 
 
@@ -680,7 +693,7 @@ def test_options_load_neither_torch_nor_matplotlib() -> None:
         "from fim_server.cli import evaluate\n"
         "evaluate.add_steps(argparse.ArgumentParser())\n"
         "assert not {'torch', 'matplotlib', 'scipy', 'jinja2'} & set(sys.modules), 'loaded too early'\n"
-        "import fim_server.evaluation.reporting.figures, fim_server.evaluation.reporting.page\n"
+        "import fim_server.evaluation.reporting.figures.plots, fim_server.evaluation.reporting.page\n"
         "assert 'torch' not in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
@@ -745,7 +758,7 @@ def test_comparison_in_words_and_on_a_page(two_runs: tuple[Path, Path], capsys: 
 
 def test_a_run_equals_itself(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", records(40))
-    joined = compare.join(folder, folder)
+    joined = join(folder, folder)
     found = compare.as_json(joined, compare.report_on(joined))
     assert found["settings"] == []
     for mode in found["modes"].values():
@@ -759,7 +772,7 @@ def test_runs_without_common_samples_cannot_be_compared(tmp_path: Path) -> None:
     other = write_run(tmp_path / "other", [record("a", "checked")])
     for second in (two, other, write_run(tmp_path / "empty", [])):
         with pytest.raises(RecordError, match="no sample in common"):
-            compare.join(one, second)
+            join(one, second)
 
 
 def test_odd_runs_can_be_compared(tmp_path: Path) -> None:
@@ -767,5 +780,5 @@ def test_odd_runs_can_be_compared(tmp_path: Path) -> None:
     assert run_compare(folder, folder, "--out", tmp_path / "out") == 0
     text = (tmp_path / "out" / "compare.html").read_text(encoding="utf-8")
     assert Page(text).tags["script"] == 2
-    assert len(ODD_TEXTS) < compare.join(folder, folder).data.count
+    assert len(ODD_TEXTS) < join(folder, folder).data.count
     assert BUDGET == 200

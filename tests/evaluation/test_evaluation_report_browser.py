@@ -26,7 +26,11 @@ from matplotlib.image import imread
 from browser import NAMES, Browser, find_browser
 from evaluation_records import ODD_TEXTS, odd_records, record, records, run_info, write_run
 from fim_server.evaluation.records import MODES
-from fim_server.evaluation.reporting import compare, figures, page, report
+from fim_server.evaluation.reporting import compare, page, report
+from fim_server.evaluation.reporting.content import Report
+from fim_server.evaluation.reporting.figures.style import COLOURS
+from fim_server.evaluation.reporting.files import COMPARE_PAGE, REPORT_PAGE
+from fim_server.evaluation.reporting.joined import join
 from fim_server.evaluation.reporting.measured import measured
 
 pytestmark = [
@@ -58,14 +62,14 @@ def url(folder: Path) -> str:
     lost = [record("lost-1", mode, mode != "constrained", reference="needle = 1") for mode in MODES]
     data = measured([run_info()], [*records(COUNT - 1, sets=("stack-boundary", "human-eval-infilling")), *lost])
     report.write_report(data, folder)
-    return (folder / report.PAGE).as_uri()
+    return (folder / REPORT_PAGE).as_uri()
 
 
 @pytest.fixture(scope="module")
 def odd_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     out = tmp_path_factory.mktemp("odd")
     report.write_report(measured([run_info()], odd_records()), out)
-    return (out / report.PAGE).as_uri()
+    return (out / REPORT_PAGE).as_uri()
 
 
 def picture(browser: Browser, path: Path) -> Pixels:
@@ -115,7 +119,7 @@ def test_the_page_is_drawn(browser: Browser, url: str, tmp_path: Path, dark: boo
     assert pixels_of(top, "#4bd3a0" if dark else "#0a6b4b") > 100, "the border of the card that matters"
     scroll_to(browser, "plots")
     drawn = picture(browser, tmp_path / f"{name}-plots.png")
-    for variable, light, night in list(figures.COLOURS.values())[3:6]:
+    for variable, light, night in list(COLOURS.values())[3:6]:
         assert pixels_of(drawn, night if dark else light) > 100, f"{variable}: no mode is drawn in it"
     scroll_to(browser, "samples")
     samples = picture(browser, tmp_path / f"{name}-samples.png")
@@ -180,7 +184,7 @@ def test_plots_can_be_read(dark: bool) -> None:
         return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
     paper = light("#101317" if dark else "#ffffff")
-    for name, *shades in figures.COLOURS.values():
+    for name, *shades in COLOURS.values():
         if name == "--plot-grid":
             continue
         low, high = sorted((light(shades[dark]), paper))
@@ -374,7 +378,7 @@ def test_a_large_run_draws_few_rows(browser: Browser, tmp_path: Path) -> None:
     data = measured([run_info()], records(4_000))
     packed, _ = page.packed(data, range(4_000))
     written = tmp_path / "large.html"
-    written.write_text(page.html(page.Page("Large", "", [], list(data.modes), packed)), encoding="utf-8")
+    written.write_text(page.html(Report("Large", ""), list(data.modes), packed), encoding="utf-8")
     browser.view(1280, 1000)
     opened(browser, written.as_uri())
     assert status(browser) == "4,000 of 4,000 samples"
@@ -388,7 +392,7 @@ def test_empty_and_partial_runs_open(browser: Browser, tmp_path: Path) -> None:
     browser.view(1280, 1000)
     for name, found in (("empty", []), ("one", [record("a", "constrained", text=None, parses=False)])):
         report.write_report(measured([run_info()], found), tmp_path / name)
-        opened(browser, (tmp_path / name / report.PAGE).as_uri())
+        opened(browser, (tmp_path / name / REPORT_PAGE).as_uri())
         assert status(browser) == f"{len(found)} of {len(found)} samples"
     assert browser.complaints() == []
 
@@ -411,11 +415,11 @@ def test_a_comparison_opens(browser: Browser, tmp_path: Path) -> None:
     found = records(40)
     worse = [replace(one, text="(", parses=False) if number % 9 == 8 else one for number, one in enumerate(found)]
     folders = [write_run(tmp_path / name, some) for name, some in (("a", found), ("b", worse))]
-    joined = compare.join(*folders)
+    joined = join(*folders)
     told = compare.report_on(joined)
     compare.write(joined, told, compare.as_json(joined, told), tmp_path / "out")
     browser.view(1280, 1000)
-    opened(browser, (tmp_path / "out" / compare.PAGE).as_uri())
+    opened(browser, (tmp_path / "out" / COMPARE_PAGE).as_uri())
     assert status(browser) == "40 of 40 samples"
     marks = browser.value("[...document.querySelectorAll('.option:first-child .mark')].map((mark) => mark.textContent)")
     assert len(marks) == 6

@@ -37,12 +37,16 @@ def test_wilson_is_newcombes(successes: int, count: int, low: float, high: float
     assert found.value == successes / count
 
 
-def test_wilson_is_scipys() -> None:
+def test_wilson_is_its_formula() -> None:
+    """Wilson 1927: the rates that a test at the normal quantile z would not refuse."""
+    z = 1.959963984540054
     for count in (1, 2, 7, 100, 12_345):
         for successes in {0, 1, count // 3, count - 1, count}:
-            expected = stats.binomtest(successes, count).proportion_ci(0.95, method="wilson")
+            rate = successes / count
+            middle = (rate + z * z / (2 * count)) / (1 + z * z / count)
+            half = z / (1 + z * z / count) * math.sqrt(rate * (1 - rate) / count + z * z / (4 * count * count))
             found = wilson(successes, count)
-            assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+            assert (found.low, found.high) == pytest.approx((middle - half, middle + half), abs=1e-14)
 
 
 def test_wilson_of_nothing_and_of_nonsense() -> None:
@@ -223,6 +227,14 @@ def test_percentiles_are_measured_values() -> None:
     values = [35, 20, 15, 50, 40, math.nan]
     assert percentiles(values, (0.05, 0.3, 0.4, 0.5, 1.0)) == [15, 20, 20, 35, 50]
     assert all(math.isnan(value) for value in percentiles([]))
+
+
+def test_percentiles_are_their_plain_twins() -> None:
+    random_ = random.Random(5)
+    for _ in range(500):
+        values = [random_.choice((random_.random(), 0.5)) for _ in range(random_.randrange(1, 60))]
+        for share in (0.01, 0.05, 0.5, 0.9, 0.95, 0.99, 1.0):
+            assert percentiles(values, (share,)) == [sorted(values)[max(math.ceil(share * len(values)), 1) - 1]]
 
 
 def test_pass_at_1() -> None:

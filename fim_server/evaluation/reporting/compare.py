@@ -1,146 +1,40 @@
-"""``fim-server eval compare``: two runs, sample by sample.
+"""The comparison of two runs: what there is to say about them, and the files that say it.
 
-Runs A and B are paired on the samples that both have: the same set and identifier, and the same hole. For each mode
-that both have, differences are B - A.
+For each mode that both runs have, differences are B - A.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fim_server.errors import RecordError
-from fim_server.evaluation.records import MODES, Record, RunInfo, read_run
-from fim_server.evaluation.reporting.report import distinct, eval_extra, write_files
-from fim_server.evaluation.reporting.report import summary as in_markdown
-
-if TYPE_CHECKING:
-    from fim_server.evaluation.reporting.measured import Bools, Measured
-    from fim_server.evaluation.reporting.report import Report
-    from fim_server.evaluation.reporting.tables import Table
-
-PAGE, SUMMARY, NUMBERS = "compare.html", "compare.md", "compare.json"
+from fim_server.evaluation.reporting import page
+from fim_server.evaluation.reporting.content import Card, Check, Report
+from fim_server.evaluation.reporting.figures import plots
+from fim_server.evaluation.reporting.files import COMPARE_NUMBERS, COMPARE_PAGE, COMPARE_SUMMARY, write_files
+from fim_server.evaluation.reporting.joined import Joined, changed_first, changed_mask, settings
+from fim_server.evaluation.reporting.numbers import finite
+from fim_server.evaluation.reporting.report import distinct
+from fim_server.evaluation.reporting.statistics import CONFIDENCE, RESAMPLES, mcnemar, paired_difference
+from fim_server.evaluation.reporting.summary import summary
+from fim_server.evaluation.reporting.tables.costs import cost, latencies
+from fim_server.evaluation.reporting.tables.endings import stop_reasons, what_won
+from fim_server.evaluation.reporting.tables.failures import failure_reason, failures
+from fim_server.evaluation.reporting.tables.pairs import said_left_out
+from fim_server.evaluation.reporting.tables.slices import slices as parts_of
+from fim_server.evaluation.reporting.tables.success import overview
+from fim_server.evaluation.reporting.tables.table import Table
+from fim_server.evaluation.reporting.tables.table import as_json as table_as_json
+from fim_server.evaluation.reporting.tables.text import difference, of, percent, probability, shortened
+from fim_server.evaluation.reporting.tables.tokens import refusals
 
 MOST_LISTED = 200
 """Samples in a table of those won or lost; the JSON object has all."""
 
-NOT_SETTINGS = frozenset({"started"})
-"""Fields of ``run.json`` that differ between any two runs."""
-
-
-@dataclass(frozen=True)
-class Joined:
-    """Two runs as one set of columns, with a column ``A MODE`` and ``B MODE`` for every mode that both have.
-
-    Attributes:
-        only_a: Samples that B has not, of those that A has in a common mode.
-        different: Samples left out because the same identifier has another hole.
-        prompts: Samples of which some mode's prompt is not the same token for token.
-    """
-
-    data: Measured
-    infos: tuple[RunInfo, RunInfo]
-    modes: tuple[str, ...]
-    only_a: int
-    only_b: int
-    different: int
-    prompts: int
-
-
-def run_compare(a: str | Path, b: str | Path, out: str | Path | None = None, json_: bool = False) -> int:
-    """``fim-server eval compare``; returns the exit status. Raises RecordError for runs that cannot be compared."""
-    with eval_extra():
-        joined = join(a, b)
-        report = report_on(joined)
-        numbers = as_json(joined, report)
-        if out is not None:
-            write(joined, report, numbers, out)
-    if json_:
-        print(json.dumps(numbers))
-    elif out is None:
-        print(in_markdown(replace(report, plots=[])), end="")
-    else:
-        for check in report.checks:
-            print(f"{check.claim}: {check.found}")
-        print(Path(out) / PAGE)
-    return 0
-
-
-def join(a: str | Path, b: str | Path) -> Joined:
-    """Two runs on their common samples.
-
-    Raises RecordError where a folder is no run, or the runs have no sample and mode in common.
-    """
-    from fim_server.evaluation.reporting.measured import files_of, measured
-
-    infos = RunInfo.read(a), RunInfo.read(b)
-    ours, theirs = ({(one.set, one.sample, one.mode): one for one in read_run(folder)} for folder in (a, b))
-    modes = tuple(mode for mode in MODES if all(any(key[2] == mode for key in side) for side in (ours, theirs)))
-    samples_a, samples_b = ({key[:2] for key in side if key[2] in modes} for side in (ours, theirs))
-    holes_a, holes_b = ({key[:2]: _hole(one) for key, one in side.items()} for side in (ours, theirs))
-    common = samples_a & samples_b
-    different = {key for key in common if holes_a[key] != holes_b[key]}
-    common -= different
-    if not common:
-        raise RecordError(f"{a} and {b} have no sample in common")
-    records = [
-        replace(one, mode=f"{name} {one.mode}")
-        for name, side in (("A", ours), ("B", theirs))
-        for key, one in side.items()
-        if key[:2] in common and key[2] in modes
-    ]
-    names = [f"{name} {mode}" for mode in modes for name in ("A", "B")]
-    prompts = {
-        key[:2]
-        for key, one in ours.items()
-        if key[:2] in common and key in theirs and one.prompt_hash != theirs[key].prompt_hash
-    }
-    files = files_of(infos[:1])
-    if isinstance(files, str):
-        files = files_of(infos[1:])
-    data = measured(infos, records, files, order=names)
-    only_a, only_b = len(samples_a - samples_b), len(samples_b - samples_a)
-    return Joined(data, infos, modes, only_a, only_b, len(different), len(prompts))
-
-
-def _hole(record: Record) -> tuple[str, int, int]:
-    return record.reference, record.left_characters, record.right_characters
-
-
-def settings(infos: tuple[RunInfo, RunInfo]) -> list[tuple[str, str, str]]:
-    """What was asked for differently: field, A's, B's. Fields of objects as ``object.field``."""
-    ours, theirs = (_flat(info.to_json()) for info in infos)
-    names = dict.fromkeys([*ours, *theirs])
-    return [
-        (name, ours.get(name, "–"), theirs.get(name, "–"))
-        for name in names
-        if ours.get(name) != theirs.get(name) and name.split(".")[0] not in NOT_SETTINGS
-    ]
-
-
-def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{before}{name}.")
-        elif name == "data":
-            found["data"] = ", ".join(f"{Path(one['path']).name} ({one['sha256'][:12]})" for one in value)
-        else:
-            found[before + name] = value if isinstance(value, str) else json.dumps(value)
-    return found
-
 
 def report_on(joined: Joined) -> Report:
     """What there is to say about two runs."""
-    from fim_server.evaluation.reporting import figures, tables
-    from fim_server.evaluation.reporting.page import Card
-    from fim_server.evaluation.reporting.report import Report
-    from fim_server.evaluation.reporting.statistics import mcnemar
-    from fim_server.evaluation.reporting.tables import Check
-
     data = joined.data
     cards, checks = [], []
     for mode in joined.modes:
@@ -151,11 +45,11 @@ def report_on(joined: Joined) -> Report:
         if not count:
             continue
         a, b = int(one.sum()), int(two.sum())
-        said = f"B won {test.only_first:,} and lost {test.only_second:,} samples, p {tables.probability(test.p)}"
+        said = f"B won {test.only_first:,} and lost {test.only_second:,} samples, p {probability(test.p)}"
         cards.append(
             Card(
                 f"{mode}: programs that parse, A → B",
-                f"{tables.percent(a / count)} → {tables.percent(b / count)}",
+                f"{percent(a / count)} → {percent(b / count)}",
                 said,
                 mode == "constrained",
             )
@@ -171,42 +65,37 @@ def report_on(joined: Joined) -> Report:
     if joined.prompts:
         notices.append(f"The prompts of {joined.prompts:,} samples differ between A and B.")
     return Report(
-        title=f"Two evaluations compared: {tables.shortened(models)}",
+        title=f"Two evaluations compared: {shortened(models)}",
         lead=f"{data.count:,} samples that both runs have, in {', '.join(joined.modes)}. Differences are B − A.",
         facts=[
-            ("A, begun", tables.shortened(joined.infos[0].started)),
-            ("B, begun", tables.shortened(joined.infos[1].started)),
+            ("A, begun", shortened(joined.infos[0].started)),
+            ("B, begun", shortened(joined.infos[1].started)),
         ],
         notices=notices,
         cards=cards,
         checks=checks,
-        plots=figures.plots(data, (figures.success, figures.validity, figures.latency)),
+        plots=plots.plots(data, (plots.success, plots.validity, plots.latency)),
         sections=_sections(joined),
     )
 
 
 def _sections(joined: Joined) -> list[tuple[str, list[Table]]]:
-    from fim_server.evaluation.reporting import tables
-
     data = joined.data
-    rows = tuple((name, tables.shortened(a), tables.shortened(b)) for name, a, b in settings(joined.infos))
-    asked = tables.Table("settings", "Settings that differ", ("setting", "A", "B"), rows, 3, brief=True)
+    rows = tuple((name, shortened(a), shortened(b)) for name, a, b in settings(joined.infos))
+    asked = Table("settings", "Settings that differ", ("setting", "A", "B"), rows, 3, brief=True)
     return [
         ("Settings", [asked]),
-        ("Success", [tables.overview(data), differences(joined)]),
+        ("Success", [overview(data), differences(joined)]),
         ("Slices", [slices(joined)]),
         ("Samples that changed", [changed(joined, "lost"), changed(joined, "won")]),
-        ("How texts ended", [tables.what_won(data), tables.stop_reasons(data), tables.refusals(data)]),
-        ("Cost", [tables.cost(data), tables.latencies(data)]),
-        ("Failures", [tables.failures(data)]),
+        ("How texts ended", [what_won(data), stop_reasons(data), refusals(data)]),
+        ("Cost", [cost(data), latencies(data)]),
+        ("Failures", [failures(data)]),
     ]
 
 
 def differences(joined: Joined) -> Table:
     """B - A by set and mode, with intervals and tests."""
-    from fim_server.evaluation.reporting import tables
-    from fim_server.evaluation.reporting.statistics import CONFIDENCE, RESAMPLES, mcnemar, paired_difference
-
     data = joined.data
     rows = []
     left_out: dict[str, int] = {}
@@ -224,55 +113,43 @@ def differences(joined: Joined) -> Table:
                     name,
                     mode,
                     f"{int(kept.sum()):,}",
-                    tables.difference(paired_difference(two.success[kept], one.success[kept], files)),
+                    difference(paired_difference(two.success[kept], one.success[kept], files)),
                     f"{success.only_first:,} : {success.only_second:,}",
-                    tables.probability(success.p),
-                    tables.difference(paired_difference(two.exact[kept], one.exact[kept], files)),
+                    probability(success.p),
+                    difference(paired_difference(two.exact[kept], one.exact[kept], files)),
                     f"{exact.only_first:,} : {exact.only_second:,}",
-                    tables.probability(exact.p),
-                    tables.difference(paired_difference(two.edit[kept], one.edit[kept], files)),
+                    probability(exact.p),
+                    difference(paired_difference(two.edit[kept], one.edit[kept], files)),
                 )
             )
     header = ("set", "mode", "pairs", "success", "won : lost", "p", "exact match", "won : lost", "p", "edit similarity")
     note = (
         f"B − A in percentage points, with {100 * CONFIDENCE:.0f} % percentile intervals of {RESAMPLES:,} paired "
-        f"bootstrap resamples. {data.cluster_reason} *p*: McNemar's exact test. " + tables.said_left_out(left_out)
+        f"bootstrap resamples. {data.cluster_reason} *p*: McNemar's exact test. " + said_left_out(left_out)
     )
-    return tables.Table("differences", "B − A", header, tuple(rows), 2, note, brief=True)
+    return Table("differences", "B − A", header, tuple(rows), 2, note, brief=True)
 
 
 def slices(joined: Joined) -> Table:
     """Success of A and B on every slice."""
-    from fim_server.evaluation.reporting import tables
-    from fim_server.evaluation.reporting.statistics import mcnemar
-
     data = joined.data
     rows = []
-    for cut, parts in tables.slices(data).items():
+    for cut, parts in parts_of(data).items():
         for name, mask in parts:
             for mode in joined.modes:
                 kept, _ = data.pairs((f"A {mode}", f"B {mode}"), mask)
                 one, two = (data.modes[f"{side} {mode}"].success[kept] for side in ("A", "B"))
                 count, test = int(kept.sum()), mcnemar(two, one)
-                cells = (tables.of(int(one.sum()), count), tables.of(int(two.sum()), count))
+                cells = (of(int(one.sum()), count), of(int(two.sum()), count))
                 won = f"{test.only_first:,} : {test.only_second:,}"
-                rows.append((cut, name, mode, f"{count:,}", *cells, won, tables.probability(test.p)))
+                rows.append((cut, name, mode, f"{count:,}", *cells, won, probability(test.p)))
     header = ("cut", "slice", "mode", "pairs", "A", "B", "won : lost", "p")
     note = "Small slices differ by chance, and of many tests some come out small."
-    return tables.Table("slices", "Success by slice", header, tuple(rows), 3, note, long=True)
-
-
-def changed_mask(joined: Joined, mode: str, which: str) -> Bools:
-    """The samples on which B succeeds and A does not (``won``), or the other way round (``lost``)."""
-    kept, _ = joined.data.pairs((f"A {mode}", f"B {mode}"))
-    a, b = (joined.data.modes[f"{name} {mode}"].success for name in ("A", "B"))
-    return kept & b & ~a if which == "won" else kept & a & ~b
+    return Table("slices", "Success by slice", header, tuple(rows), 3, note, long=True)
 
 
 def changed(joined: Joined, which: str) -> Table:
     """The samples that B won or lost, and why the other failed."""
-    from fim_server.evaluation.reporting import tables
-
     side = "A" if which == "won" else "B"
     rows: list[tuple[str, ...]] = []
     count = 0
@@ -282,18 +159,15 @@ def changed(joined: Joined, which: str) -> Table:
             count += 1
             record = joined.data.modes[f"{side} {mode}"].records[place]
             if len(rows) < MOST_LISTED and record is not None:
-                rows.append((mode, tables.shortened(record.sample), record.kind, tables.failure_reason(record)))
+                rows.append((mode, shortened(record.sample), record.kind, failure_reason(record)))
     title = f"Samples that B {which}: {count:,}"
-    note = f"The first {MOST_LISTED:,}; {NUMBERS} and --json have all." if count > MOST_LISTED else ""
+    note = f"The first {MOST_LISTED:,}; {COMPARE_NUMBERS} and --json have all." if count > MOST_LISTED else ""
     header = ("mode", "sample", "kind", f"{side} failed")
-    return tables.Table(which, title, header, tuple(rows), 4, note)
+    return Table(which, title, header, tuple(rows), 4, note)
 
 
 def as_json(joined: Joined, report: Report) -> dict[str, Any]:
     """The comparison for programs."""
-    from fim_server.evaluation.reporting import tables
-    from fim_server.evaluation.reporting.statistics import mcnemar, paired_difference
-
     data = joined.data
     modes: dict[str, Any] = {}
     for mode in joined.modes:
@@ -317,7 +191,7 @@ def as_json(joined: Joined, report: Report) -> dict[str, Any]:
             places = changed_mask(joined, mode, which).nonzero()[0].tolist()
             found[which] = [{"set": data.keys[place][0], "sample": data.keys[place][1]} for place in places]
         modes[mode] = found
-    result: dict[str, Any] = tables.finite(
+    result: dict[str, Any] = finite(
         {
             "samples": data.count,
             "only_a": joined.only_a,
@@ -327,46 +201,15 @@ def as_json(joined: Joined, report: Report) -> dict[str, Any]:
             "settings": [{"setting": name, "a": a, "b": b} for name, a, b in settings(joined.infos)],
             "modes": modes,
             "resampled": data.cluster_reason,
-            "tables": [tables.as_json(table) for _, some in report.sections for table in some],
+            "tables": [table_as_json(table) for _, some in report.sections for table in some],
         }
     )
     return result
 
 
-def changed_first(joined: Joined) -> list[int]:
-    """The samples that B lost in some mode, that it won, on which both fail, the rest; constrained before others."""
-    data = joined.data
-
-    def rank(place: int) -> tuple[int, ...]:
-        found = []
-        for mode in reversed(joined.modes):
-            a, b = (bool(data.modes[f"{name} {mode}"].success[place]) for name in ("A", "B"))
-            found.append({(True, False): 0, (False, True): 1, (False, False): 2, (True, True): 3}[a, b])
-        return (min(found), *found)
-
-    return sorted(range(data.count), key=rank)
-
-
 def write(joined: Joined, report: Report, numbers: dict[str, Any], out: str | Path) -> None:
     """Write page, summary, numbers and plots into a folder. Raises RecordError if they cannot be written."""
-    from fim_server.evaluation.reporting import page
-
-    samples, left_out = page.packed(joined.data, changed_first(joined))
-    notices = [*report.notices, left_out] if left_out else report.notices
-    text = page.html(
-        page.Page(
-            title=report.title,
-            lead=report.lead,
-            facts=report.facts,
-            variants=list(joined.data.modes),
-            data=samples,
-            cards=report.cards,
-            notices=notices,
-            checks=report.checks,
-            plots=report.plots,
-            sections=report.sections,
-            footer="Made by fim-server eval compare. Nothing on this page is fetched from anywhere.",
-        )
-    )
-    files = {f"{plot.key}.svg": plot.file() for plot in report.plots}
-    write_files(out, {PAGE: text, SUMMARY: in_markdown(report), NUMBERS: json.dumps(numbers, indent=1) + "\n", **files})
+    _, text = page.with_samples(report, joined.data, changed_first(joined), "fim-server eval compare")
+    written = json.dumps(numbers, indent=1) + "\n"
+    files = {COMPARE_PAGE: text, COMPARE_SUMMARY: summary(report), COMPARE_NUMBERS: written}
+    write_files(out, files | report.plot_files())

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any
 
@@ -22,9 +22,10 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from fim_server.evaluation.records import Record
-from fim_server.evaluation.reporting.figures import Plot, variables
+from fim_server.evaluation.reporting.content import Report
+from fim_server.evaluation.reporting.figures.style import variables
 from fim_server.evaluation.reporting.measured import Measured
-from fim_server.evaluation.reporting.tables import Check, Table, printable
+from fim_server.evaluation.reporting.tables.text import printable
 
 MOST_BYTES = 14_000_000
 """Of the packed samples; plots and tables are another one or two million at most."""
@@ -53,46 +54,37 @@ RESULT_FIELDS = (
 """The order of a sample's and a result's values in the page's data; the script reads it from there."""
 
 
-@dataclass(frozen=True)
-class Card:
-    """A figure at the head of the page."""
+def html(report: Report, variants: Sequence[str], samples: str, footer: str = "") -> str:
+    """A report as a page.
 
-    name: str
-    figure: str
-    more: str
-    first: bool = False
-    """Whether it is the one that matters."""
-
-
-@dataclass(frozen=True)
-class Page:
-    """What is on a page.
-
-    Attributes:
+    Args:
+        report: What it says.
         variants: Names of the results of each sample, in order.
-        data: The packed samples (:func:`packed`).
+        samples: The packed samples (:func:`packed`).
+        footer: Its last line.
     """
-
-    title: str
-    lead: str
-    facts: Sequence[tuple[str, str]]
-    variants: Sequence[str]
-    data: str
-    cards: Sequence[Card] = ()
-    notices: Sequence[str] = ()
-    checks: Sequence[Check] = ()
-    plots: Sequence[Plot] = ()
-    sections: Sequence[tuple[str, Sequence[Table]]] = ()
-    footer: str = ""
-
-
-def html(page: Page) -> str:
-    """The page as HTML."""
     light, dark = variables()
     css = _resource("report.css").replace("%(light)s", light).replace("%(dark)s", dark)
-    text: str = _template().render(page=page, css=Markup(css), js=Markup(_resource("report.js")))
+    parts = {"variants": variants, "samples": samples, "footer": footer, "css": Markup(css)}
+    text: str = _template().render(report=report, js=Markup(_resource("report.js")), **parts)
     # A lone surrogate, which a text of a user's program may hold, cannot be encoded.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def with_samples(report: Report, data: Measured, order: Iterable[int], command: str) -> tuple[Report, str]:
+    """A report and its page with all samples on it; where some had to be left out, both say so.
+
+    Args:
+        report: What it says.
+        data: What was measured.
+        order: The samples by their place, in the order in which they are listed.
+        command: What makes the report, for the page's last line.
+    """
+    samples, left_out = packed(data, order)
+    if left_out:
+        report = replace(report, notices=[*report.notices, left_out])
+    footer = f"Made by {command}. Nothing on this page is fetched from anywhere."
+    return report, html(report, list(data.modes), samples, footer)
 
 
 def packed(

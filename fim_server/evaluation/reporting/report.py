@@ -1,82 +1,27 @@
-"""``fim-server eval report``: runs as a page to browse, a summary in Markdown, and plots.
-
-What draws and counts (matplotlib, scipy, Jinja) is loaded only when a report is made, and is an optional extra.
-"""
+"""The report on one or more runs: what there is to say about their results, and the files that say it."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fim_server.errors import RecordError
 from fim_server.evaluation.records import RunInfo
-
-if TYPE_CHECKING:
-    from fim_server.evaluation.reporting.figures import Plot
-    from fim_server.evaluation.reporting.measured import Measured
-    from fim_server.evaluation.reporting.page import Card
-    from fim_server.evaluation.reporting.tables import Check, Table
-
-PAGE, SUMMARY = "report.html", "summary.md"
+from fim_server.evaluation.reporting import page
+from fim_server.evaluation.reporting.content import Card, Report
+from fim_server.evaluation.reporting.figures import plots
+from fim_server.evaluation.reporting.files import REPORT_PAGE, REPORT_SUMMARY, write_files
+from fim_server.evaluation.reporting.measured import Measured
+from fim_server.evaluation.reporting.numbers import estimates, finite
+from fim_server.evaluation.reporting.statistics import proportion
+from fim_server.evaluation.reporting.summary import summary
+from fim_server.evaluation.reporting.tables.goals import checks
+from fim_server.evaluation.reporting.tables.sections import sections
+from fim_server.evaluation.reporting.tables.table import as_json as table_as_json
+from fim_server.evaluation.reporting.tables.text import percent, shortened
 
 HASH_DIGITS = 12
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a report says, before it is a page.
-
-    Attributes:
-        facts: What the runs were asked for.
-        notices: What a reader should know first: what is missing, what could not be measured.
-    """
-
-    title: str
-    lead: str
-    facts: list[tuple[str, str]]
-    notices: list[str]
-    cards: list[Card]
-    checks: list[Check]
-    plots: list[Plot]
-    sections: list[tuple[str, list[Table]]]
-
-
-def run_report(runs: Sequence[str | Path], out: str | Path, json_: bool = False) -> int:
-    """``fim-server eval report``; returns the exit status. Raises RecordError for runs that cannot be read."""
-    with eval_extra():
-        from fim_server.evaluation.reporting import tables
-        from fim_server.evaluation.reporting.measured import read_measured
-
-        data = read_measured(runs)
-        report = write_report(data, out)
-    if json_:
-        print(json.dumps(as_json(report, data)))
-        return 0
-    for check in report.checks:
-        print(f"{_MARKS[check.holds]} {check.claim}: {check.found}")
-    for notice in report.notices:
-        print(f"! {notice}")
-    print(f"{data.count:,} samples, {len(data.modes)} modes, {sum(len(t) for _, t in tables.sections(data))} tables:")
-    print(Path(out) / PAGE)
-    return 0
-
-
-@contextmanager
-def eval_extra() -> Iterator[None]:
-    """Says in one line how to get a library of the extra ``eval`` that is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("fim_server"):
-            raise
-        raise RecordError(
-            f"this needs {error.name}, which is not installed: pip install 'fim-server[eval]' brings it"
-        ) from None
 
 
 def write_report(data: Measured, out: str | Path) -> Report:
@@ -84,58 +29,32 @@ def write_report(data: Measured, out: str | Path) -> Report:
 
     Raises RecordError if they cannot be written.
     """
-    from fim_server.evaluation.reporting import page
-
-    report = report_on(data)
-    samples, left_out = page.packed(data, failures_first(data))
-    if left_out:
-        report.notices.append(left_out)
-    text = page.html(
-        page.Page(
-            title=report.title,
-            lead=report.lead,
-            facts=report.facts,
-            variants=list(data.modes),
-            data=samples,
-            cards=report.cards,
-            notices=report.notices,
-            checks=report.checks,
-            plots=report.plots,
-            sections=report.sections,
-            footer="Made by fim-server eval report. Nothing on this page is fetched from anywhere.",
-        )
-    )
-    files = {f"{plot.key}.svg": plot.file() for plot in report.plots}
-    write_files(out, {PAGE: text, SUMMARY: summary(report), **files})
+    report, text = page.with_samples(report_on(data), data, failures_first(data), "fim-server eval report")
+    write_files(out, {REPORT_PAGE: text, REPORT_SUMMARY: summary(report), **report.plot_files()})
     return report
 
 
 def report_on(data: Measured) -> Report:
     """What there is to say about some data."""
-    from fim_server.evaluation.reporting import figures, tables
-    from fim_server.evaluation.reporting.page import Card
-    from fim_server.evaluation.reporting.statistics import wilson
-
     cards = []
     for mode, columns in data.modes.items():
-        count = int(columns.present.sum())
-        successes = int(columns.success[columns.present].sum())
+        estimate = proportion(columns.success[columns.present])
+        count, successes = estimate.count, int(columns.success[columns.present].sum())
         exact = float(columns.exact[columns.present].mean()) if count else math.nan
-        estimate = wilson(successes, count)
         interval = f"{100 * estimate.low:.1f}–{100 * estimate.high:.1f}" if count else "no samples"
-        more = f"{interval}; {successes:,} of {count:,}; exact match {tables.percent(exact)}"
-        cards.append(Card(f"{mode}: programs that parse", tables.percent(estimate.value), more, mode == "constrained"))
+        more = f"{interval}; {successes:,} of {count:,}; exact match {percent(exact)}"
+        cards.append(Card(f"{mode}: programs that parse", percent(estimate.value), more, mode == "constrained"))
     models = distinct(info.model for info in data.infos)
     return Report(
-        title=f"Fill-in-the-middle evaluation: {tables.shortened(models)}",
-        lead=f"{data.count:,} samples of {tables.shortened(', '.join(data.sets)) or 'no set'}, each in "
+        title=f"Fill-in-the-middle evaluation: {shortened(models)}",
+        lead=f"{data.count:,} samples of {shortened(', '.join(data.sets)) or 'no set'}, each in "
         f"{', '.join(data.modes) or 'no mode'}, on the same prompts and seeds.",
         facts=facts(data.infos),
         notices=notices(data),
         cards=cards,
-        checks=tables.checks(data) if data.count else [],
-        plots=figures.plots(data),
-        sections=tables.sections(data) if data.count else [],
+        checks=checks(data) if data.count else [],
+        plots=plots.plots(data),
+        sections=sections(data) if data.count else [],
     )
 
 
@@ -186,7 +105,6 @@ def _prompts(data: Measured) -> Iterator[set[str | None]]:
 
 def facts(infos: Sequence[RunInfo]) -> list[tuple[str, str]]:
     """What the runs were asked for, in words; several values where runs differ."""
-    from fim_server.evaluation.reporting.tables import shortened
 
     def said(read: Any) -> str:
         return shortened(distinct(read(info) for info in infos))
@@ -221,56 +139,18 @@ def distinct(values: Any) -> str:
     return " / ".join(dict.fromkeys(str(value) for value in values))
 
 
-_MARKS = {True: "✓", False: "✗", None: "?"}
-
-
-def summary(report: Report) -> str:
-    """The short form in Markdown: what was asked for, goals, the main tables, the plots."""
-    from fim_server.evaluation.reporting.tables import markdown
-
-    parts = [f"# {report.title}", report.lead]
-    parts += [f"**Note:** {notice}" for notice in report.notices]
-    if report.checks:
-        parts.append("\n".join(f"- {_MARKS[check.holds]} {check.claim}: {check.found}" for check in report.checks))
-    parts += [f"![{plot.title}]({plot.key}.svg)\n\n{plot.about}" for plot in report.plots]
-    for heading, tables in report.sections:
-        brief = [table for table in tables if table.brief]
-        if brief:
-            parts += [f"## {heading}", *map(markdown, brief)]
-    parts.append("## Run")
-    parts.append("\n".join(["| | |", "|---|---|", *(f"| {name} | {_cell(value)} |" for name, value in report.facts)]))
-    return "\n\n".join(parts) + "\n"
-
-
-def _cell(value: str) -> str:
-    return value.replace("|", "\\|")
-
-
 def as_json(report: Report, data: Measured) -> dict[str, Any]:
     """The report for programs: main figures as numbers, tables as they are printed."""
-    from fim_server.evaluation.reporting import tables
-
-    found: dict[str, Any] = tables.finite(
+    found: dict[str, Any] = finite(
         {
             "title": report.title,
             "samples": data.count,
             "settings": dict(report.facts),
             "notices": report.notices,
             "checks": [{"claim": c.claim, "holds": c.holds, "found": c.found} for c in report.checks],
-            "figures": tables.estimates(data),
+            "figures": estimates(data),
             "resampled": data.cluster_reason,
-            "tables": [tables.as_json(table) for _, some in report.sections for table in some],
+            "tables": [table_as_json(table) for _, some in report.sections for table in some],
         }
     )
     return found
-
-
-def write_files(out: str | Path, files: dict[str, str]) -> None:
-    """Write texts into a folder, which is made. Raises RecordError where that cannot be done."""
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_bytes(text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise RecordError(f"{out}: {error.strerror or error}") from None

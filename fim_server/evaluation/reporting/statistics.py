@@ -97,14 +97,14 @@ def wilson(successes: int, count: int, confidence: float = CONFIDENCE) -> Estima
         raise ValueError(f"{successes} successes of {count}")
     if not count:
         return _nothing()
-    z = float(stats.norm.ppf((1 + confidence) / 2))
-    rate = successes / count
-    scale = 1 + z * z / count
-    middle = (rate + z * z / (2 * count)) / scale
-    half = z / scale * math.sqrt(rate * (1 - rate) / count + z * z / (4 * count * count))
-    low = 0.0 if successes == 0 else middle - half
-    high = 1.0 if successes == count else middle + half
-    return Estimate(rate, low, high, count, "wilson")
+    interval = stats.binomtest(successes, count).proportion_ci(confidence, method="wilson")
+    return Estimate(successes / count, float(interval.low), float(interval.high), count, "wilson")
+
+
+def proportion(verdicts: ArrayLike) -> Estimate:
+    """The rate of verdicts that are true, with its Wilson interval."""
+    flat = np.asarray(verdicts, dtype=bool).ravel()
+    return wilson(int(flat.sum()), flat.size)
 
 
 def mean(
@@ -205,16 +205,15 @@ def percentiles(values: ArrayLike, shares: Sequence[float] = (0.5, 0.9, 0.95, 0.
     NaN where there are no values; values that are not finite are left out.
     """
     flat = np.asarray(values, dtype=np.float64).ravel()
-    flat = np.sort(flat[np.isfinite(flat)])
+    flat = flat[np.isfinite(flat)]
     if not flat.size:
         return [math.nan for _ in shares]
-    return [float(flat[max(math.ceil(share * flat.size), 1) - 1]) for share in shares]
+    return [float(value) for value in np.quantile(flat, shares, method="inverted_cdf")]
 
 
 def pass_at_1(passed: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:
     """Share of texts that pass their sample's test (Chen et al., arXiv 2107.03374, with one text a sample)."""
-    flat = np.asarray(passed, dtype=bool).ravel()
-    return mean(flat, clusters) if clusters is not None else wilson(int(flat.sum()), flat.size)
+    return proportion(passed) if clusters is None else mean(np.asarray(passed, dtype=bool), clusters)
 
 
 # --- parts --------------------------------------------------------------------------------------------------------
@@ -237,7 +236,11 @@ def _units(values: Floats, clusters: ArrayLike | None) -> tuple[Floats, Floats, 
 
 
 def _resampled(sums: Floats, sizes: Floats, resamples: int, generator: np.random.Generator) -> Floats:
-    """Means of resamples of the units: [resamples]."""
+    """Means of resamples of the units: [resamples].
+
+    Not ``scipy.stats.bootstrap``: it draws index by index, where for a few kinds of unit (verdicts are two) their
+    counts are all that has to be drawn.
+    """
     kinds, counts = np.unique(np.stack([sums, sizes], axis=1), axis=0, return_counts=True)
     if len(kinds) <= FEW_KINDS:
         drawn = generator.multinomial(sums.size, counts / sums.size, size=resamples).astype(np.float64)
@@ -266,8 +269,6 @@ def _fitted(xs: Floats, ys: Floats, kind: str) -> Fit | None:
     if xs.size < 2 or np.ptp(xs) == 0:
         return None
     found: Any = stats.linregress(xs, ys)
-    slope, intercept = float(found.slope), float(found.intercept)
-    spread = float(((ys - ys.mean()) ** 2).sum())
-    residuals = float(((ys - slope * xs - intercept) ** 2).sum())
     # Of points that all lie on one height, the line explains everything there is to explain.
-    return Fit(kind, (slope, intercept), 1 - residuals / spread if spread else 1.0, int(xs.size))
+    r_squared = float(found.rvalue) ** 2 if np.ptp(ys) else 1.0
+    return Fit(kind, (float(found.slope), float(found.intercept)), r_squared, int(xs.size))

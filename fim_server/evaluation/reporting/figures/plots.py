@@ -1,124 +1,37 @@
-"""The plots of a report, as SVG: inline in a page, or files of their own.
-
-Matplotlib draws them; the result is made to follow the page: its few colours become variables of the page's style
-sheet, with a value of their own for light and for dark, so that a plot is readable in both. Modes differ by marker and
-by dash as well as by colour (Okabe and Ito's palette, which colour-blind eyes tell apart). The same data give the same
-bytes: a fixed salt for the identifiers, no dates.
-"""
+"""The plots of a report."""
 
 from __future__ import annotations
 
-import io
-import math
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from html import escape
 from typing import Any, cast
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fim_server.evaluation.records import Record
+from fim_server.evaluation.reporting.figures.plot import Plot, finished
+from fim_server.evaluation.reporting.figures.style import (
+    FAINT,
+    INK,
+    RC,
+    SERIES,
+    in_percent,
+    legend_above,
+    logarithmic,
+    look,
+    new_figure,
+)
 from fim_server.evaluation.reporting.measured import HOLE_EDGES, Bools, Floats, Measured, ModeColumns
-from fim_server.evaluation.reporting.statistics import line_fit, power_fit, wilson
-from fim_server.evaluation.reporting.tables import compared, context_sizes, cost_series, percent
+from fim_server.evaluation.reporting.statistics import line_fit, power_fit, proportion
+from fim_server.evaluation.reporting.tables.costs import context_sizes, cost_series
+from fim_server.evaluation.reporting.tables.pairs import compared
+from fim_server.evaluation.reporting.tables.text import percent
 
 MOST_POINTS = 1_200
 """Drawn of a series in a scatter plot; more cannot be told apart. Fits are through all."""
 
 MOST_STEPS = 400
-
-WIDTH = 7.2
-"""Of every plot, in inches."""
-
-COLOURS: dict[str, tuple[str, str, str]] = {
-    # What matplotlib is told: the variable that it becomes, its value on light and on dark.
-    "#010101": ("--plot-ink", "#24292f", "#e2e6ea"),
-    "#020202": ("--plot-grid", "#d5d9de", "#3b424b"),
-    "#030303": ("--plot-faint", "#6a737d", "#9aa4af"),
-    "#040404": ("--plot-1", "#d55e00", "#ff8c42"),
-    "#050505": ("--plot-2", "#0072b2", "#56b4e9"),
-    "#060606": ("--plot-3", "#00845f", "#2fc99b"),
-    "#070707": ("--plot-4", "#a8508a", "#e08fc4"),
-    "#080808": ("--plot-5", "#8a6d00", "#e6b800"),
-    "#090909": ("--plot-6", "#555555", "#bbbbbb"),
-}
-INK, GRID, FAINT, *SERIES = COLOURS
-MODE_LOOKS = {"unconstrained": 0, "checked": 1, "constrained": 2}
-MARKERS = ("s", "^", "o", "D", "v", "P")
-DASHES: tuple[Any, ...] = ((0, (2, 1.6)), (0, (6, 2)), "-", (0, (1, 1)), (0, (6, 2, 1, 2)), (0, (3, 1)))
-
-RC: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "fim-server",
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.facecolor": "none",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.facecolor": "none",
-    "grid.color": GRID,
-    "grid.linewidth": 0.7,
-    "legend.frameon": False,
-    "legend.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": FAINT,
-    "ytick.color": FAINT,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "axes.formatter.use_mathtext": False,
-}
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A plot.
-
-    Attributes:
-        key: A name for links and files.
-        svg: For a page, without declarations, its identifiers beginning with the key.
-        about: What it shows, in a sentence or two; also its text for those who do not see it.
-    """
-
-    key: str
-    title: str
-    svg: str
-    about: str
-
-    def file(self) -> str:
-        """The same as a file: declared, with its own light and dark colours and a background."""
-        light, dark = (";".join(f"{c[0]}:{c[which]}" for c in COLOURS.values()) for which in (1, 2))
-        style = (
-            f"<style>svg{{{light};background:#fff}}"
-            f"@media (prefers-color-scheme:dark){{svg{{{dark};background:#16191d}}}}</style>"
-        )
-        head, body = self.svg.split(">", 1)
-        return f'<?xml version="1.0" encoding="utf-8"?>\n{head}>{style}{body}\n'
-
-
-def variables() -> tuple[str, str]:
-    """The declarations of the plots' colours for a style sheet: on light, on dark."""
-    light, dark = (" ".join(f"{c[0]}: {c[which]};" for c in COLOURS.values()) for which in (1, 2))
-    return light, dark
-
-
-def look(mode: str, order: Sequence[str]) -> tuple[str, str, Any]:
-    """Colour, marker and dash of a mode; of one mode of several runs (``A checked``) the colour is the mode's."""
-    colour = MODE_LOOKS.get(mode.rpartition(" ")[2], len(MODE_LOOKS))
-    place = MODE_LOOKS.get(mode, order.index(mode) if mode in order else 0) % len(MARKERS)
-    return SERIES[colour], MARKERS[place], DASHES[place]
-
-
-# --- plots --------------------------------------------------------------------------------------------------------
 
 
 def plots(data: Measured, makers: Sequence[Callable[[Measured], Plot | None]] | None = None) -> list[Plot]:
@@ -134,14 +47,14 @@ def success(data: Measured) -> Plot | None:
     """Success by set and mode, with Wilson's intervals."""
     groups = data.groups()
     modes = list(data.modes)
-    figure = _figure(1.2 + 0.22 * len(groups) * (len(modes) + 1))
+    figure = new_figure(1.2 + 0.22 * len(groups) * (len(modes) + 1))
     axes = figure.add_subplot()
     lowest = 1.0
     for row, (_, mask) in enumerate(groups):
         for place, mode in enumerate(modes):
             columns = data.modes[mode]
             kept = columns.present & mask
-            estimate = wilson(int(columns.success[kept].sum()), int(kept.sum()))
+            estimate = proportion(columns.success[kept])
             if not estimate.count:
                 continue
             lowest = min(lowest, estimate.low)
@@ -169,14 +82,14 @@ def success(data: Measured) -> Plot | None:
     start = max(0.0, lowest - 0.1 * (1 - lowest) - 0.002)
     axes.set_xlim(start, 1.0)
     axes.grid(visible=False, axis="y")
-    _in_percent(axes.xaxis)
+    in_percent(axes.xaxis)
     axes.set_xlabel("programs that parse")
-    _legend_above(axes)
+    legend_above(axes)
     about = (
         "Share of samples for which a text was offered and the whole program parses, by set and mode. Bars are "
         "Wilson's 95 % intervals." + (" The axis does not begin at 0." if start else "")
     )
-    return _plot("success", "Success by mode", figure, about)
+    return finished("success", "Success by mode", figure, about)
 
 
 def validity(data: Measured) -> Plot | None:
@@ -185,7 +98,7 @@ def validity(data: Measured) -> Plot | None:
     longest = max([*budgets, *(r.tokens or 0 for columns in data.modes.values() for r in columns.chosen())], default=0)
     if not longest or not any(r.complete_at for columns in data.modes.values() for r in columns.chosen()):
         return None
-    figure = _figure(3.6)
+    figure = new_figure(3.6)
     axes = figure.add_subplot()
     for mode, columns in data.modes.items():
         records = columns.chosen()
@@ -198,17 +111,17 @@ def validity(data: Measured) -> Plot | None:
         axes.plot(np.arange(own + 1), shares, color=colour, linestyle=dash, linewidth=1.8, label=mode)
     axes.set_xlim(0, longest * 1.015)
     axes.set_ylim(0, 1.02)
-    _in_percent(axes.yaxis)
+    in_percent(axes.yaxis)
     axes.set_xlabel("budget, tokens")
     axes.set_ylabel("valid within it")
-    _legend_above(axes)
+    legend_above(axes)
     about = (
         "Share of samples that would have a valid text had the budget ended after so many tokens, by the engine's "
         "verdict on the tokens generated. Unconstrained: the text as it then stands. Checked and constrained: the text "
         "as it stands or any complete point before. Landed texts are in it: they are made for the run's own budget, so "
         "constrained rises at its end, and would at any other."
     )
-    return _plot("validity", "Validity against budget", figure, about)
+    return finished("validity", "Validity against budget", figure, about)
 
 
 def valid_within(mode: str, records: Sequence[Record], longest: int) -> Floats:
@@ -245,7 +158,7 @@ def latency(data: Measured) -> Plot | None:
     series = {mode: values for mode, values in series.items() if values.size}
     if not series:
         return None
-    figure = _figure(3.4)
+    figure = new_figure(3.4)
     axes = figure.add_subplot()
     for mode, values in series.items():
         colour, _, dash = look(mode, list(data.modes))
@@ -256,13 +169,13 @@ def latency(data: Measured) -> Plot | None:
             xs, np.concatenate([[0], shares]), where="post", color=colour, linestyle=dash, linewidth=1.8, label=mode
         )
     axes.set_xscale("log")
-    _logarithmic(axes.xaxis, *axes.get_xlim())
+    logarithmic(axes.xaxis, *axes.get_xlim())
     axes.set_ylim(0, 1.02)
-    _in_percent(axes.yaxis)
+    in_percent(axes.yaxis)
     axes.set_xlabel("time a sample, ms")
     axes.set_ylabel("samples within it")
-    _legend_above(axes)
-    return _plot(
+    legend_above(axes)
+    return finished(
         "latency", "Latency", figure, "Share of samples that took at most so long, model and engine together, by mode."
     )
 
@@ -277,7 +190,7 @@ def context_cost(data: Measured) -> Plot | None:
             panels.setdefault(what, []).append((mode, columns, values))
     if not panels:
         return None
-    figure = _figure(3.4 * len(panels))
+    figure = new_figure(3.4 * len(panels))
     order = list(data.modes)
     for place, (what, series) in enumerate(sorted(panels.items()), start=1):
         axes = figure.add_subplot(len(panels), 1, place)
@@ -309,8 +222,8 @@ def context_cost(data: Measured) -> Plot | None:
                 axes.plot(xs, power.at(xs), color=colour, linestyle=dash, linewidth=1.8, label=label)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        _logarithmic(axes.xaxis, *axes.get_xlim())
-        _logarithmic(axes.yaxis, *axes.get_ylim())
+        logarithmic(axes.xaxis, *axes.get_xlim())
+        logarithmic(axes.yaxis, *axes.get_ylim())
         axes.set_xlabel("context, characters left and right of the hole")
         axes.set_ylabel(what)
         legend = axes.legend(
@@ -324,7 +237,7 @@ def context_cost(data: Measured) -> Plot | None:
         "(the paper's Figure 11). Both axes are logarithmic; lines are least-squares fits of a line and of a power "
         f"law, through all samples, of which at most {MOST_POINTS:,} of each series are drawn."
     )
-    return _plot("context-cost", "Cost against context size", figure, about)
+    return finished("context-cost", "Cost against context size", figure, about)
 
 
 def win_and_loss(data: Measured) -> Plot | None:
@@ -333,7 +246,7 @@ def win_and_loss(data: Measured) -> Plot | None:
     buckets = data.buckets(lambda record: record.hole_characters, HOLE_EDGES)
     if not pairs or not buckets:
         return None
-    figure = _figure(1.5 + 0.42 * len(buckets))
+    figure = new_figure(1.5 + 0.42 * len(buckets))
     figure.set_layout_engine("constrained", wspace=0.1)
     panels: list[Any] = np.atleast_1d(figure.subplots(1, len(pairs), sharey=True)).tolist()
     most = 0.0
@@ -369,58 +282,8 @@ def win_and_loss(data: Measured) -> Plot | None:
         "Share of samples on which only constrained succeeds (right) or only the other mode (left), by the length of "
         "the hole. Filled: the program parses; outlined: the text is an exact match."
     )
-    return _plot("win-and-loss", "Win and loss by hole length", figure, about)
-
-
-# --- parts --------------------------------------------------------------------------------------------------------
+    return finished("win-and-loss", "Win and loss by hole length", figure, about)
 
 
 def _share(mask: Bools, count: int) -> float:
     return int(mask.sum()) / count if count else 0.0
-
-
-def _in_percent(axis: Any) -> None:
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g} %"))
-
-
-def _figure(height: float) -> Figure:
-    """All plots are equally wide, so that their letters are equally large. Inches."""
-    return Figure(figsize=(WIDTH, height), layout="constrained")
-
-
-def _legend_above(axes: Any) -> None:
-    names = len(axes.get_legend_handles_labels()[1])
-    columns = names if names <= 4 else 3  # as many as there is room for
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, borderaxespad=0.2, handlelength=2.6)
-
-
-def _logarithmic(axis: Any, low: float, high: float) -> None:
-    """Ticks at 1, 2 and 5 of a decade where there are few decades."""
-    decades = math.log10(high / low) if 0 < low < high else 0.0
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,), numticks=30))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-
-
-def _plot(key: str, title: str, figure: Figure, about: str) -> Plot:
-    written = io.BytesIO()
-    figure.savefig(written, format="svg", metadata={"Date": None})
-    return Plot(key, title, page_svg(written.getvalue().decode("utf-8"), key, title, about), about)
-
-
-def page_svg(text: str, key: str, title: str, about: str) -> str:
-    """Matplotlib's SVG for a page: one element, its own identifiers, the page's colours, a title and a description."""
-    text = text[text.index("<svg") :].strip()
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    text = re.sub(r'\bid="', f'id="{key}-', text)
-    text = re.sub(r'((?:xlink:)?href="#|url\(#)', rf"\g<1>{key}-", text)
-    for told, (name, light, _) in COLOURS.items():
-        text = text.replace(told, f"var({name}, {light})")
-    text = text.replace("*{stroke-linejoin", "svg *{stroke-linejoin")  # a page has more than plots
-    text = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", text)  # a hundredth of a point is enough
-    text = re.sub(r"[ \t]*\n[ \t]*", "\n", text)
-    head, body = text.split(">", 1)
-    # The size comes from the view box, so that it shrinks with the page.
-    head = re.sub(r'\s(?:width|height)="[^"]*"', "", head)
-    described = f'<title id="{key}-title">{escape(title)}</title><desc id="{key}-desc">{escape(about)}</desc>'
-    return f'{head} role="img" aria-labelledby="{key}-title" aria-describedby="{key}-desc">{described}{body}'

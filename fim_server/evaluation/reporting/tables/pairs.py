@@ -1,0 +1,25 @@
+"""Which modes are compared, and what is said of samples that lack one of them."""
+
+from __future__ import annotations
+
+from fim_server.evaluation.reporting.measured import Measured
+
+COMPARED = (("constrained", "unconstrained"), ("constrained", "checked"), ("checked", "unconstrained"))
+
+
+def compared(data: Measured) -> list[tuple[str, str]]:
+    """The pairs of modes that the data have."""
+    return [(first, second) for first, second in COMPARED if first in data.modes and second in data.modes]
+
+
+def have_pairs(data: Measured) -> bool:
+    """Whether constrained can be compared with anything."""
+    return any(first == "constrained" for first, _ in compared(data))
+
+
+def said_left_out(left_out: dict[str, int]) -> str:
+    """A sentence about the samples that lack one of two modes."""
+    missing = [f"{count:,} of {name}" for name, count in left_out.items() if count]
+    if not missing:
+        return "No sample lacks a mode."
+    return "Left out, for want of a record of one of the modes: " + ", ".join(missing) + "."

@@ -1,0 +1,95 @@
+"""Handlers of the commands (docs/protocol.md): their arguments, read strictly, and their answers.
+
+pygls checks how many arguments there are. It would make a truth value of ``"yes"`` and a number of ``"3"``, though, so
+what they hold is checked here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+
+from fim_server.errors import DocumentError, LanguageError
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.loading import reload
+from fim_server.server.messages import explanation_json
+from fim_server.server.status import tell_status
+from fim_server.server.worker import Request
+
+EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
+SET_ENABLED, RELOAD = "fim-server.setEnabled", "fim-server.reload"
+
+
+def on_accepted(ls: FimLanguageServer, accepted: Any) -> None:
+    """Count an acceptance."""
+    ls.usage.count_acceptance(str(member(accepted, "id")))
+
+
+async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
+    """Say what may come at a cursor, and why the rest may not."""
+    uri, at = str(member(question, "uri")), member(question, "position")
+    line, character = member(at, "line"), member(at, "character")
+    if not isinstance(line, int) or not isinstance(character, int) or line < 0 or character < 0:
+        raise JsonRpcInvalidParams.of(ValueError("position: line and character are whole numbers"))
+    text = member(question, "text", None)
+    if text is not None and not isinstance(text, str):
+        raise JsonRpcInvalidParams.of(ValueError("text: a text expected"))
+    document = ls.open_document(uri)
+    if document is None:
+        raise JsonRpcInvalidParams.of(ValueError(f"{uri} is not open"))
+    if len(document.document.text) > ls.settings.max_file_characters:
+        raise JsonRpcInvalidParams.of(ValueError("the document is too large (setting maxFileCharacters)"))
+    position = types.Position(line, character)
+    try:
+        split = document.document.split(document.offset_of(position))
+        request = Request(uri, split, document.language_id or "", document.path or "", True, False, ls.settings)
+        told = ls.worker.explain(request, lambda explained: explanation_json(uri, position, explained, text))
+        return await asyncio.wrap_future(told)
+    except (DocumentError, LanguageError) as error:
+        raise JsonRpcInvalidParams.of(error) from error
+
+
+def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
+    """Counts and latencies since the server started."""
+    expect_one_at_most(arguments)
+    return ls.usage.as_json()
+
+
+def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:
+    """Switch completions on or off, until the settings change."""
+    if not isinstance(enabled, bool):
+        raise JsonRpcInvalidParams.of(ValueError("true or false expected"))
+    ls.settings = ls.settings.having("enabled", enabled)
+    ls.worker.use(ls.settings)
+    if not enabled:
+        for at_work in (ls.running, ls.prefetching):
+            if at_work is not None:
+                at_work.job.cancelled.set()
+    tell_status(ls)
+    return enabled
+
+
+async def on_reload(ls: FimLanguageServer, *arguments: Any) -> None:
+    """Start afresh, without the editor noticing more than a pause."""
+    expect_one_at_most(arguments)
+    await reload(ls)
+
+
+def expect_one_at_most(arguments: tuple[Any, ...]) -> None:
+    """Some editors send an argument to every command. Raises an error for the client where there are more."""
+    if len(arguments) > 1:
+        raise JsonRpcInvalidParams.of(ValueError(f"0 or 1 arguments expected, {len(arguments)} given"))
+
+
+_REQUIRED = object()
+
+
+def member(value: Any, name: str, default: Any = _REQUIRED) -> Any:
+    """A member of a JSON object, whatever it was made into on its way. Raises an error for the client without one."""
+    found = value.get(name, default) if isinstance(value, dict) else getattr(value, name, default)
+    if found is _REQUIRED:
+        raise JsonRpcInvalidParams.of(ValueError(f"{name}: missing"))
+    return found

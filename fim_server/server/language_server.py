@@ -1,0 +1,125 @@
+"""The server: a pygls server with a completion worker, and what it knows of its editor.
+
+Only the protocol's thread reads and writes it. What the worker has found comes to that thread by a future.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from fim_server.errors import LanguageError, MissingLibrary, ModelError
+from fim_server.server.documents import SYNC_KIND, DocumentProtocol, OpenDocument
+from fim_server.server.memory import Memory
+from fim_server.server.messages import FallbackKinds
+from fim_server.server.settings import ServerSettings
+from fim_server.server.usage import Usage
+from fim_server.server.worker import CompletionWorker, Job, Request
+from fim_server.text.document import PositionEncoding
+
+SERVER_NAME = "fim-server"
+
+MAY_BE_SAID = (LanguageError, MissingLibrary, ModelError)
+"""Errors whose messages hold nothing of the user's code."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """What the worker is at."""
+
+    request: Request
+    job: Job
+
+
+class FimLanguageServer(LanguageServer):
+    """A pygls server with a completion worker, and what it knows of its editor."""
+
+    protocol: DocumentProtocol
+
+    def __init__(self, settings: ServerSettings, version: str) -> None:
+        super().__init__(SERVER_NAME, version, protocol_cls=DocumentProtocol, text_document_sync_kind=SYNC_KIND)
+        self.started_with = settings
+        """The command line's settings, which stand above the editor's."""
+        self.settings = settings
+        self.worker = CompletionWorker(settings)
+        self.memory = Memory()
+        self.usage = Usage()
+        self.fallback: FallbackKinds | None = None
+        """How the suggestion list takes texts; None where the client has inline completion."""
+        self.fallback_is_needed = True
+        """Whether the client has not shown yet that it has inline completion after all."""
+        self.failure: str | None = None
+        """Why there is no model, in words."""
+        self.last: dict[str, Any] | None = None
+        self.said: set[str] = set()
+        self.turn = 0
+        """Counts requests: a number that is no longer this one has been overtaken."""
+        self.overtaken = asyncio.Event()
+        self.prefetching: UnderWay | None = None
+        """What is being prepared before anybody asked."""
+        self.running: UnderWay | None = None
+        """What somebody waits for."""
+        self.at_work = 0
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.loading: tuple[str, float] | None = None
+        self.loads = 0
+        """Counts loadings: one that is no longer this one has nothing to say."""
+        self.initial_settings: dict[str, Any] = {}
+        """What the editor set when it began."""
+        self.client_settings: dict[str, Any] = {}
+        """What it has set now."""
+
+    @property
+    def encoding(self) -> PositionEncoding:
+        """The unit of the client's positions."""
+        return PositionEncoding(self.workspace.position_encoding or PositionEncoding.UTF16)
+
+    def open_document(self, uri: str) -> OpenDocument | None:
+        """The document an editor has open under that name, if any."""
+        return self.protocol.opened(uri)
+
+    def log(self, kind: types.MessageType, message: str) -> None:
+        """Write to the editor's log and to our own."""
+        logger.log(logging.ERROR if kind is types.MessageType.Error else logging.INFO, "%s", message)
+        self.window_log_message(types.LogMessageParams(type=kind, message=message))
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Log what pygls could not handle; its own way would be a message on the user's screen."""
+        logger.warning("a message could not be handled: %s", type(error).__name__)
+
+    def log_once(self, kind: types.MessageType, message: str) -> None:
+        """Write a message to both logs, unless it was written before."""
+        if message not in self.said:
+            self.said.add(message)
+            self.log(kind, message)
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run something beside the handlers; what goes wrong there is logged."""
+        task = asyncio.ensure_future(self._guarded(work))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _guarded(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Await something whose failure must not be lost, and must not end the server."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001  # whatever goes wrong in it
+            self.report_failure(error)
+
+    def report_failure(self, error: Exception) -> None:
+        """Log what went wrong in a request: where, but none of the user's code unless that is asked for."""
+        self.usage.failed += 1
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" at {frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno}" if frames else ""
+        detail = f": {error}" if self.settings.log_code or isinstance(error, MAY_BE_SAID) else ""
+        self.log(types.MessageType.Error, f"a request failed: {type(error).__name__}{where}{detail}")
+        logger.debug("a request failed", exc_info=error if self.settings.log_code else None)

@@ -1,0 +1,51 @@
+"""Handlers of the server's life, from the editor's first message to its last, and of its documents' changes."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from fim_server.server.completions import on_completion
+from fim_server.server.configuration import ask_for_settings, take_settings
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.loading import load, reload
+from fim_server.server.messages import FallbackKinds
+
+
+def on_initialize(ls: FimLanguageServer, params: types.InitializeParams) -> None:
+    """Keep documents by our own positions; pygls has made its workspace just before.
+
+    Clients without inline completion get the suggestion list instead, and only they.
+    """
+    ls.protocol.replace_workspace()
+    take_settings(ls, params.initialization_options)
+    ls.initial_settings = ls.client_settings
+    text_document = params.capabilities.text_document
+    if text_document is None or text_document.inline_completion is None:
+        ls.fallback = FallbackKinds(params.capabilities)
+        ls.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions())(on_completion)
+
+
+async def on_initialized(ls: FimLanguageServer, params: types.InitializedParams) -> None:
+    """Take the client's settings, then load the model in the background."""
+    await ask_for_settings(ls)
+    if ls.worker.loads_like(ls.settings):
+        await load(ls)
+    else:  # somebody asked for completions before, and it has begun with other settings
+        await reload(ls)
+
+
+def on_shutdown(ls: FimLanguageServer, params: None) -> None:
+    """Stop what is under way."""
+    ls.worker.close()
+
+
+def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams) -> None:
+    """Stop what is under way for the text as it was. What is being prepared may still come true."""
+    if ls.running is not None and ls.running.request.uri == params.text_document.uri:
+        ls.running.job.cancelled.set()
+
+
+def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -> None:
+    """Forget what is known of a document."""
+    ls.worker.forget(params.text_document.uri)
+    ls.memory.forget(params.text_document.uri)

@@ -1,0 +1,88 @@
+"""Loading the model in the background, and saying how far that is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from fim_server.errors import FimServerError
+from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
+from fim_server.server.status import tell_status
+
+if TYPE_CHECKING:
+    from fim_server.models.load import FimModel
+
+
+async def load(ls: FimLanguageServer) -> None:
+    """Load the model; without one the server lives on and says why it offers nothing."""
+    loop = asyncio.get_running_loop()
+    ls.loads += 1
+    this = ls.loads
+    ls.failure = None
+    progress = await begin_progress(ls)
+
+    def report(message: str, share: float) -> None:
+        loop.call_soon_threadsafe(told, message, share)
+
+    def told(message: str, share: float) -> None:
+        if this != ls.loads:
+            return
+        ls.loading = (message, share)
+        tell_status(ls)
+        if progress is not None:
+            value = types.WorkDoneProgressReport(message=message, percentage=round(100 * share))
+            ls.work_done_progress.report(progress, value)
+
+    future = ls.worker.load(report)
+    tell_status(ls)
+    try:
+        model: FimModel = await asyncio.wrap_future(future)
+    except FimServerError as error:
+        if this == ls.loads:
+            fail(ls, str(error))
+    except Exception as error:  # noqa: BLE001  # a broken library, too little memory: the server lives on
+        if this == ls.loads:
+            detail = str(error).strip().split("\n", 1)[0]
+            fail(ls, f"the model cannot be loaded ({type(error).__name__}{detail and ': '}{detail})")
+    else:
+        ls.log(
+            types.MessageType.Info,
+            f"model {model.name} ready on {model.device} ({model.runtime}, {model.format.family} format)",
+        )
+    finally:
+        if this == ls.loads:
+            ls.loading = None
+        if progress is not None:
+            ls.work_done_progress.end(progress, types.WorkDoneProgressEnd())
+        tell_status(ls)
+
+
+async def reload(ls: FimLanguageServer) -> None:
+    """Forget everything and load the model again."""
+    ls.memory.clear()
+    ls.worker.reload(ls.settings)
+    await load(ls)
+
+
+def fail(ls: FimLanguageServer, message: str) -> None:
+    """Say once that there is no model."""
+    ls.failure = message
+    ls.log(types.MessageType.Error, message)
+    ls.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"{SERVER_NAME}: {message}"))
+
+
+async def begin_progress(ls: FimLanguageServer) -> str | None:
+    """Open a progress bar in clients that have one; returns its token."""
+    window = ls.client_capabilities.window
+    if window is None or not window.work_done_progress:
+        return None
+    token = f"{SERVER_NAME}/loading/{time.monotonic_ns()}"
+    try:
+        await asyncio.wait_for(ls.work_done_progress.create_async(token), 2)
+    except Exception:  # noqa: BLE001  # a client that cannot after all, or does not answer
+        return None
+    ls.work_done_progress.begin(token, types.WorkDoneProgressBegin(title=f"{SERVER_NAME}: loading", percentage=0))
+    return token

@@ -1,0 +1,42 @@
+"""What the log keeps to itself: the user's code, and that a connection has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+
+
+def configure_logging(level: str, quotes_code: Callable[[], bool]) -> None:
+    """Log to standard error. ``quotes_code``: whether the log may hold the user's code, which may change."""
+    logging.basicConfig(
+        stream=sys.stderr, level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(lambda record: without_code(record, quotes_code()))
+    logging.getLogger("asyncio").addFilter(is_no_end)
+
+
+def is_no_end(record: logging.LogRecord) -> bool:
+    """Whether a log record is about anything but the end of a connection.
+
+    On the exit message pygls raises SystemExit in a callback; where the editor has gone, a pipe breaks in one, or a
+    handler is cancelled.
+    """
+    error = record.exc_info[0] if record.exc_info else None
+    return error is None or not issubclass(error, SystemExit | ConnectionError | asyncio.CancelledError)
+
+
+def without_code(record: logging.LogRecord, log_code: bool) -> bool:
+    """Take the messages' contents, which hold the user's code, out of what pygls logs about them."""
+    if not log_code and record.name.startswith("pygls"):
+        plain = (str, int, float)
+        if isinstance(record.args, tuple):
+            shown = (
+                one if isinstance(one, plain) and len(str(one)) < 100 else type(one).__name__ for one in record.args
+            )
+            record.args = tuple(shown)
+        record.msg, record.args = record.getMessage().split("\n", 1)[0], ()
+        record.exc_info, record.exc_text = None, None
+    return True

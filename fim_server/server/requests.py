@@ -1,0 +1,270 @@
+"""One request's way: taken in as it arrived, answered from memory or by the worker, told of, and what follows prepared.
+
+Awaiting the worker is what pygls can cancel; cancelling sets the flag that the decode loop looks at before every
+forward pass. Text, version and cursor are those of the moment the request arrived; an answer for an older version is
+dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+
+from lsprotocol import types
+
+from fim_server.errors import DocumentError, LanguageError, MissingLibrary, ModelError
+from fim_server.language.session import Language
+from fim_server.server.documents import OpenDocument
+from fim_server.server.language_server import FimLanguageServer, UnderWay
+from fim_server.server.memory import Answer
+from fim_server.server.place import Place, silent, wants_single_line
+from fim_server.server.status import tell_answered, tell_declined, tell_status
+from fim_server.server.worker import LANGUAGES, Costs, Request, Work, answer_of
+from fim_server.text.document import LINE_BREAK, Split
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request for completions, in whichever form it came."""
+
+    uri: str
+    position: types.Position
+    invoked: bool
+    selected: types.SelectedCompletionInfo | None
+    takes_lines: bool
+    """Whether the client can take texts of several lines."""
+    arrived: float
+    document: OpenDocument | None
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer and the cut it is for."""
+
+    answer: Answer
+    split: Split
+
+
+def take_in(
+    ls: FimLanguageServer,
+    params: types.InlineCompletionParams | types.CompletionParams,
+    invoked: bool,
+    selected: types.SelectedCompletionInfo | None,
+    takes_lines: bool,
+) -> Asked:
+    """A request with the document as it was when the request arrived."""
+    arrival = ls.protocol.arrival_of(params)
+    document = arrival.document
+    return Asked(
+        uri=params.text_document.uri,
+        position=params.position,
+        invoked=invoked,
+        selected=selected,
+        takes_lines=takes_lines,
+        arrived=arrival.at,
+        document=document,
+        version=arrival.version,
+    )
+
+
+async def answer(ls: FimLanguageServer, asked: Asked) -> Answered | None:
+    """Answer a request from memory or by the worker. Whatever goes wrong in it is logged, and answered with nothing."""
+    ls.usage.requests += 1
+    ls.turn += 1
+    ls.overtaken.set()
+    ls.overtaken = asyncio.Event()
+    try:
+        return await find_answer(ls, asked, ls.turn, ls.overtaken)
+    except asyncio.CancelledError:
+        ls.usage.cancelled += 1
+        raise
+    except Exception as error:  # noqa: BLE001  # one request's failure is not the server's
+        ls.report_failure(error)
+        return None
+
+
+async def find_answer(ls: FimLanguageServer, asked: Asked, turn: int, overtaken: asyncio.Event) -> Answered | None:
+    """Answer a request; None where there is nothing to say to it. What goes wrong in it is raised.
+
+    ``turn``: the request's number, which is ``ls.turn`` until a newer one sets ``overtaken``.
+    """
+    request = request_of(ls, asked)
+    if isinstance(request, str):
+        tell_declined(ls, asked.uri, asked.arrived, request)
+        return None
+    remembered = look_up(ls, request)
+    if remembered is not None:
+        return conclude(ls, asked, request, Work(remembered), from_model=False)
+    waited_ms = 0.0 if asked.invoked else await debounce(ls, asked.uri, overtaken)
+    if turn != ls.turn:
+        ls.usage.superseded += 1
+        return None
+    work = await run(ls, request)
+    if work is None or turn != ls.turn:
+        ls.usage.superseded += 1
+        if work is not None:
+            remember(ls, request, work.answer)
+        return None
+    work.costs.debounce_ms = waited_ms
+    remember(ls, request, work.answer)
+    return conclude(ls, asked, request, work, from_model=not work.answer.prefetched)
+
+
+async def debounce(ls: FimLanguageServer, uri: str, overtaken: asyncio.Event) -> float:
+    """Wait whether somebody types on, no longer than until the request is overtaken; returns milliseconds."""
+    pause = ls.settings.debounce_ms
+    if pause is None:
+        pause = ls.usage.debounce_ms(ls.protocol.typing_pause_ms(uri))
+    if pause <= 0:
+        return 0.0
+    before = time.perf_counter()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(overtaken.wait(), pause / 1000)
+    return 1000 * (time.perf_counter() - before)
+
+
+def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
+    """What the worker is asked, or why it is not, in words."""
+    document = asked.document
+    if document is None:
+        return "the document is not open"
+    text = document.document
+    if len(text.text) > ls.settings.max_file_characters:
+        size = f"more than {ls.settings.max_file_characters:,} characters (setting maxFileCharacters)"
+        ls.log_once(types.MessageType.Info, f"{asked.uri}: {size}: no completions")
+        return f"the document has {size}"
+    name = document.language_id or ""
+    try:
+        language = name if name in LANGUAGES else Language.name_for_path(document.path or "")
+    except LanguageError as error:
+        return str(error)
+    problem = silent(language, asked.invoked, ls.settings)
+    if problem is not None:
+        return problem
+    try:
+        if asked.selected is None:
+            offset = document.offset_of(asked.position)
+        else:
+            # Completed as if the selected entry were accepted.
+            start, end = document.offsets_of(asked.selected.range)
+            chosen = LINE_BREAK.sub("\n", asked.selected.text)
+            text = text.replace(start, end, chosen)
+            offset = start + len(chosen)
+        split = text.split(offset)
+    except DocumentError as error:
+        return str(error)
+    single_line = not asked.takes_lines or wants_single_line(Place.of(split), ls.settings)
+    return Request(asked.uri, split, name, document.path or "", asked.invoked, single_line, ls.settings)
+
+
+def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
+    """An answer that was found before and holds here."""
+    several = request.invoked and request.settings.alternatives > 1
+    split = request.split
+    place = request.key, split.left, split.right, request.single_line
+    return ls.memory.find(*place, several, asked=request.invoked)
+
+
+def remember(ls: FimLanguageServer, request: Request, found: Answer) -> None:
+    """Keep an answer for what is typed next, if it will still hold and the settings are what they were."""
+    if found.lasting and request.settings == ls.settings:
+        ls.memory.add(found)
+
+
+async def run(ls: FimLanguageServer, request: Request) -> Work | None:
+    """Have the worker answer; a cancelled request stops it there too."""
+    prefetching, ls.prefetching = ls.prefetching, None
+    if ls.worker.model is None and ls.failure is not None:
+        return Work(answer_of(request, (), ls.failure, lasting=False))
+    joined = prefetching is not None and not request.invoked and is_same(prefetching.request, request)
+    job = prefetching.job if joined and prefetching is not None else ls.worker.submit(request)
+    running = ls.running = UnderWay(request, job)
+    started = time.perf_counter()
+    ls.at_work += 1
+    tell_status(ls)
+    try:
+        work = await asyncio.wrap_future(job.future)
+    except asyncio.CancelledError:
+        job.cancelled.set()
+        raise
+    except (ModelError, MissingLibrary):  # said when loading failed
+        return Work(answer_of(request, (), ls.failure or "there is no model", lasting=False))
+    finally:
+        ls.at_work -= 1
+        if ls.running is running:
+            ls.running = None
+        if not ls.at_work:
+            tell_status(ls)
+    if joined and work is not None:
+        # Most of its time was spent before anybody asked: what counts is what was waited.
+        return Work(work.answer.as_prefetched(), Costs(queue_ms=1000 * (time.perf_counter() - started)))
+    return work
+
+
+def is_same(some: Request, other: Request) -> bool:
+    """Whether two requests have the same answer."""
+    return (some.key, some.split.left, some.split.right, some.single_line, some.settings) == (
+        other.key,
+        other.split.left,
+        other.split.right,
+        other.single_line,
+        other.settings,
+    )
+
+
+def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, from_model: bool) -> Answered | None:
+    """Send an answer on its way: unless the document has changed, note it and prepare what follows."""
+    current = ls.open_document(asked.uri)
+    if current is None or current.version != asked.version or not ls.settings.enabled:
+        ls.usage.superseded += 1
+        return None
+    found = work.answer
+    work.costs.total_ms = 1000 * (time.perf_counter() - asked.arrived)
+    ls.usage.count_answer(work.costs, from_model)
+    if not from_model:
+        ls.usage.answered_from_cache += 1
+    if found.offers:
+        ls.usage.count_offers(found.offers)
+    origin = "model" if from_model else "prefetch" if found.prefetched else "cache"
+    tell_answered(ls, asked.uri, work.costs, found, origin)
+    if found.offers:
+        prefetch(ls, request, found)
+    return Answered(found, request.split)
+
+
+def prefetch(ls: FimLanguageServer, request: Request, found: Answer) -> None:
+    """Prepare what follows the first offer, while the user reads it; anything that is asked meanwhile goes first."""
+    if not request.settings.prefetch or ls.at_work or ls.prefetching is not None:
+        return
+    left, right = found.offers[0].document(request.split)
+    split = Split(left, right, request.split.version, request.split.newline)
+    following = Request(
+        request.uri,
+        split,
+        request.language_id,
+        request.path,
+        invoked=False,
+        single_line=wants_single_line(Place.of(split), request.settings),
+        settings=request.settings,
+    )
+    if ls.memory.find(following.key, left, right, following.single_line, False) is not None:
+        return
+    prefetching = UnderWay(following, ls.worker.submit(following))
+    ls.prefetching = prefetching
+    ls.spawn(remember_prefetched(ls, prefetching))
+
+
+async def remember_prefetched(ls: FimLanguageServer, prefetching: UnderWay) -> None:
+    """Put what was prepared into the memory."""
+    try:
+        work = await asyncio.wrap_future(prefetching.job.future)
+    except (ModelError, MissingLibrary, asyncio.CancelledError):
+        return
+    finally:
+        if ls.prefetching is prefetching:
+            ls.prefetching = None
+    if work is not None:
+        remember(ls, prefetching.request, work.answer.as_prefetched())

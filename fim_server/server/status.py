@@ -1,0 +1,101 @@
+"""What the server tells of itself: its state in one word and in one line, and what its last answer was."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from lsprotocol import types
+
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.memory import Answer
+from fim_server.server.messages import latency_json, model_json
+from fim_server.server.worker import Costs
+
+STATUS = "fim-server/status"
+
+
+def tell_status(ls: FimLanguageServer) -> None:
+    """Send the status as it is now."""
+    model = ls.worker.model
+    state = state_of(ls)
+    status: dict[str, Any] = {"state": state, "message": message_of(ls, state)}
+    if ls.loading is not None and state == "loading":
+        status["progress"] = ls.loading[1]
+    if model is not None:
+        status["model"] = model_json(model)
+    if ls.last is not None:
+        status["last"] = ls.last
+    ls.protocol.notify(STATUS, status)
+
+
+def state_of(ls: FimLanguageServer) -> str:
+    """The state in one word: `off`, `error`, `loading`, `busy` or `ready`."""
+    if not ls.settings.enabled:
+        return "off"
+    if ls.failure is not None:
+        return "error"
+    if ls.worker.model is None:
+        return "loading"
+    return "busy" if ls.at_work else "ready"
+
+
+def message_of(ls: FimLanguageServer, state: str) -> str:
+    """A state in one line."""
+    match state:
+        case "off":
+            return "switched off"
+        case "error":
+            return ls.failure or ""
+        case "loading":
+            return ls.loading[0] if ls.loading is not None else "starting"
+        case "busy":
+            return "completing"
+        case _:
+            model = ls.worker.model
+            return f"ready: {model.name} on {model.device}" if model is not None else "ready"
+
+
+def tell_declined(ls: FimLanguageServer, uri: str, arrived: float, reason: str) -> None:
+    """Tell why a request gets nothing; ``arrived``: when it came, by ``time.perf_counter``."""
+    costs = Costs(total_ms=1000 * (time.perf_counter() - arrived))
+    ls.last = last_json(uri, costs, None, "none", reason)
+    tell_status(ls)
+
+
+def tell_answered(ls: FimLanguageServer, uri: str, costs: Costs, answer: Answer, origin: str) -> None:
+    """Tell what a request gets, and log it; ``origin``: `model`, `prefetch` or `cache`."""
+    ls.last = last_json(uri, costs, answer, origin, answer.reason)
+    log_answer(ls, ls.last)
+    tell_status(ls)
+
+
+def last_json(uri: str, costs: Costs, answer: Answer | None, origin: str, reason: str | None) -> dict[str, Any]:
+    """The status's field `last`."""
+    offers = answer.offers if answer is not None else ()
+    completion = offers[0].completion if offers else None
+    return {
+        "uri": uri,
+        "items": len(offers),
+        "guarantee": offers[0].guarantee if offers else "none",
+        "origin": origin,
+        "stopReason": str(completion.stop_reason) if completion is not None else None,
+        "reason": reason,
+        "tokens": completion.statistics.tokens if completion is not None else 0,
+        "refused": completion.statistics.refused_tokens if completion is not None else 0,
+        "latency": latency_json(costs),
+    }
+
+
+def log_answer(ls: FimLanguageServer, last: Mapping[str, Any]) -> None:
+    """One line an answer: the guarantee, how it ended, and what it cost."""
+    cost = last["latency"]
+    what = f"guarantee {last['guarantee']}, {last['stopReason']}" if last["items"] else f"nothing ({last['reason']})"
+    items = f"{last['items']} item{'s' * (last['items'] != 1)} from the {last['origin']}"
+    parts = ", ".join(f"{name.removesuffix('Ms')} {value:g}" for name, value in cost.items() if name != "totalMs")
+    ls.log(
+        types.MessageType.Log,
+        f"{last['uri']}: {items}, {what}, {last['tokens']} tokens, {last['refused']} refused, "
+        f"{cost['totalMs']:g} ms ({parts})",
+    )
