@@ -4,7 +4,7 @@ The public API is what this module exports; everything else may change.
 """
 
 from fim_server.errors import LanguageError, VocabularyError
-from fim_server.language.session import Explanation, Language, Matcher, Session, State, Verdict
+from fim_server.language import Explanation, Language, Matcher, Session, State, Verdict
 from fim_server.tokens.vocabulary import Vocabulary
 
 __all__ = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -37,7 +39,14 @@ LAYERS = (
 stay within one package. A new one has to be given its place here."""
 
 PROTOCOL_LIBRARIES = frozenset({"lsprotocol", "pygls"})
-TORCH_MODULES = frozenset({"bench", "decoding", "models", "training"})
+TORCH_LIBRARIES = frozenset({"torch", "transformers"})
+"""What the extra `torch` brings: the rest of the package runs without."""
+TORCH_FILES = frozenset({"bench/torch_precisions.py", "decoding/batches.py", "models/torch_backend.py"})
+TORCH_FOLDERS = frozenset({"training"})
+TORCH_USERS = frozenset({"evaluation/running/modes.py"})
+"""What imports one of those files at module level, and is imported only after it was asked whether torch is there."""
+PROTOCOL_CLIENT = "bench/lsp_client.py"
+"""The other end of the protocol, which the benchmark of the server plays."""
 
 LEXING = frozenset(
     {"error", "ids", "limits", "spec"} | {f"lexing::{m}" for m in ("guards", "layout", "lexer", "lookahead")}
@@ -68,6 +77,15 @@ def imported_names(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def names_imported_at_once(path: Path) -> Iterator[str]:
+    """The names that a file imports when it is imported itself: neither in functions nor for types alone."""
+    for node in ast.parse(path.read_bytes()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 def own_modules(path: Path) -> Iterator[str]:
     """The modules and subpackages of fim_server that a file imports."""
     for name in imported_names(path):
@@ -77,12 +95,13 @@ def own_modules(path: Path) -> Iterator[str]:
             yield inner if inner in LAYERS else "fim_server"
 
 
-def importers_of(libraries: frozenset[str]) -> set[str]:
-    """The modules and subpackages that import one of these top-level packages."""
+def importers_of(libraries: frozenset[str], besides: frozenset[str] = frozenset()) -> set[str]:
+    """The modules and subpackages that import one of these top-level packages, in files other than those named."""
     return {
         module
         for module, path in python_sources()
-        if any(name.split(".")[0] in libraries for name in imported_names(path))
+        if path.relative_to(PACKAGE).as_posix() not in besides
+        and any(name.split(".")[0] in libraries for name in imported_names(path))
     }
 
 
@@ -107,12 +126,44 @@ def uses(path: Path, modules: frozenset[str]) -> set[str]:
     return found
 
 
-def test_only_the_server_knows_the_protocol() -> None:
-    assert importers_of(PROTOCOL_LIBRARIES) == {"server"}
+def test_only_the_server_and_the_benchmarks_client_know_the_protocol() -> None:
+    assert (PACKAGE / PROTOCOL_CLIENT).is_file()
+    assert importers_of(PROTOCOL_LIBRARIES, besides=frozenset({PROTOCOL_CLIENT})) == {"server"}
 
 
-def test_torch_stays_with_the_model() -> None:
-    assert importers_of(frozenset({"torch"})) <= TORCH_MODULES
+def test_torch_stays_in_a_few_files() -> None:
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for _, path in python_sources()
+        if any(name.split(".")[0] in TORCH_LIBRARIES for name in imported_names(path))
+    }
+    assert found >= TORCH_FILES
+    assert {path for path in found - TORCH_FILES if path.split("/")[0] not in TORCH_FOLDERS} == set()
+
+
+def test_files_with_torch_are_imported_where_they_are_needed_only() -> None:
+    names = {"fim_server." + path.removesuffix(".py").replace("/", ".") for path in TORCH_FILES | TORCH_USERS}
+    users = {
+        path.relative_to(PACKAGE).as_posix()
+        for _, path in python_sources()
+        if any(used in names or used.rpartition(".")[0] in names for used in names_imported_at_once(path))
+    }
+    assert {user for user in users if user.split("/")[0] not in TORCH_FOLDERS} <= TORCH_FILES | TORCH_USERS
+
+
+PROGRAMS = ("fim_server.cli", "fim_server.server", "fim_server.server.app", "fim_server.models.load")
+
+
+@pytest.mark.parametrize("module", [*PROGRAMS, "fim_server.decoding.alternatives", "fim_server.decoding.complete"])
+def test_programs_start_without_torch(module: str) -> None:
+    code = f"import sys, {module}; print(*sorted({set(TORCH_LIBRARIES)!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def test_nothing_else_imports_the_recipe_of_the_model() -> None:
+    """Training is no part of what is installed."""
+    assert {module for module, path in python_sources() if "training" in own_modules(path)} <= {"training"}
 
 
 def test_only_the_binding_knows_python() -> None:

@@ -1,22 +1,66 @@
-"""Small plots on logarithmic axes as self-contained SVG text."""
+"""Small plots on logarithmic axes as self-contained SVG text, drawn by matplotlib.
+
+The same data give the same bytes. Text stays text, so a plot can be searched and read aloud. matplotlib belongs to the
+extra ``bench`` and is imported when a plot is drawn.
+"""
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
+
+from fim_server.errors import MissingLibrary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 400, 320  # of a panel, in pixels
-LEFT, RIGHT, TOP, BOTTOM = 62, 32, 58, 46  # margins around a panel's plot area, in pixels
+LEGEND_LINE = 16  # of a distribution's legend below its panel, in pixels
+PIXELS_PER_INCH = 96  # of an SVG, as CSS has it
 COLOURS = ("#0072b2", "#d55e00")  # told apart by colour-blind eyes too
 MORE_COLOURS = (*COLOURS, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
-DASHES = ("none", "6 3", "1.5 2.5", "9 3 1.5 3")
-RADIUS = 3.2
-LEGEND_LINE = 16  # of a distribution's legend below its panel, in pixels
+DASHES: tuple[Any, ...] = ("-", (0, (6, 3)), (0, (1.5, 2.5)), (0, (9, 3, 1.5, 3)))
 MOST_STEPS = 300  # of a curve: more cannot be seen
 SLACK = 0.03  # decades
-_TOP_OF_DISTRIBUTION = 32
+
+RC: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fim-server",
+    "font.family": "sans-serif",
+    "font.size": 8.25,
+    "axes.titlesize": 9.75,
+    "axes.titleweight": "bold",
+    "axes.labelsize": 8.25,
+    "axes.linewidth": 0.75,
+    "axes.edgecolor": "#222222",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.75,
+    "legend.frameon": False,
+    "legend.fontsize": 8.25,
+    "legend.handlelength": 2.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4.8,
+    "lines.markeredgewidth": 1.05,
+    "lines.scale_dashes": False,
+    "text.color": "#222222",
+    "axes.labelcolor": "#222222",
+    "xtick.major.pad": 6,
+    "xtick.major.size": 0,
+    "xtick.minor.size": 0,
+    "ytick.major.size": 0,
+    "ytick.minor.size": 0,
+    "xtick.labelcolor": "#222222",
+    "ytick.labelcolor": "#222222",
+}
 
 
 @dataclass(frozen=True)
@@ -68,96 +112,77 @@ class Distribution:
     series: dict[tuple[str, str], Sequence[float]]
 
 
+def check_installed() -> None:
+    """See that plots can be drawn, before work that ends with one.
+
+    Raises:
+        MissingLibrary: matplotlib is not installed.
+    """
+    if find_spec("matplotlib") is None:
+        raise MissingLibrary("a plot needs matplotlib, which is not installed: pip install 'fim-server[bench]'")
+
+
 def svg(panels: Sequence[Panel | Distribution]) -> str:
-    """The panels side by side."""
-    width = WIDTH * len(panels)
+    """The panels side by side.
+
+    Raises:
+        MissingLibrary: matplotlib is not installed.
+    """
+    check_installed()
+    import matplotlib as mpl
+
+    with mpl.rc_context(cast(Any, RC)):
+        written = io.StringIO()
+        _figure(panels).savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    return written.getvalue()
+
+
+def _figure(panels: Sequence[Panel | Distribution]) -> Figure:
+    from matplotlib.figure import Figure
+
     legends = [len(panel.series) for panel in panels if isinstance(panel, Distribution)]
     height = HEIGHT + (LEGEND_LINE * max(legends) + 8 if legends else 0)
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11" fill="#222">',
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
-    ]
-    for number, panel in enumerate(panels):
-        drawn = _distributed(panel) if isinstance(panel, Distribution) else _drawn(panel)
-        parts += [f'<g transform="translate({WIDTH * number} 0)">', *drawn, "</g>"]
-    return "\n".join([*parts, "</svg>", ""])
+    size = (WIDTH * max(len(panels), 1) / PIXELS_PER_INCH, height / PIXELS_PER_INCH)
+    figure = Figure(figsize=size, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)  # type: ignore[union-attr, call-arg]
+    for number, panel in enumerate(panels, start=1):
+        axes = figure.add_subplot(1, len(panels), number, title=panel.title)
+        axes.set_xlabel(panel.x_label)
+        axes.set_ylabel(panel.y_label)
+        if isinstance(panel, Distribution):
+            _draw_distribution(axes, panel, number)
+        else:
+            _draw_points(axes, panel, number)
+    return figure
 
 
-def _drawn(panel: Panel) -> Iterator[str]:
+def _draw_points(axes: Axes, panel: Panel, number: int) -> None:
     points = [point for series in panel.series.values() for point in series]
     ends = [(x, panel.line.at(x)) for x in (panel.line.first, panel.line.last)]
     xs, ys = zip(*points, *ends, strict=True)
-    x_decades, y_decades = _decades(xs), _decades(ys)
-
-    def x_of(x: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * _share(x, x_decades)
-
-    def y_of(y: float) -> float:
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * _share(y, y_decades)
-
-    bottom, right, middle = HEIGHT - BOTTOM, WIDTH - RIGHT, (TOP + HEIGHT - BOTTOM) / 2
-    yield _text((LEFT + right) / 2, 18, panel.title, 'text-anchor="middle" font-size="13" font-weight="bold"')
-    for decade in x_decades:
-        x = x_of(10.0**decade)
-        yield f'<path d="M{x:.1f} {TOP}V{bottom}" stroke="#ddd"/>'
-        yield _text(x, bottom + 16, _power(decade), 'text-anchor="middle"')
-    for decade in y_decades:
-        y = y_of(10.0**decade)
-        yield f'<path d="M{LEFT} {y:.1f}H{right}" stroke="#ddd"/>'
-        yield _text(LEFT - 6, y + 4, _power(decade), 'text-anchor="end"')
-    yield f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="#222"/>'
-    yield _text((LEFT + right) / 2, HEIGHT - 10, panel.x_label, 'text-anchor="middle"')
-    yield _text(14, middle, panel.y_label, f'text-anchor="middle" transform="rotate(-90 14 {middle:.1f})"')
-    (x1, y1), (x2, y2) = ends
-    drawn = f"M{x_of(x1):.1f} {y_of(y1):.1f}L{x_of(x2):.1f} {y_of(y2):.1f}"
-    yield f'<path d="{drawn}" stroke="#222" stroke-dasharray="5 3"/>'
-    yield f'<path d="M{LEFT} {TOP - 12}h18" stroke="#222" stroke-dasharray="5 3"/>'
-    yield _text(LEFT + 23, TOP - 8, panel.line.label)
-    start = float(LEFT)
-    for (name, series), colour in zip(panel.series.items(), COLOURS, strict=False):
-        look = f'fill="none" stroke="{colour}" stroke-width="1.4"'
-        yield f'<circle cx="{start + RADIUS:.1f}" cy="{TOP - 26}" r="{RADIUS}" {look}/>'
-        yield _text(start + 12, TOP - 22, name)
-        start += 26 + 6.4 * len(name)  # about the widest common font
-        for x, y in series:
-            yield f'<circle cx="{x_of(x):.1f}" cy="{y_of(y):.1f}" r="{RADIUS}" {look}/>'
+    _scale(axes, "x", _decades(xs))
+    _scale(axes, "y", _decades(ys))
+    look: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "linestyle": "none", "clip_on": False}
+    for index, ((name, series), colour) in enumerate(zip(panel.series.items(), COLOURS, strict=False), start=1):
+        axes.plot(*zip(*series, strict=True), color=colour, label=name, gid=f"points-{number}-{index}", **look)
+    axes.plot(*zip(*ends, strict=True), color="#222222", linestyle=(0, (5, 3)), linewidth=0.9, label=panel.line.label)
+    axes.legend(loc="upper left")
 
 
-def _distributed(panel: Distribution) -> Iterator[str]:
+def _draw_distribution(axes: Axes, panel: Distribution, number: int) -> None:
     positive = [value for values in panel.series.values() for value in values if value > 0]
     least = min(positive, default=1.0)
-    decades = _decades([least, max(positive, default=10.0)])
-    bottom, right, middle = HEIGHT - BOTTOM, WIDTH - RIGHT, (_TOP_OF_DISTRIBUTION + HEIGHT - BOTTOM) / 2
-
-    def x_of(x: float) -> float:
-        return LEFT + (right - LEFT) * _share(max(x, least), decades)
-
-    def y_of(share: float) -> float:
-        return bottom - (bottom - _TOP_OF_DISTRIBUTION) * share
-
-    yield _text((LEFT + right) / 2, 18, panel.title, 'text-anchor="middle" font-size="13" font-weight="bold"')
-    for decade in decades:
-        x = x_of(10.0**decade) if 10.0**decade >= least else float(LEFT)
-        yield f'<path d="M{x:.1f} {_TOP_OF_DISTRIBUTION}V{bottom}" stroke="#ddd"/>'
-        yield _text(x, bottom + 16, _power(decade), 'text-anchor="middle"')
-    for tenths in range(0, 11, 2):
-        y = y_of(tenths / 10)
-        yield f'<path d="M{LEFT} {y:.1f}H{right}" stroke="#ddd"/>'
-        yield _text(LEFT - 6, y + 4, f"{10 * tenths} %", 'text-anchor="end"')
-    yield f'<path d="M{LEFT} {_TOP_OF_DISTRIBUTION}V{bottom}H{right}" fill="none" stroke="#222"/>'
-    yield _text((LEFT + right) / 2, HEIGHT - 10, panel.x_label, 'text-anchor="middle"')
-    yield _text(14, middle, panel.y_label, f'text-anchor="middle" transform="rotate(-90 14 {middle:.1f})"')
+    _scale(axes, "x", _decades([least, max(positive, default=10.0)]))
+    axes.set_ylim(0, 1)
+    axes.set_yticks([tenths / 10 for tenths in range(0, 11, 2)], [f"{10 * tenths} %" for tenths in range(0, 11, 2)])
     colours = dict(zip(dict.fromkeys(name for name, _ in panel.series), MORE_COLOURS, strict=False))
     dashes = dict(zip(dict.fromkeys(kind for _, kind in panel.series), DASHES, strict=False))
-    for index, ((name, kind), values) in enumerate(panel.series.items()):
-        look = f'fill="none" stroke="{colours[name]}" stroke-width="1.6" stroke-dasharray="{dashes[kind]}"'
-        y = HEIGHT + LEGEND_LINE * index
-        yield f'<path d="M{LEFT} {y}h28" {look}/>'
-        yield _text(LEFT + 34, y + 4, f"{name}: {kind}")
-        if values:
-            steps = " ".join(f"{x_of(x):.1f},{y_of(share):.1f}" for x, share in _steps(values))
-            yield f'<polyline points="{steps}" {look}/>'
+    for index, ((name, kind), values) in enumerate(panel.series.items(), start=1):
+        corners = [(max(x, least), share) for x, share in _steps(values)]
+        xs, shares = zip(*corners, strict=True) if corners else ((), ())
+        look: dict[str, Any] = {"color": colours[name], "linestyle": dashes[kind], "clip_on": False}
+        axes.plot(xs, shares, label=f"{name}: {kind}", gid=f"curve-{number}-{index}", **look)
+    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.16), borderaxespad=0)
 
 
 def _steps(values: Sequence[float]) -> Iterator[tuple[float, float]]:
@@ -172,20 +197,27 @@ def _steps(values: Sequence[float]) -> Iterator[tuple[float, float]]:
         yield value, share
 
 
+def _scale(axes: Axes, name: str, decades: range) -> None:
+    """Make an axis logarithmic, from the first decade to the last, with a line and a number at each."""
+    from matplotlib.ticker import NullLocator
+
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    ends = (10.0 ** decades[0], 10.0 ** decades[-1])
+    if name == "x":
+        axes.set_xscale("log")
+        axes.set_xlim(ends)
+    else:
+        axes.set_yscale("log")
+        axes.set_ylim(ends)
+    axis.set_minor_locator(NullLocator())
+    axis.set_ticks([10.0**decade for decade in decades], labels=[_power(decade) for decade in decades])
+
+
 def _decades(values: Sequence[float]) -> range:
     """Powers of ten from below all values to above them; what passes one by a point's width needs no further one."""
     first, last = math.floor(math.log10(min(values)) + SLACK), math.ceil(math.log10(max(values)) - SLACK)
     return range(first, max(last, first + 1) + 1)
 
 
-def _share(value: float, decades: range) -> float:
-    """Where a value lies between the first decade and the last, from 0 to 1."""
-    return (math.log10(value) - decades[0]) / (decades[-1] - decades[0])
-
-
 def _power(decade: int) -> str:
     return f"{10.0**decade:,.0f}" if decade >= 0 else f"{10.0**decade:.{-decade}f}"
-
-
-def _text(x: float, y: float, text: str, attributes: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" {attributes}>{escape(text)}</text>'

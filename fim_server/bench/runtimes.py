@@ -18,32 +18,43 @@ token.
 from __future__ import annotations
 
 import argparse
-import io
 import itertools
 import json
 import math
 import statistics
-import sys
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from fim_server.bench import engine as bench
-from fim_server.bench.engine import DONE
-from fim_server.bench.masks import aligned
+from fim_server.bench.options import positive_count, positive_counts
+from fim_server.bench.processes import Clock, clock_of, timed
+from fim_server.bench.report import (
+    DONE,
+    kind_of_time,
+    machine,
+    progress_for,
+    publish,
+    setting_lines,
+    shown,
+)
 from fim_server.errors import BenchError
-from fim_server.models import onnx_runtime
-from fim_server.models.load import PREFILL_CHUNK, FimModel, first_line, load_model, locate
+from fim_server.models import onnx_backend
+from fim_server.models.backend import PREFILL_CHUNK
+from fim_server.models.load import load_model, require_torch
+from fim_server.models.model import FimModel
+from fim_server.models.onnx_backend import OnnxBackend
+from fim_server.models.source import first_line, locate
+from fim_server.text.terminal import Progress, Table
+
+if TYPE_CHECKING:
+    from fim_server.models.backend import Backend, Cache
 
 TORCH_PRECISIONS = ("fp32", "bf16", "int8", "int8-weights")
 """Of the torch variants: int8 quantises activations while it runs, int8-weights multiplies bf16 ones."""
@@ -63,9 +74,24 @@ MOST_THREADS = 1024
 SETTLING = 0.05
 """Seconds between two variants: threads of onnxruntime spin on for a moment, and would take another one's time."""
 
-DEFAULT_TEXT = Path(__file__).parents[1] / "decoding" / "loop.py"
+DEFAULT_TEXT = Path(__file__).with_name("played_editor.py")
 
-ONNX = onnx_runtime.PACKAGE
+ONNX = onnx_backend.PACKAGE
+
+
+@dataclass(frozen=True)
+class RuntimesOptions:
+    """What ``fim-server bench runtimes`` is asked for; a field for each of its options."""
+
+    model: str | None
+    onnx: list[str]
+    threads: tuple[int, ...]
+    text: str | None
+    prompt: int
+    steps: int
+    repeats: int
+    cpu_time: bool
+    json: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +132,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def count(text: str) -> int:
     """An argument that is a number above 0, within reason."""
-    number = bench.positive_count(text)
+    number = positive_count(text)
     if number > MOST_TOKENS:
         raise argparse.ArgumentTypeError(f"{text} is more than {MOST_TOKENS:,}")
     return number
@@ -114,145 +140,54 @@ def count(text: str) -> int:
 
 def thread_counts(text: str) -> tuple[int, ...]:
     """Different numbers above 0 with commas between them."""
-    found = tuple(dict.fromkeys(bench.positive_count(part) for part in text.split(",")))
+    found = tuple(dict.fromkeys(positive_counts(text)))
     if max(found) > MOST_THREADS:
         raise argparse.ArgumentTypeError(f"{max(found)} threads are more than {MOST_THREADS:,}")
     return found
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: RuntimesOptions) -> int:
     """Measure, and print a table or JSON; returns the exit status.
 
     Raises:
         BenchError: The model, the text or an exported folder cannot be read or used.
+        ModelError: The model cannot be loaded, or torch is not installed.
     """
-    with bench.Progress(enabled=sys.stderr.isatty() or not arguments.json) as progress:
-        before = torch.get_num_threads()
-        try:
-            report = measure(arguments, progress)
-        finally:
-            torch.set_num_threads(before)
-    if arguments.json:
-        print(json.dumps(report.as_json(), ensure_ascii=False))
-    else:
-        for line in report.lines():
-            print(line)
+    require_torch("bench runtimes")
+    from fim_server.bench.torch_precisions import threads_restored
+
+    with progress_for(options.json) as progress, threads_restored():
+        report = measure(options, progress)
+    publish(report, options.json)
     return DONE
 
 
 # --- runtimes -----------------------------------------------------------------------------------------------------
 
 
-class Runtime(Protocol):
-    """A loaded model that reads one text."""
+class Runtime:
+    """A backend that reads one text.
 
-    size: int
-    """Bytes of its weights as they are stored in this precision."""
+    Attributes:
+        size: Bytes of its weights as they are stored in this precision.
+    """
+
+    def __init__(self, backend: Backend, size: int) -> None:
+        self._backend = backend
+        self._cache: Cache = backend.new_cache()
+        self.size = size
 
     def begin(self) -> None:
         """Start again with nothing read."""
+        self._cache = self._backend.new_cache()
 
     def forward(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Read on; returns the logits [V] after the last token."""
+        return np.asarray(self._backend.forward(tokens, self._cache))
 
     def rewind(self, n_tokens: int) -> None:
         """Take back the last tokens."""
-
-
-class TorchRuntime:
-    """transformers on torch, as the server runs it."""
-
-    def __init__(self, model: FimModel) -> None:
-        self._model = model
-        self._cache = model.new_cache()
-        stored = io.BytesIO()
-        torch.save(model.network.state_dict(), stored)  # counts tied weights once, and packed ones as they are
-        self.size = stored.tell()
-
-    def begin(self) -> None:
-        self._cache = self._model.new_cache()
-
-    def forward(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        logits: NDArray[np.float32] = self._model.forward(tokens, self._cache).numpy()
-        return logits
-
-    def rewind(self, n_tokens: int) -> None:
         self._cache.crop(-n_tokens)
-
-
-class WeightOnlyLinear(torch.nn.Module):
-    """A linear layer without bias that keeps int8 weights, with one scale a row, and multiplies bf16 activations."""
-
-    def __init__(self, linear: torch.nn.Linear) -> None:
-        super().__init__()
-        weight = linear.weight.detach().float()  # [out, in]
-        scales = weight.abs().amax(dim=1).clamp(min=1e-12) / 127
-        self.register_buffer("weight", (weight / scales[:, None]).round().to(torch.int8))
-        self.register_buffer("scales", scales.to(torch.bfloat16))
-
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Inputs [..., in] in bf16; returns [..., out]."""
-        rows = inputs.reshape(-1, inputs.shape[-1])
-        product: torch.Tensor = torch.ops.aten._weight_int8pack_mm(rows, self.weight, self.scales)  # noqa: SLF001
-        return product.view(*inputs.shape[:-1], -1)
-
-
-def load_torch(model: FimModel, folder: str, precision: str) -> TorchRuntime:
-    """The weights of a folder in one of ``TORCH_PRECISIONS``; everything else is the model's.
-
-    Raises:
-        Exception: Whatever torch raises where it lacks the precision.
-    """
-    from transformers import AutoModelForCausalLM
-
-    dtype = torch.bfloat16 if precision in ("bf16", "int8-weights") else torch.float32
-    network: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, trust_remote_code=False)
-    if precision == "int8":
-        quantization = import_module("torch.ao.quantization")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch announces that this is to move to another package
-            kinds = {torch.nn.Linear: quantization.per_channel_dynamic_qconfig}
-            network = quantization.quantize_dynamic(network, kinds, dtype=torch.qint8)
-    elif precision == "int8-weights":
-        plain = [name for name, layer in network.named_modules() if type(layer) is torch.nn.Linear]
-        for name in plain:
-            parent, _, own = name.rpartition(".")
-            layer = network.get_submodule(name)
-            if layer.bias is None:
-                setattr(network.get_submodule(parent), own, WeightOnlyLinear(layer))
-    return TorchRuntime(replace(model, network=network))
-
-
-class OnnxRuntime:
-    """onnxruntime-genai, which keeps its KV cache itself.
-
-    Args:
-        folder: What its builder wrote.
-        threads: Threads within an operator.
-        length: Tokens to keep room for.
-    """
-
-    def __init__(self, folder: Path, threads: int, length: int) -> None:
-        self._library = onnx_runtime.load_library()
-        config = self._library.Config(str(folder))
-        options = {"intra_op_num_threads": threads, "inter_op_num_threads": 1}
-        config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
-        self._model = self._library.Model(config)
-        self._parameters = self._library.GeneratorParams(self._model)
-        self._parameters.set_search_options(max_length=length)
-        self._generator = self._library.Generator(self._model, self._parameters)
-        self.size = onnx_size(folder)
-
-    def begin(self) -> None:
-        self._generator.rewind_to(0)
-
-    def forward(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        self._generator.append_tokens(list(tokens))
-        logits: NDArray[np.float32] = self._generator.get_logits()[0, -1]  # [1, 1, V]
-        return logits
-
-    def rewind(self, n_tokens: int) -> None:
-        self._generator.rewind_to(self._generator.token_count() - n_tokens)
 
 
 def onnx_size(folder: Path) -> int:
@@ -275,7 +210,7 @@ def check_onnx(folder: Path, model: FimModel) -> None:
         ) from None
     if vocabulary != model.size or window < model.window:
         raise BenchError(f"{folder}: another model's export ({vocabulary} tokens, window {window})")
-    if not onnx_runtime.is_installed():
+    if not onnx_backend.is_installed():
         raise BenchError("--onnx needs the package onnxruntime-genai, which is not installed")
 
 
@@ -316,8 +251,11 @@ class Row:
         figures = (self.prefill_ms, self.decode_ms, self.decode_tokens_per_second, self.keystroke_ms, self.load_ms)
         nats = "-" if self.nats is None else f"{self.nats:.4f}"
         same = "-" if self.same is None else f"{self.same:.1%}"
-        shown = (*map(bench.shown, figures), bench.shown(self.megabytes), nats, same)
-        return self.runtime, self.precision, str(self.threads), *shown, self.note
+        return (
+            *(self.runtime, self.precision, str(self.threads)),
+            *map(shown, (*figures, self.megabytes)),
+            *(nats, same, self.note),
+        )
 
 
 HEADER = (
@@ -337,11 +275,11 @@ class Report:
         """The report as one JSON object."""
         return asdict(self)
 
-    def lines(self) -> Iterator[str]:
-        """The report as an aligned table."""
-        yield from (f"{name}: {value}" for name, value in self.setting.items())
+    def parts(self) -> Iterator[str | Table]:
+        """The report as lines of text and a table."""
+        yield from setting_lines(self.setting)
         yield ""
-        yield from aligned(HEADER, [row.cells() for row in self.rows], range(2, 11))
+        yield Table(HEADER, [row.cells() for row in self.rows], numbers=range(2, 11))
 
 
 # --- measuring ----------------------------------------------------------------------------------------------------
@@ -371,7 +309,9 @@ class Variant:
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Work of this variant on its number of threads; nothing is done once it has failed."""
-        torch.set_num_threads(self.threads)
+        from fim_server.bench import torch_precisions
+
+        torch_precisions.set_threads(self.threads)
         try:
             yield
         except Exception as error:  # noqa: BLE001  # each library raises its own; the others can still be measured
@@ -408,29 +348,29 @@ class Variant:
         )
 
 
-def measure(arguments: argparse.Namespace, progress: bench.Progress) -> Report:
+def measure(options: RuntimesOptions, progress: Progress) -> Report:
     """Every variant on every number of threads.
 
     Raises:
         BenchError: As :func:`run`.
     """
-    if arguments.model is not None and not Path(arguments.model).expanduser().is_dir():
-        raise BenchError(f"{arguments.model}: no such model folder")
-    folders = [Path(given).expanduser() for given in arguments.onnx]
-    text = read_text(Path(arguments.text).expanduser() if arguments.text is not None else DEFAULT_TEXT)
+    if options.model is not None and not Path(options.model).expanduser().is_dir():
+        raise BenchError(f"{options.model}: no such model folder")
+    folders = [Path(given).expanduser() for given in options.onnx]
+    text = read_text(Path(options.text).expanduser() if options.text is not None else DEFAULT_TEXT)
     progress.say("loading the model")
-    model = load_model(arguments.model, device="cpu", runtime="torch")
+    model = load_model(options.model, device="cpu", runtime="torch")
     for folder in folders:
         check_onnx(folder, model)
-    prompt = prompt_tokens(model, text, arguments.prompt)
-    length = len(prompt) + arguments.steps
+    prompt = prompt_tokens(model, text, options.prompt)
+    length = len(prompt) + options.steps
     if length > model.window:
         raise BenchError(f"{length} tokens of prompt and steps are more than the model's window, {model.window}")
-    clock: bench.Clock = time.process_time if arguments.cpu_time else time.perf_counter
-    source = locate(arguments.model)
+    clock = clock_of(options.cpu_time)
+    source = locate(options.model)
     variants = [
         Variant(name, precision, threads, folder)
-        for threads in arguments.threads
+        for threads in options.threads
         for name, precision, folder in (
             *(("torch", precision, None) for precision in TORCH_PRECISIONS),
             *((ONNX, folder.resolve().name, folder) for folder in folders),
@@ -439,43 +379,46 @@ def measure(arguments: argparse.Namespace, progress: bench.Progress) -> Report:
     for variant in variants:
         progress.say(f"loading {variant}")
         with variant.attempt():
-            variant.runtime, variant.load = bench.timed(clock, load, variant, model, source, length)
-    for number in range(arguments.repeats + 1):
+            variant.runtime, variant.load = timed(clock, load, variant, source, length)
+    for number in range(options.repeats + 1):
         for variant in variants:
-            progress.say(f"{f'round {number} of {arguments.repeats}' if number else 'warming up'}: {variant}")
+            progress.say(f"{f'round {number} of {options.repeats}' if number else 'warming up'}: {variant}")
             with variant.attempt():
-                replay(variant, prompt, arguments.steps, clock, record=number > 0)
+                replay(variant, prompt, options.steps, clock, record=number > 0)
     for variant in variants:
         progress.say(f"reading the text: {variant}")
         with variant.attempt():
             score(variant, prompt, model)
     references = {each.threads: each for each in variants if (each.name, each.precision) == ("torch", REFERENCE)}
     rows = [variant.row(references[variant.threads]) for variant in variants]
-    return Report(setting(arguments, model, len(prompt)), rows)
+    return Report(setting(options, model, len(prompt)), rows)
 
 
-def load(variant: Variant, model: FimModel, source: str, length: int) -> Runtime:
+def load(variant: Variant, source: str, length: int) -> Runtime:
     """Load what a variant measures. Raises whatever its library raises."""
     if variant.folder is not None:
-        return OnnxRuntime(variant.folder, variant.threads, length)
-    return load_torch(model, source, variant.precision)
+        return Runtime(OnnxBackend(variant.folder, variant.threads, length), onnx_size(variant.folder))
+    from fim_server.bench import torch_precisions
+
+    backend = torch_precisions.load_torch(source, variant.precision)
+    return Runtime(backend, torch_precisions.stored_size(backend))
 
 
-def replay(variant: Variant, prompt: Sequence[int], steps: int, clock: bench.Clock, record: bool) -> None:
+def replay(variant: Variant, prompt: Sequence[int], steps: int, clock: Clock, record: bool) -> None:
     """One round: prompt, steps with the likeliest token each, and keystrokes."""
     runtime = variant.started()
     time.sleep(SETTLING)
     chunks = [prompt[start : start + PREFILL_CHUNK] for start in range(0, len(prompt), PREFILL_CHUNK)]
-    spent = [bench.timed(clock, runtime.forward, chunk) for chunk in chunks]
+    spent = [timed(clock, runtime.forward, chunk) for chunk in chunks]
     logits = spent[-1][0]
     decode: list[float] = []
     for _ in range(steps):
-        logits, seconds = bench.timed(clock, runtime.forward, [int(logits.argmax())])
+        logits, seconds = timed(clock, runtime.forward, [int(logits.argmax())])
         decode.append(seconds)
     keystrokes: list[float] = []
     for tokens in KEYSTROKE_TOKENS * KEYSTROKES:
         again = min(tokens, len(prompt))
-        _, seconds = bench.timed(clock, reread, runtime, prompt[:again])
+        _, seconds = timed(clock, reread, runtime, prompt[:again])
         keystrokes.append(seconds)
     if record:
         variant.prefill.append(math.fsum(seconds for _, seconds in spent))
@@ -530,18 +473,20 @@ def prompt_tokens(model: FimModel, text: str, most: int) -> list[int]:
     return prompt
 
 
-def setting(arguments: argparse.Namespace, model: FimModel, length: int) -> dict[str, str]:
+def setting(options: RuntimesOptions, model: FimModel, length: int) -> dict[str, str]:
     """The machine and the work, in words."""
-    libraries = [f"torch {torch.__version__}"]
-    for name in ("transformers", *((ONNX, "onnxruntime") if arguments.onnx else ())):
+    from fim_server.bench import torch_precisions
+
+    libraries = [f"torch {torch_precisions.version()}"]
+    for name in ("transformers", *((ONNX, "onnxruntime") if options.onnx else ())):
         with suppress(PackageNotFoundError):
             libraries.append(f"{name} {version(name)}")
-    text = Path(arguments.text) if arguments.text is not None else DEFAULT_TEXT
-    weights = sum(parameter.numel() for parameter in model.network.parameters())
+    text = Path(options.text) if options.text is not None else DEFAULT_TEXT
+    weights = torch_precisions.parameter_count(model)
     return {
-        "machine": bench.machine(),
+        "machine": machine(),
         "libraries": ", ".join(libraries),
         "model": f"{Path(model.name).name}, {weights / 1e6:.2f} M parameters",
-        "work": f"{length} tokens of prompt from {text.name}, {arguments.steps} steps, {arguments.repeats} rounds",
-        "time": bench.kind_of_time(arguments.cpu_time),
+        "work": f"{length} tokens of prompt from {text.name}, {options.steps} steps, {options.repeats} rounds",
+        "time": kind_of_time(options.cpu_time),
     }

@@ -8,32 +8,45 @@ from __future__ import annotations
 
 import argparse
 import ast
-import ctypes
 import io
 import itertools
-import json
 import math
 import random
-import statistics
-import sys
-import sysconfig
-import time
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fim_server.bench import engine as bench
 from fim_server.bench import plot
+from fim_server.bench.corpus import Library
+from fim_server.bench.positions import LANGUAGE
+from fim_server.bench.processes import (
+    Clock,
+    clock_of,
+    forget_peak,
+    in_own_process,
+    peak_since_forgotten,
+    release_free_memory,
+    resident_memory,
+    timed,
+)
+from fim_server.bench.report import (
+    DONE,
+    kind_of_time,
+    machine,
+    percentile,
+    progress_for,
+    publish,
+    setting_lines,
+    shown,
+)
 from fim_server.errors import BenchError
-from fim_server.language.session import Language
-
-DONE = 0
+from fim_server.language import Language
+from fim_server.text.terminal import Progress, Table
 
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
 """Characters of the texts."""
@@ -57,6 +70,16 @@ MEMORY = (
 )
 
 
+@dataclass(frozen=True)
+class ScalingOptions:
+    """What ``fim-server bench engine --scaling`` is asked for."""
+
+    seed: int
+    cpu_time: bool
+    json: bool
+    plot: str | None
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``fim-server bench engine --scaling``."""
     group = parser.add_argument_group("scaling", "time and memory of opening by the size of the file, instead")
@@ -64,24 +87,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--plot", metavar="FILE.svg", help="write a plot of it, too (implies --scaling)")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: ScalingOptions) -> int:
     """Measure, and print a table or JSON; returns the exit status.
 
     Raises:
-        BenchError: There is no library to measure on, or the plot cannot be written.
+        BenchError: There is no library to measure on, or the plot cannot be drawn or written.
     """
-    with bench.Progress(enabled=sys.stderr.isatty() or not arguments.json) as progress:
-        report = measure(SIZES, TEXTS, arguments.seed, arguments.cpu_time, progress)
-    if arguments.json:
-        print(json.dumps(report.as_json(), ensure_ascii=False))
-    else:
-        for line in report.lines():
-            print(line)
-    if arguments.plot is not None:
-        try:
-            Path(arguments.plot).write_text(report.as_svg(), encoding="utf-8")
-        except OSError as error:
-            raise BenchError(f"{arguments.plot}: {error.strerror}") from error
+    if options.plot is not None:
+        plot.check_installed()
+    with progress_for(options.json) as progress:
+        report = measure(SIZES, TEXTS, options.seed, options.cpu_time, progress)
+    publish(report, options.json, {} if options.plot is None else {options.plot: report.as_svg})
     return DONE
 
 
@@ -109,7 +125,7 @@ def statements(text: str) -> list[str]:
     return ["".join(lines[start:end]) for start, end in itertools.pairwise([*starts, len(lines)])]
 
 
-def text_of_size(library: bench.Library, size: int, draw: random.Random) -> list[str]:
+def text_of_size(library: Library, size: int, draw: random.Random) -> list[str]:
     """Statements of files in random order, each file from a random statement on, that together have about a size.
 
     Raises:
@@ -182,18 +198,18 @@ class Opening:
     complete: bool
 
 
-def measure(sizes: Sequence[int], texts: int, seed: int, cpu_time: bool, progress: bench.Progress) -> Report:
+def measure(sizes: Sequence[int], texts: int, seed: int, cpu_time: bool, progress: Progress) -> Report:
     """Openings of every size, text and place of the cursor, by the clock's time or the process' own.
 
     Raises:
         BenchError: There is no library to measure on.
     """
-    library = bench.Library(Path(sysconfig.get_path("stdlib")))
-    clock: bench.Clock = time.process_time if cpu_time else time.perf_counter
+    library = Library.of_this_interpreter()
+    clock = clock_of(cpu_time)
     setting = {
-        "machine": bench.machine(),
+        "machine": machine(),
         "texts": f"{texts} of each size, seed {seed}",
-        "time": bench.kind_of_time(cpu_time),
+        "time": kind_of_time(cpu_time),
         "memory": MEMORY,
     }
     report = Report(setting, [])
@@ -204,45 +220,28 @@ def measure(sizes: Sequence[int], texts: int, seed: int, cpu_time: bool, progres
             chosen = text_of_size(library, size, draw)
             for cursor in (BETWEEN, INSIDE):
                 left, right = split(chosen, cursor)
-                report.openings.append(bench.in_own_process(open_once, size, cursor, left, right, clock))
+                report.openings.append(in_own_process(open_once, size, cursor, left, right, clock))
     return report
 
 
-def open_once(size: int, cursor: str, left: str, right: str, clock: bench.Clock) -> Opening:
+def open_once(size: int, cursor: str, left: str, right: str, clock: Clock) -> Opening:
     """Opens one session; to be run in a process of its own."""
-    language = Language.load(bench.LANGUAGE)
+    language = Language.load(LANGUAGE)
     release_free_memory()
     forget_peak()
-    before, peak_before = bench.resident_memory(), peak_memory()
-    session, seconds = bench.timed(clock, language.open, left, right)
+    before, peak_before = resident_memory(), peak_since_forgotten()
+    session, seconds = timed(clock, language.open, left, right)
     complete = session.check("").complete
-    peak_after, after = peak_memory(), bench.resident_memory()
+    peak_after, after = peak_since_forgotten(), resident_memory()
     kept = None if before is None or after is None else after - before
     peak = None if peak_before is None or peak_after is None else max(peak_after - peak_before, kept or 0)
     return Opening(size, cursor, len(left) + len(right), seconds, peak, kept, complete)
 
 
-def release_free_memory() -> None:
-    """Gives back what the allocator holds free, which would serve the session unseen (glibc only)."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def forget_peak() -> None:
-    """Makes the peak the memory of now (Linux only; elsewhere only what passes the old peak is seen)."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
-def peak_memory() -> int | None:
-    """Bytes of memory this process held at most since `forget_peak`; None where the system does not tell."""
-    with suppress(OSError, ValueError, StopIteration):
-        status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        return int(next(line.split()[1] for line in status if line.startswith("VmHWM:"))) * 1024
-    return bench.peak_memory()
-
-
 # --- the report ---------------------------------------------------------------------------------------------------
+
+
+HEADER = ("characters", "cursor", "n", "open p50, ms", "max, ms", "µs/character", "peak, MB", "kept, MB")
 
 
 @dataclass
@@ -257,19 +256,12 @@ class Report:
         fits = {"time": self.time(LINEAR_FROM), "memory": self.memory(LINEAR_FROM)}
         return asdict(self) | {f"{name}_exponent": fit and fit.exponent for name, fit in fits.items()}
 
-    def lines(self) -> Iterator[str]:
-        """The report as an aligned table."""
-        yield from (f"{name}: {value}" for name, value in self.setting.items())
+    def parts(self) -> Iterator[str | Table]:
+        """The report as lines of text and a table."""
+        yield from setting_lines(self.setting)
         yield ""
-        header = ("characters", "cursor", "n", "open p50, ms", "max, ms", "µs/character", "peak, MB", "kept, MB")
         cells = [self.cells(size, cursor) for size in self.sizes() for cursor in (BETWEEN, INSIDE)]
-        widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-        for line in (header, *cells):
-            aligned = (
-                cell.ljust(width) if index == 1 else cell.rjust(width)
-                for index, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
-            yield "  ".join(aligned).rstrip()
+        yield Table(HEADER, cells, numbers={0, *range(2, len(HEADER))})
         yield ""
         for first in (min(self.sizes()), LINEAR_FROM):
             fits = [fit.label for fit in (self.time(first), self.memory(first)) if fit is not None]
@@ -282,22 +274,19 @@ class Report:
     def cells(self, size: int, cursor: str) -> tuple[str, ...]:
         """A line of the table."""
         here = [each for each in self.openings if (each.size, each.cursor) == (size, cursor)]
-        seconds = [each.seconds for each in here]
-
-        def megabytes(values: Sequence[int | None]) -> str:
-            known = [value for value in values if value is not None]
-            return bench.shown(statistics.median_low(known) / 1e6 if known else None)
-
-        return (
-            f"{statistics.median_low([each.characters for each in here]):,}",
-            cursor,
-            str(len(here)),
-            bench.shown(1e3 * statistics.median_low(seconds)),
-            bench.shown(1e3 * max(seconds)),
-            bench.shown(1e6 * statistics.median_low([each.seconds / each.characters for each in here])),
-            megabytes([each.peak for each in here]),
-            megabytes([each.kept for each in here]),
+        milliseconds = [1e3 * each.seconds for each in here]
+        per_character = [1e6 * each.seconds / each.characters for each in here]
+        peaks, kept = (
+            [size / 1e6 for size in sizes if size is not None]
+            for sizes in ([each.peak for each in here], [each.kept for each in here])
         )
+        figures = (
+            percentile(milliseconds, 0.5),
+            max(milliseconds),
+            *(percentile(values, 0.5) for values in (per_character, peaks, kept)),
+        )
+        characters = percentile([each.characters for each in here], 0.5)
+        return f"{characters:,.0f}", cursor, str(len(here)), *map(shown, figures)
 
     def time(self, first: int) -> plot.Line | None:
         """Milliseconds by characters, fitted from a size on."""

@@ -12,9 +12,9 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from fim_server.cli.output import BAD_INPUT, PROGRAM, one_line, version
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.language.versions import NEWEST
-from fim_server.models.onnx_runtime import RUNTIMES
+from fim_server.models.backend import RUNTIMES
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
+from fim_server.cli.arguments import bind
 
-def add_bench(commands: Any, wanted: bool) -> None:
-    """Add the command, with the options of its subjects where it is ``wanted``: they load what is measured."""
+
+def add_bench(commands: Any, argv: Sequence[str]) -> None:
+    """Add the command, and the options of that subject alone which ``argv`` names: they load what is measured."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "bench", help="measure", description="Measure on this machine."
     )
@@ -28,27 +31,35 @@ def add_bench(commands: Any, wanted: bool) -> None:
         help="the model in several runtimes and precisions",
         description="Measure what a model's runtime and precision cost and gain on the CPU.",
     )
-    if wanted:
-        from fim_server.bench import engine as bench
-        from fim_server.bench import masks as masks_bench
-        from fim_server.bench import runtimes as runtime_bench
-        from fim_server.bench import scaling
-        from fim_server.bench import server as server_bench
+    compare = subjects.add_parser(
+        "compare",
+        help="two versions, by what their benchmarks printed",
+        description="Compare two versions of the program by what their benchmarks printed with --json, in runs that "
+        "took turns.",
+    )
+    match argv[:2]:
+        case ["bench", "engine"]:
+            from fim_server.bench import engine as engine_bench
 
-        bench.add_arguments(engine)
-        scaling.add_arguments(engine)
-        engine.set_defaults(run=run_bench_engine)
-        masks_bench.add_arguments(masks)
-        masks.set_defaults(run=masks_bench.run)
-        server_bench.add_arguments(server)
-        server.set_defaults(run=server_bench.run)
-        runtime_bench.add_arguments(runtimes)
-        runtimes.set_defaults(run=runtime_bench.run)
+            engine_bench.add_arguments(engine)
+            bind(engine, engine_bench.EngineOptions, engine_bench.run)
+        case ["bench", "masks"]:
+            from fim_server.bench import masks as masks_bench
 
+            masks_bench.add_arguments(masks)
+            bind(masks, masks_bench.MasksOptions, masks_bench.run)
+        case ["bench", "server"]:
+            from fim_server.bench import server as server_bench
 
-def run_bench_engine(arguments: argparse.Namespace) -> int:
-    """Run ``fim-server bench engine``, or its part that grows texts; returns the exit status."""
-    from fim_server.bench import engine as bench
-    from fim_server.bench import scaling
+            server_bench.add_arguments(server)
+            bind(server, server_bench.ServerOptions, server_bench.run)
+        case ["bench", "runtimes"]:
+            from fim_server.bench import runtimes as runtimes_bench
 
-    return scaling.run(arguments) if arguments.scaling or arguments.plot else bench.run_engine_benchmark(arguments)
+            runtimes_bench.add_arguments(runtimes)
+            bind(runtimes, runtimes_bench.RuntimesOptions, runtimes_bench.run)
+        case ["bench", "compare"]:
+            from fim_server.bench import compare as comparison
+
+            comparison.add_arguments(compare)
+            bind(compare, comparison.CompareOptions, comparison.run)

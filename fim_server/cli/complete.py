@@ -20,13 +20,13 @@ from fim_server.cli.arguments import (
 from fim_server.cli.diff import diff_lines, promise
 from fim_server.cli.output import DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 from fim_server.text.terminal import ColourChoice, Progress, wants_colour
 
 if TYPE_CHECKING:
-    from fim_server.decoding.loop import Completion
+    from fim_server.decoding.results import Completion
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def run_complete(arguments: CompleteArguments) -> int:
 
 def decode(arguments: CompleteArguments, language: Language, split: Split, shown: Progress) -> Completion:
     """The model's text at the cursor. Raises ModelError."""
-    shown.say("loading torch")
-    from fim_server.decoding.loop import DecodeOptions, complete
+    from fim_server.decoding.complete import complete
+    from fim_server.decoding.options import DecodeOptions
     from fim_server.models.load import load_model
 
     shown.say(f"loading model {arguments.model or 'embedded'}")

@@ -10,7 +10,7 @@ from fim_server.text.document import Split
 from fim_server.text.terminal import paint
 
 if TYPE_CHECKING:
-    from fim_server.decoding.loop import Completion
+    from fim_server.decoding.results import Completion
 
 DIFF_CONTEXT = 3
 """Unchanged lines shown around a change, as diff(1) does."""

@@ -28,7 +28,8 @@ from fim_server.language.versions import NEWEST
 
 if TYPE_CHECKING:
     from fim_server.datasets.samples import Sample
-    from fim_server.evaluation.running.runner import Worker, WorkerSettings
+    from fim_server.evaluation.running.settings import WorkerSettings
+    from fim_server.evaluation.running.worker import Worker
 
 BATCH, BUDGET, PROMPT_TOKENS = 32, 200, 768
 
@@ -155,6 +156,13 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
     )
     parser.add_argument("--out", required=required, metavar="RUN", help="the run's folder; made, or gone on with")
     add_model(parser)
+    add_decoding(parser)
+    add_judging(parser)
+    add_sharing(parser)
+
+
+def add_decoding(parser: argparse.ArgumentParser) -> None:
+    """What is decoded for a sample, and how."""
     parser.add_argument(
         "--modes",
         type=modes,
@@ -190,6 +198,10 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
         metavar="T",
         help="0 takes the likeliest token (default), more draws; all modes of a sample draw with the same seed",
     )
+
+
+def add_judging(parser: argparse.ArgumentParser) -> None:
+    """What says whether a text parses."""
     parser.add_argument(
         "--judge",
         metavar="PYTHON",
@@ -207,6 +219,10 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
         action="store_true",
         help="let constrained texts run into the budget's end, and cut them back, instead of ending them in time",
     )
+
+
+def add_sharing(parser: argparse.ArgumentParser) -> None:
+    """Which samples are measured now, and by how many processes."""
     parser.add_argument("--limit", type=at_least(1), metavar="N", help="only the first N samples; may be raised later")
     parser.add_argument(
         "--shard",
@@ -273,7 +289,10 @@ def shard(text: str) -> Shard:
 def run_run(arguments: RunArguments) -> int:
     """``fim-server eval run``: the exit status. Raises RecordError, DatasetError and ModelError."""
     from fim_server.errors import RunError
-    from fim_server.evaluation.running.runner import Asked, Worker, read_data, run
+    from fim_server.evaluation.running.data import read_data
+    from fim_server.evaluation.running.run import run
+    from fim_server.evaluation.running.settings import Asked
+    from fim_server.evaluation.running.worker import Worker
 
     if arguments.ray is not None and arguments.shard.count > 1:
         raise RunError("--ray and --shard are two ways to share the work: name one of them")
@@ -301,7 +320,7 @@ def run_run(arguments: RunArguments) -> int:
 
 def worker_settings(arguments: RunArguments) -> WorkerSettings:
     """What the workers are told."""
-    from fim_server.evaluation.running.runner import WorkerSettings
+    from fim_server.evaluation.running.settings import WorkerSettings
 
     return WorkerSettings(
         model=arguments.model,
@@ -340,7 +359,8 @@ def run_compare(arguments: CompareArguments) -> int:
 
 def dry_run(arguments: RunArguments, ids: Sequence[str], worker: Worker) -> int:
     """Say what a run would be, having decoded a few of its samples."""
-    from fim_server.evaluation.running.runner import all_samples, duration
+    from fim_server.evaluation.running.data import all_samples
+    from fim_server.evaluation.running.progress import duration
 
     own = len(list(arguments.shard.of(ids[: arguments.limit])))
     timed: list[Sample] = []

@@ -11,7 +11,7 @@ from fim_server.cli.arguments import add_cursor, add_file, add_json, add_python_
 from fim_server.cli.output import DONE, NEGATIVE, listing, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 from fim_server.errors import SearchLimitError
-from fim_server.language.session import Language, Session, State
+from fim_server.language import Language, Session, State
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fim_server.cli.arguments import add_json, bind
 from fim_server.cli.output import DONE, print_json, progress
-from fim_server.language.session import Language
+from fim_server.language import Language
 
 
 @dataclass(frozen=True)

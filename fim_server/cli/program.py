@@ -81,7 +81,7 @@ def build_parser(argv: Sequence[str]) -> Parser:
     add_explain(commands)
     add_languages(commands)
     add_serve(commands)
-    add_bench(commands, wanted == "bench")
+    add_bench(commands, argv)
     dataset = commands.add_parser(
         "dataset",
         help="build sets of samples to measure on",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fim_server.errors import LanguageError
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.text.document import Document
 from fim_server.text.terminal import Progress
 

@@ -9,30 +9,27 @@ refusal because the source has changed.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import json
 import os
-import platform
-import struct
-import tokenize
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from fim_server.datasets.journal import Journal, Record
+from fim_server.datasets.manifest import beside, finished, interpreter, write_manifest
 from fim_server.datasets.python import constructions
-from fim_server.datasets.python.text import PythonText, Refused
+from fim_server.datasets.python.text import LANGUAGE, PythonText, Refused, decode
 from fim_server.datasets.samples import Origin, Sample, encode_sample
-from fim_server.datasets.sources import Source, SourceText, open_source
+from fim_server.datasets.sources.named import open_source
+from fim_server.datasets.sources.source import Source, SourceText
 from fim_server.errors import DatasetError
 
-LANGUAGE = "python"
-
 KEPT, DUPLICATE = "kept", "duplicate"
+
 NOT_READ = ("not decodable", "unreadable", "another language")
+
 OUTCOMES = (
     KEPT,
     DUPLICATE,
@@ -109,72 +106,22 @@ def build(request: Request, out: Path, progress: Callable[[Counts], None] = lamb
     try:
         if done is None:
             out.parent.mkdir(parents=True, exist_ok=True)
-            with Journal(_beside(out, ".journal")) as journal:
+            with Journal(beside(out, ".journal")) as journal:
                 done = finished(out, arguments, construction)  # by a process that held the journal until now
                 if done is None:
                     done = _build(
                         request, {"arguments": arguments, "construction": construction}, out, journal, progress
                     )
-        _beside(out, ".journal").unlink(missing_ok=True)
+        beside(out, ".journal").unlink(missing_ok=True)
     except OSError as error:
         raise DatasetError(f"{error.filename or out}: {error.strerror or error}") from None
     return done
 
 
-def manifest_path(out: Path) -> Path:
-    """Where the manifest of a file of samples is."""
-    return _beside(out, ".manifest.json")
-
-
-def write_manifest(out: Path, part: Path, fields: dict[str, Any]) -> dict[str, Any]:
-    """Finish a set: write the manifest with the SHA-256 of ``part`` and move ``part`` to ``out``. Raises OSError."""
-    with part.open("rb") as written:
-        os.fsync(written.fileno())
-        digest = hashlib.file_digest(written, "sha256").hexdigest()
-    manifest = {**fields, "sha256": digest}
-    temporary = _beside(out, ".manifest.json.part")
-    with temporary.open("w", encoding="utf-8") as output:
-        json.dump(manifest, output, indent=1)
-        output.write("\n")
-        output.flush()
-        os.fsync(output.fileno())
-    temporary.replace(manifest_path(out))
-    part.replace(out)
-    return manifest
-
-
-def interpreter() -> str:
-    """The Python that builds, whose `ast.parse` decides what is a file."""
-    return f"{platform.python_implementation()} {platform.python_version()}"
-
-
-def _beside(out: Path, suffix: str) -> Path:
-    return out.with_name(out.name + suffix)
-
-
-def finished(out: Path, arguments: dict[str, Any], construction: dict[str, Any]) -> dict[str, Any] | None:
-    """The manifest of a set that is there already, from these arguments.
-
-    None if there is no ``out``. Raises DatasetError if it is another set, or not as its manifest says.
-    """
-    if not out.exists():
-        return None
-    try:
-        manifest: dict[str, Any] = json.loads(manifest_path(out).read_text(encoding="utf-8"))
-        with out.open("rb") as written:
-            same = manifest["sha256"] == hashlib.file_digest(written, "sha256").hexdigest()
-        same = same and manifest["arguments"] == arguments and manifest["construction"] == construction
-    except (OSError, ValueError, KeyError, TypeError):
-        same = False
-    if not same:
-        raise DatasetError(f"{out} is there already, and not from these arguments: remove it or name another --out")
-    return manifest
-
-
 def _build(
     request: Request, asked: dict[str, Any], out: Path, journal: Journal, progress: Callable[[Counts], None]
 ) -> dict[str, Any]:
-    part = _beside(out, ".part")
+    part = beside(out, ".part")
     header = {**asked, "interpreter": interpreter()}
     begun = journal.header()
     if begun is not None and {name: begun.get(name) for name in header} != header:
@@ -245,24 +192,6 @@ def _digest(file: SourceText, text: str | None) -> bytes:
     return hashlib.sha256(b"\0not a text\0" + content).digest()
 
 
-def decode(content: bytes | str | None) -> str | None:
-    """The text without byte order mark, its line ends being "\\n"; None where it is not in its declared encoding."""
-    if isinstance(content, bytes):
-        try:
-            encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
-            content = content.decode(encoding)
-        except (SyntaxError, LookupError, ValueError):
-            return None
-    if content is None:
-        return None
-    try:
-        content.encode()
-    except UnicodeEncodeError:
-        return None  # lone surrogates
-    # CPython reads a lone "\r" as a line end, too.
-    return content.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-
-
 def _cut(
     request: Request, source: Source, file: SourceText, text: str | None, digest: bytes, seen: set[bytes]
 ) -> tuple[str, list[Sample]]:
@@ -303,90 +232,3 @@ def _cut(
 def _is_drawn(request: Request, sha256: str) -> bool:
     key = f"share/{request.seed}/{sha256}".encode()
     return int.from_bytes(hashlib.sha256(key).digest()[:8], "big") < request.share * 2**64
-
-
-# --- the journal ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Record:
-    """A file of the source that was dealt with: digest, index of the outcome, samples, and where their bytes end."""
-
-    digest: bytes
-    outcome: int
-    samples: int
-    end: int
-
-
-_RECORD = struct.Struct("<32sBIQ")
-
-
-class Journal:
-    """The records of a build under way, after one line of JSON that says of which. It is locked while it is open."""
-
-    def __init__(self, path: Path) -> None:
-        """Open or create it.
-
-        Raises:
-            OSError: that is not possible.
-            DatasetError: another process has it open.
-        """
-        self._path = path
-        self._file: BinaryIO = path.open("a+b")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.close()
-            raise DatasetError(f"{path}: another process is building this set") from None
-        self._kept = 0
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._kept == 0:  # nothing was begun
-            self._path.unlink(missing_ok=True)
-        self._file.close()
-
-    def header(self) -> dict[str, Any] | None:
-        """What `begin` wrote, or None where it did not come to that. Raises DatasetError if the file is no journal."""
-        self._file.seek(0)
-        line = self._file.readline()
-        if not line.endswith(b"\n"):
-            self._file.truncate(0)
-            return None
-        self._kept = len(line)
-        try:
-            header: dict[str, Any] = json.loads(line)
-        except ValueError:
-            raise DatasetError(f"{self._path}: not the journal of a build: remove it") from None
-        return header
-
-    def begin(self, header: dict[str, Any]) -> None:
-        """Write the first line."""
-        self._kept = self._file.write(json.dumps(header).encode() + b"\n")
-        self._file.flush()
-
-    def records(self) -> Iterator[Record]:
-        """The whole records, in their order; a torn one at the end is passed over."""
-        at = self._kept
-        while True:
-            self._file.seek(at)
-            read = self._file.read(_RECORD.size)
-            if len(read) < _RECORD.size:
-                return
-            at += _RECORD.size
-            yield Record(*_RECORD.unpack(read))
-
-    def keep(self) -> None:
-        """Take the record that was read last as good."""
-        self._kept += _RECORD.size
-
-    def cut(self) -> None:
-        """Drop what is after the records that were kept."""
-        self._file.truncate(self._kept)
-
-    def add(self, record: Record) -> None:
-        """Append a record."""
-        self._file.write(_RECORD.pack(record.digest, record.outcome, record.samples, record.end))
-        self._file.flush()

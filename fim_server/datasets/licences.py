@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
@@ -57,14 +57,19 @@ def spdx_of_all(stated: Sequence[str]) -> str | None:
     return " AND ".join(unique)
 
 
+def classified_licences(classifiers: Iterable[str]) -> list[str]:
+    """The licences that a distribution's classifiers name, without "OSI Approved", which is none."""
+    return [
+        value.rsplit("::", 1)[-1].strip()
+        for value in classifiers
+        if value.startswith("License ::") and value.strip() != "License :: OSI Approved"
+    ]
+
+
 def licence_of(described: metadata.PackageMetadata) -> str | None:
     """The licence in a distribution's metadata: `License-Expression`, else the classifiers, else `License`."""
     if "License-Expression" in described:
         return spdx(described["License-Expression"])
-    classified = [
-        value.rsplit("::", 1)[-1].strip()
-        for value in described.get_all("Classifier") or []
-        if value.startswith("License ::") and value.strip() != "License :: OSI Approved"
-    ]
+    classified = classified_licences(described.get_all("Classifier") or [])
     licence = spdx_of_all(classified)
     return licence if licence is not None else spdx((described.get_all("License") or [""])[0])

@@ -14,7 +14,6 @@ parameters on a CPU (measured).
 from __future__ import annotations
 
 import copy
-import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,12 +23,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from transformers.cache_utils import Cache, DynamicLayer
 
-from fim_server.decoding.loop import Interrupted, StopReason
-from fim_server.models.load import PREFILL_CHUNK, Reading
+from fim_server.decoding.results import StopReason
+from fim_server.decoding.run import Interrupted
+from fim_server.models.backend import PREFILL_CHUNK
+from fim_server.models.reading import Reading
+from fim_server.models.torch_backend import TorchBackend
 
 if TYPE_CHECKING:
-    from fim_server.decoding.loop import Run
-    from fim_server.models.load import FimModel
+    from fim_server.decoding.run import Run
+    from fim_server.models.model import FimModel
 
 MASKED_ATTENTIONS = ("sdpa", "eager")
 """Attention implementations of transformers that take a mask for each row."""
@@ -125,7 +127,7 @@ def decode_together(
     Raises ValueError for a model that does not run on torch, and whatever the model raises; none of the runs is of use
     then.
     """
-    if model.runtime != "torch":
+    if not isinstance(model.backend, TorchBackend):
         raise ValueError(f"only torch reads many rows at once, and {model.name} was loaded for {model.runtime}")
     batch = _Batch([run for task in tasks for run in task.runs])
     try:
@@ -196,7 +198,7 @@ def _prefill(model: FimModel, tasks: Sequence[Task], batch: _Batch) -> tuple[Sto
 def _read(model: FimModel, cache: Any, tokens: Sequence[int]) -> torch.Tensor:
     """Append tokens to a cache, in pieces. Logits [V] after the last of them."""
     for begin in range(0, len(tokens), PREFILL_CHUNK):
-        logits = model.forward(tokens[begin : begin + PREFILL_CHUNK], cache)
+        logits: torch.Tensor = model.forward(tokens[begin : begin + PREFILL_CHUNK], cache)
     return logits
 
 
@@ -305,9 +307,16 @@ def _states(layer: DynamicLayer) -> tuple[torch.Tensor, torch.Tensor]:
     return keys, values
 
 
+def _backend(model: FimModel) -> TorchBackend:
+    """What computes the model: batches are torch's alone."""
+    backend = model.backend
+    assert isinstance(backend, TorchBackend), "refused before"
+    return backend
+
+
 def _attention(model: FimModel) -> str | None:
     """The name of the model's attention implementation; None where there are no such names."""
-    return getattr(getattr(model.network, "config", None), "_attn_implementation", None)
+    return getattr(getattr(_backend(model).network, "config", None), "_attn_implementation", None)
 
 
 class Slots:
@@ -315,7 +324,7 @@ class Slots:
 
     def __init__(self, model: FimModel, rows: int, positions: int) -> None:
         """Room for so many rows of so many tokens; the memory is taken when the first is added."""
-        self._model = model
+        self._backend = _backend(model)
         self._most, self._positions = rows, positions
         self._boolean_mask = _attention(model) == "sdpa"
         self._layers: list[_Layer] = []
@@ -367,13 +376,13 @@ class Slots:
 
     def forward(self, tokens: Sequence[int]) -> torch.Tensor:
         """As :meth:`Store.forward`."""
-        device = self._model.device
+        device = self._backend.place
         at = torch.tensor(self._lengths, device=device)  # [rows]
         span = max(self._lengths) + 1
         rows = torch.arange(len(tokens), device=device)
         for layer in self._layers:
             layer.step(rows, at, span)
-        output = self._model.network(
+        output = self._backend.network(
             input_ids=torch.tensor(tokens, device=device)[:, None],  # [rows, 1]
             attention_mask=self._mask(at, span),
             position_ids=at[:, None],  # [rows, 1]
@@ -392,21 +401,5 @@ class Slots:
         seen = (torch.arange(span, device=at.device)[None] <= at[:, None])[:, None, None, :]
         if self._boolean_mask:
             return seen
-        dtype: torch.dtype = self._model.network.dtype
+        dtype: torch.dtype = self._backend.network.dtype
         return torch.zeros(seen.shape, dtype=dtype, device=at.device).masked_fill_(~seen, torch.finfo(dtype).min)
-
-
-def free_memory() -> None:
-    """Give back device memory that nothing uses any more, after a batch was too large."""
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-
-
-def describe_machine(model: FimModel) -> dict[str, str | int]:
-    """What a model runs on: the device's name, the numbers' type and torch's threads."""
-    cuda = model.device.type == "cuda"
-    return {
-        "device": torch.cuda.get_device_name(model.device) if cuda else platform.processor() or platform.machine(),
-        "dtype": str(getattr(model.network, "dtype", "unknown")).removeprefix("torch."),
-        "threads": torch.get_num_threads(),
-    }

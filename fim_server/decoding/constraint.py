@@ -1,162 +1,25 @@
-"""The engine's token masks on the model's logits.
-
-A mask is packed: bit ``t % 32`` of word ``t // 32`` (little-endian, ``uint32``) is set iff token ``t`` is allowed. It
-crosses to the device in that form, 19 kB for 151k tokens, and is unpacked there; so do the masks of a batch, one a row.
-"""
+"""A session's matcher beside a model: its questions timed, its masks computed while the model runs."""
 
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
-
+from fim_server.decoding.protocols import InsideMatcher, LandingMatcher
 from fim_server.errors import SearchLimitError
+from fim_server.models.masking import contains
 from fim_server.tokens.forced import ForcedMatcher, forced_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future, ThreadPoolExecutor
 
+    import numpy as np
     from numpy.typing import NDArray
 
+    from fim_server.decoding.protocols import Matcher
     from fim_server.tokens.vocabulary import Vocabulary
-
-WORD_BITS = 32
-
-
-class Matcher(Protocol):
-    """What decoding asks of ``session.matcher(vocabulary)``."""
-
-    def fill_mask(self, words: NDArray[np.uint32], /) -> None: ...
-    def allows(self, token_id: int, /) -> bool: ...
-    def commit(self, token_id: int, /) -> None: ...
-    def is_complete(self) -> bool: ...
-
-
-def word_count(size: int) -> int:
-    """Words of a mask over ``size`` tokens."""
-    return -(-size // WORD_BITS)
-
-
-def contains(words: NDArray[np.uint32], token_id: int) -> bool:
-    """Whether a packed mask allows one token; a token beyond the mask is not allowed."""
-    word, bit = divmod(token_id, WORD_BITS)
-    return word < len(words) and bool(int(words[word]) >> bit & 1)
-
-
-def mask_buffer(size: int, rows: int | None = None) -> tuple[torch.Tensor, NDArray[np.uint32]]:
-    """A zeroed buffer for packed masks over ``size`` tokens: ``rows`` of them, or a single one.
-
-    Returns two views of the same memory: an int32 tensor [rows, W] or [W] for :func:`apply_mask_`, and a uint32 array
-    of the same shape for ``fill_mask``; W is ``word_count(size)``. Where CUDA is present the memory is pinned, and
-    applying the mask copies it without making the host wait. Before the buffer is filled again that copy has to be
-    over, which it is once anything that was computed from the masked logits has been read.
-    """
-    shape = (word_count(size),) if rows is None else (rows, word_count(size))
-    packed = torch.zeros(shape, dtype=torch.int32, pin_memory=torch.cuda.is_available())
-    return packed, packed.numpy().view(np.uint32)
-
-
-def apply_mask(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
-    """A copy of logits with those of refused tokens at minus infinity. As :func:`apply_mask_`."""
-    return apply_mask_(logits.clone(), words)
-
-
-def apply_mask_(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
-    """Set the logits of refused tokens to minus infinity, in place. Returns the same tensor.
-
-    ``logits``: [V] or [B, V], float16, bfloat16, float32 or float64, any device. ``words``: packed masks [W] or [B, W],
-    as a numpy array of uint32 or a torch tensor of int32 (the same bits; torch has no arithmetic on uint32), on any
-    device; [W] with logits [B, V] holds for every row. V and W need not match: words beyond the logits are not looked
-    at, and logits beyond the words are refused.
-
-    The words are copied to the logits' device as they are, and unpacked there. Raises ValueError for other shapes or
-    types.
-    """
-    packed = _as_tensor(words)
-    if logits.ndim not in (1, 2) or not logits.dtype.is_floating_point or logits.dtype not in _AS_INTEGERS:
-        raise ValueError(f"logits of shape {tuple(logits.shape)} and type {logits.dtype} take no mask")
-    if packed.ndim not in (1, 2) or packed.shape[:-1] not in ((), logits.shape[:-1]):
-        raise ValueError(f"masks of shape {tuple(packed.shape)} for logits of shape {tuple(logits.shape)}")
-    size = min(logits.shape[-1], packed.shape[-1] * WORD_BITS)
-    packed = packed[..., : word_count(size)].to(logits.device, non_blocking=True)
-    # A model's logits are made in inference mode, where alone they may be changed.
-    with torch.inference_mode(logits.is_inference()):
-        logits[..., size:].fill_(float("-inf"))
-        known = logits[..., :size]
-        if logits.device.type != "cpu" or logits.requires_grad:
-            known.masked_fill_(_refused(packed, size), float("-inf"))
-        elif known.ndim == 1:
-            _mask_row(known, packed)
-        else:  # row by row: what one row needs stays in the cache
-            for row, mask in zip(known, packed.expand(len(known), -1), strict=True):
-                _mask_row(row, mask)
-    return logits
-
-
-_AS_INTEGERS = {
-    torch.float16: torch.int16,
-    torch.bfloat16: torch.int16,
-    torch.float32: torch.int32,
-    torch.float64: torch.int64,
-}
-
-
-def _as_tensor(words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
-    """Packed masks as int32, without a copy where the array allows that."""
-    if isinstance(words, torch.Tensor):
-        if words.dtype != torch.int32:
-            raise ValueError(f"masks of type {words.dtype} instead of torch.int32")
-        return words
-    if words.dtype != np.uint32:
-        raise ValueError(f"masks of type {words.dtype} instead of uint32")
-    return torch.from_numpy(np.require(words, requirements=["C", "W"]).view(np.int32))
-
-
-def _refused(packed: torch.Tensor, size: int) -> torch.Tensor:
-    """Packed masks [..., W] as booleans [..., size], true where refused. Temporaries take one byte a token."""
-    octets = packed.contiguous().view(torch.uint8)  # [..., 4 W]; every device that torch knows is little-endian
-    bits = torch.tensor([1 << bit for bit in range(8)], dtype=torch.uint8, device=packed.device)
-    return (octets[..., None] & bits).eq_(0).view(torch.bool).flatten(-2)[..., :size]
-
-
-def _mask_row(logits: torch.Tensor, packed: torch.Tensor) -> None:
-    """Mask logits [V] by words [W] on the CPU.
-
-    By arithmetic on the floats' own bits: x becomes ((x ^ inf) & m) ^ inf, where m is all ones for an allowed token and
-    zero for a refused one. That is vectorised, where ``masked_fill_`` branches on every element. In numpy, because work
-    this small is only delayed by being shared among torch's threads.
-    """
-    octets = packed.contiguous().numpy().view(np.uint8)
-    bits = logits.view(_AS_INTEGERS[logits.dtype]).numpy()
-    allowed = np.unpackbits(octets, count=len(bits), bitorder="little").astype(bits.dtype)
-    np.negative(allowed, out=allowed)
-    infinity = torch.tensor(float("-inf"), dtype=logits.dtype).view(_AS_INTEGERS[logits.dtype]).numpy()
-    bits ^= infinity
-    bits &= allowed
-    bits ^= infinity
-
-
-@runtime_checkable
-class InsideMatcher(Protocol):
-    """A matcher that can go back, and knows what the middle's end is inside of."""
-
-    def commit(self, token_id: int, /) -> None: ...
-    def rollback(self, n_tokens: int, /) -> None: ...
-    @property
-    def inside(self) -> str | None: ...
-
-
-@runtime_checkable
-class LandingMatcher(Protocol):
-    """A matcher that knows how the middle can end in a few tokens."""
-
-    def plan(self, enough: int = 0, /) -> list[int] | None: ...
-    def lands(self, token_id: int, left: int, /) -> bool | None: ...
-    def rollback(self, n_tokens: int, /) -> None: ...
 
 
 class Constraint:
@@ -167,15 +30,20 @@ class Constraint:
     """
 
     def __init__(
-        self, make_matcher: Callable[[], Matcher], size: int, worker: ThreadPoolExecutor, budget: int | None = None
+        self,
+        make_matcher: Callable[[], Matcher],
+        words: NDArray[np.uint32],
+        worker: ThreadPoolExecutor,
+        budget: int | None = None,
     ) -> None:
         """``make_matcher`` is called on the worker: the first matcher of a shape reads the whole file once more.
 
-        ``budget``: the tokens that the middle will have to end within, so that how it can is found out there as well.
+        ``words``: memory for a packed mask over the matcher's vocabulary, zeroed and the constraint's own. ``budget``:
+        the tokens that the middle will have to end within, so that how it can is found out there as well.
         """
         self._worker = worker
         self._budget = budget
-        _, self._words = mask_buffer(size)
+        self._words = words
         self._filling: Future[None] | None = None
         self._filled = False
         self._mask_seconds = 0.0

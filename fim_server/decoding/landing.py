@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 from fim_server.errors import SearchLimitError
 
 if TYPE_CHECKING:
-    import torch
-
     from fim_server.decoding.constraint import Constraint
+    from fim_server.models.backend import Logits
 
 SLACK_PER_TOKEN = 4
 """Tokens of slack that one token is expected to use up at most: itself, and three that it makes necessary."""
@@ -53,7 +52,7 @@ class Landing:
         """Tokens of the run when it was last known to end within its budget; logits are kept from there on."""
         self._next = 0
         """Tokens of the run when its distance is to be asked for again."""
-        self._logits: dict[int, torch.Tensor] = {}
+        self._logits: dict[int, Logits] = {}
         self._near_until = 0
         """Tokens of the run up to which every one is asked about: it had come so far when it went back last."""
         self.needed: int | None = None
@@ -77,7 +76,7 @@ class Landing:
         slack = self._slack(count)
         return self._next > 0 if slack is None else slack >= 0
 
-    def secure(self, run: LandingRun, logits: torch.Tensor) -> torch.Tensor:
+    def secure(self, run: LandingRun, logits: Logits) -> Logits:
         """Make sure that the run can end within its budget, going back if need be.
 
         ``logits``: [V], of the next token. Returns those of the token to choose now: the same, or after going back
@@ -150,12 +149,12 @@ class Landing:
             return None
         return NO_WAY if distance is None else left - distance
 
-    def _note(self, count: int, logits: torch.Tensor, slack: int) -> None:
+    def _note(self, count: int, logits: Logits, slack: int) -> None:
         self._checked = count
         self._next = count + (0 if count < self._near_until else slack // SLACK_PER_TOKEN)
         self._logits = {count: logits}
 
-    def _keep(self, count: int, logits: torch.Tensor) -> None:
+    def _keep(self, count: int, logits: Logits) -> None:
         if len(self._logits) >= MOST_PLACES:
             self._logits = {place: self._logits[place] for place in sorted(self._logits)[::2]}  # the safe one stays
         self._logits[count] = logits

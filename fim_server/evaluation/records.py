@@ -61,7 +61,7 @@ class Record:
     guarantee: str | None = None
     """The session's: ``exact``, ``partial``, ``none``."""
     stop_reason: str | None = None
-    """A :class:`fim_server.decoding.loop.StopReason`."""
+    """A :class:`fim_server.decoding.results.StopReason`."""
     won: str | None = None
     """``end_token`` (the model ended the text), ``point`` (the best complete point before the budget's end), ``landed``
     (the text that the budget's end forced), ``prefix`` (of a checked text that the model had not ended where it fits),
@@ -250,7 +250,7 @@ class RunInfo:
 
 
 def write_records(path: str | Path, records: Iterable[Record]) -> None:
-    """Append results to a file. Raises RecordError if that cannot be done. A run itself uses ``runner.Journal``."""
+    """Append results to a file. Raises RecordError if that cannot be done. A run itself uses ``running.journal``."""
     try:
         with Path(path).open("ab") as output:
             output.write(b"".join(map(encode_record, records)))

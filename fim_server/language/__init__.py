@@ -1,1 +1,8 @@
-"""Languages, and sessions over the two texts around a cursor: the questions that the engine answers."""
+"""Languages as data, compiled; the sessions, states and matchers that are opened on them."""
+
+from fim_server.language.language import Language
+from fim_server.language.matcher import Matcher
+from fim_server.language.session import OpenConstruct, Session, Verdict
+from fim_server.language.state import Explanation, State
+
+__all__ = ["Explanation", "Language", "Matcher", "OpenConstruct", "Session", "State", "Verdict"]

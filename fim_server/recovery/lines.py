@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from fim_server.language.session import Session, State
+from fim_server.language import Session, State
 from fim_server.recovery.documents import groups_of
 from fim_server.recovery.opener import Opener
 from fim_server.recovery.places import Place, Repair, best

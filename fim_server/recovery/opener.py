@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fim_server.language.session import Session
+from fim_server.language import Session
 from fim_server.language.spelling import Spelling
 from fim_server.recovery.texts import insertions
 

@@ -8,7 +8,7 @@ from heapq import heappop, heappush, nsmallest
 from itertools import count, islice
 from math import inf
 
-from fim_server.language.session import State
+from fim_server.language import State
 from fim_server.recovery.texts import BLANKS, Insertions, blanks_of, in_place, indentation, line_at, size
 
 AHEAD = 16

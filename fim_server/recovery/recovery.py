@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from fim_server.language.session import Matcher, Session, Verdict
+from fim_server.language import Matcher, Session, Verdict
 from fim_server.language.shapes import Shape
 from fim_server.recovery.bridges import Bridges
 from fim_server.recovery.documents import Around, Document, IgnoredLines, Mark, changes_of, groups_of, marks_of

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import accumulate, product
 
 from fim_server.errors import SearchLimitError
-from fim_server.language.session import State
+from fim_server.language import State
 from fim_server.language.spelling import Spelling
 
 MOST_CLOSED = 3

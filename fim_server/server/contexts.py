@@ -15,7 +15,7 @@ from fim_server.text.reuse import Sessions
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fim_server.language.session import Language, Session
+    from fim_server.language import Language, Session
     from fim_server.text.document import Split
 
 SESSIONS = 16

@@ -13,7 +13,7 @@ from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.status import tell_status
 
 if TYPE_CHECKING:
-    from fim_server.models.load import FimModel
+    from fim_server.models.model import FimModel
 
 
 async def load(ls: FimLanguageServer) -> None:

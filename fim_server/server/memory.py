@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fim_server.server.place import MOST_CLOSERS, contains_in_order
 
 if TYPE_CHECKING:
-    from fim_server.decoding.loop import Completion
+    from fim_server.decoding.results import Completion
     from fim_server.text.document import Split
 
 CAPACITY = 64
@@ -61,7 +61,7 @@ class Answer:
     """Whether the same question would be answered the same; not after a deadline, or without a model."""
 
     def as_prefetched(self) -> Answer:
-        """The same, prepared before anybody asked."""
+        """This answer, marked as prepared before anybody asked."""
         return replace(self, prefetched=True)
 
 

@@ -12,7 +12,7 @@ from fim_server.server.usage import rounded
 from fim_server.text.document import PositionEncoding
 
 if TYPE_CHECKING:
-    from fim_server.models.load import FimModel
+    from fim_server.models.model import FimModel
     from fim_server.server.contexts import Opened
     from fim_server.server.memory import Answer, Offer
     from fim_server.server.worker import Costs, Explained

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fim_server.language.session import Language
+    from fim_server.language import Language
     from fim_server.server.settings import ServerSettings
     from fim_server.text.document import Split
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError, MissingLibrary, ModelError
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.memory import Answer

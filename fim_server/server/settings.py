@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.language.versions import NEWEST
 
 SECTION = "fim-server"
@@ -48,7 +48,7 @@ class ServerSettings:
     deadline_ms: float | None = 1500
     """After it, the longest complete text so far is offered."""
     invoked_deadline_ms: float | None = 5000
-    """The same where somebody asked."""
+    """The deadline of a request where somebody asked."""
     debounce_ms: float | None = None
     """Pause before an automatic request; None: from the measured latency."""
     max_file_characters: int = 1_000_000
@@ -65,7 +65,7 @@ class ServerSettings:
         return self.languages.get(language, self.trigger) if self.enabled else "off"
 
     def having(self, name: str, value: Any) -> ServerSettings:
-        """The same settings but for one."""
+        """These settings with one of them changed."""
         return replace(self, **{name: value})
 
     def loads_like(self, other: ServerSettings) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from fim_server.language.session import Language
+from fim_server.language import Language
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
 from fim_server.server.memory import Answer, Offer
 from fim_server.server.place import Place, quiet
@@ -18,8 +18,10 @@ from fim_server.text.document import Split
 from fim_server.tokens import masks
 
 if TYPE_CHECKING:
-    from fim_server.decoding.loop import Completion, DecodeOptions
-    from fim_server.models.load import FimModel, Readings
+    from fim_server.decoding.options import DecodeOptions
+    from fim_server.decoding.results import Completion
+    from fim_server.models.model import FimModel
+    from fim_server.models.reading import Readings
     from fim_server.server.settings import ServerSettings
 
 T = TypeVar("T")
@@ -183,8 +185,10 @@ class CompletionWorker:
 
     def _load(self, settings: ServerSettings, report: Callable[[str, float], None]) -> FimModel:
         report("loading the libraries", 0.05)
-        from fim_server.decoding.loop import DecodeOptions, complete
-        from fim_server.models.load import Readings, load_model
+        from fim_server.decoding.complete import complete
+        from fim_server.decoding.options import DecodeOptions
+        from fim_server.models.load import load_model
+        from fim_server.models.reading import Readings
 
         report("loading the model", 0.4)
         model = load_model(settings.model, settings.device, settings.runtime)
@@ -237,7 +241,8 @@ class CompletionWorker:
         work: Work,
         began: float,
     ) -> None:
-        from fim_server.decoding.loop import Healing, alternatives
+        from fim_server.decoding.alternatives import alternatives
+        from fim_server.decoding.healing import Healing
 
         started = time.perf_counter()
         session, healing = opened.session, Healing.of(model, request.split)
@@ -309,7 +314,7 @@ class CompletionWorker:
         )
 
     def _explain(self, request: Request) -> Explained:
-        from fim_server.decoding.loop import candidates
+        from fim_server.decoding.alternatives import candidates
 
         language = request.language()
         opened = self._contexts.open(request.uri, language, request.split)
@@ -342,7 +347,7 @@ def refusal(opened: Opened, text: str) -> str:
 
 def options_of(request: Request, model: FimModel, elapsed_ms: float, inside: str | None) -> DecodeOptions:
     """How to decode for a request, ``elapsed_ms`` after work on it began; ``inside``: what the cursor is inside of."""
-    from fim_server.decoding.loop import DecodeOptions
+    from fim_server.decoding.options import DecodeOptions
 
     settings = request.settings
     deadline = settings.invoked_deadline_ms if request.invoked else settings.deadline_ms

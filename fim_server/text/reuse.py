@@ -6,7 +6,7 @@ right context, and every set of the parse of the left one, for the next session 
 
 from threading import Lock
 
-from fim_server.language.session import Language, Session
+from fim_server.language import Language, Session
 
 
 class Sessions:

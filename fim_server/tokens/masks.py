@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fim_server import _core
-from fim_server.language.session import Language, Matcher
+from fim_server.language import Language, Matcher
 from fim_server.tokens.vocabulary import Vocabulary
 
 

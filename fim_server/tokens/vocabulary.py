@@ -2,9 +2,8 @@
 
 import json
 import operator
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -13,22 +12,7 @@ from typing import Any
 from fim_server import _core
 from fim_server.errors import VocabularyError
 from fim_server.language.cache import cache_folder
-from fim_server.tokens.formats import known_formats
-
-MAX_TOKENS = 1 << 22
-"""Longest mask of a vocabulary read from a file, in tokens: 16 times the largest vocabulary there is (262k). Ids are
-checked against it before anything is allocated, because one wrong number in a file would ask for terabytes."""
-
-# Names that tokenizers give to the token that ends a text; a model family's own list comes with its FIM format.
-_END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>", "<EOT>", "<|eot_id|>", "<eos>")
-
-# SentencePiece's own names of control pieces; they count only where a file has no list of added tokens to say it.
-_RESERVED_NAMES = frozenset({"<unk>", "<s>", "</s>", "<pad>"})
-
-_BLANK = "\u2581"
-"""SentencePiece's visible blank."""
-
-_BYTE_PIECE = re.compile("<0x[0-9A-Fa-f]{2}>")
+from fim_server.tokens.tokenizer_file import for_middles, read_tokens
 
 
 class Vocabulary:
@@ -85,7 +69,7 @@ class Vocabulary:
             raise VocabularyError(f"{name} is not a fast tokenizer: its token bytes are unknown")
         if end_token_ids is None and tokenizer.eos_token_id is not None:
             end_token_ids = [tokenizer.eos_token_id]
-        return _read(backend.to_str().encode(), name, size, end_token_ids)
+        return read_vocabulary(backend.to_str().encode(), name, size, end_token_ids)
 
     @staticmethod
     def from_file(
@@ -119,7 +103,7 @@ class Vocabulary:
             definition = Path(path).read_bytes()
         except (OSError, ValueError) as error:
             raise VocabularyError(f"{path}: {error}") from error
-        return _read(definition, str(path), size, end_token_ids)
+        return read_vocabulary(definition, str(path), size, end_token_ids)
 
     def token_bytes(self, token_id: int) -> bytes:
         """A token's bytes; empty for control tokens, end tokens and holes.
@@ -148,7 +132,7 @@ class Vocabulary:
         """
         data = text.encode() if isinstance(text, str) else text
         tokens: list[int] = []
-        for part, readable in _utf8_parts(data):
+        for part, readable in utf8_parts(data):
             found = self._ask_tokenizer(part) if readable else None
             tokens += self._longest_tokens(part) if found is None else found
         return tokens
@@ -222,7 +206,7 @@ class Vocabulary:
         content = json.loads(self._definition)
         control = {token["id"] for token in content.get("added_tokens") or [] if not self._is_text(token["id"])}
         try:
-            tokenizer = Tokenizer.from_str(json.dumps(_for_middles(content, control)))
+            tokenizer = Tokenizer.from_str(json.dumps(for_middles(content, control)))
         except Exception:  # noqa: BLE001  # the library raises nothing narrower for what it cannot read
             return None
         tokenizer.encode_special_tokens = True  # control tokens' names are text
@@ -232,16 +216,12 @@ class Vocabulary:
         return token < self.size and bool(self.core.token_bytes(token))
 
 
-# ---------------------------------------------------------------- reading a tokenizer.json
-
-
-def _read(definition: bytes, source: str, size: int | None, end_token_ids: Iterable[int] | None) -> Vocabulary:
-    """A vocabulary from the text of a tokenizer.json. Every error names the source."""
+def read_vocabulary(
+    definition: bytes, source: str, size: int | None, end_token_ids: Iterable[int] | None
+) -> Vocabulary:
+    """A vocabulary from the text of a `tokenizer.json`. Raises VocabularyError; every message names the source."""
     try:
-        content = json.loads(definition)
-        pieces, control, ends = _pieces(content)
-        decode = _piece_decoder(content)
-        tokens = _sized({token: decode(piece) for token, piece in pieces.items() if piece not in control}, pieces, size)
+        tokens, ends = read_tokens(definition, size)
         return Vocabulary(tokens, ends if end_token_ids is None else end_token_ids, definition=definition)
     except RecursionError as error:
         raise VocabularyError(f"{source}: nested too deeply") from error
@@ -249,229 +229,7 @@ def _read(definition: bytes, source: str, size: int | None, end_token_ids: Itera
         raise VocabularyError(f"{source}: {error}") from error
 
 
-def _sized(texts: dict[int, bytes], pieces: dict[int, str], size: int | None) -> list[bytes | None]:
-    """Byte strings by id, in a list as long as a mask is to be."""
-    count = max(pieces, default=-1) + 1
-    if size is None:
-        size = count
-    elif not 0 < size <= MAX_TOKENS:
-        raise VocabularyError(f"a mask of {size} tokens: not from 1 to {MAX_TOKENS}")
-    elif beyond := [token for token, text in texts.items() if token >= size and text]:
-        raise VocabularyError(f"token {min(beyond)} is text and lies beyond the {size} tokens of the mask")
-    return [texts.get(token) for token in range(size)]
-
-
-def _pieces(content: Any) -> tuple[dict[int, str], set[str], list[int]]:
-    """Pieces by id, the control pieces among them, and the ids of those that end a text by their names."""
-    model = content.get("model") if isinstance(content, dict) else None
-    if not isinstance(model, dict):
-        raise VocabularyError("this is not a tokenizer.json: it has no object named 'model'")
-    _check_kind(model)
-    pieces: dict[int, str] = {}
-    for piece, token in _model_pieces(model):
-        _add(pieces, token, piece)
-    added = content.get("added_tokens") or []
-    if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
-        raise VocabularyError("'added_tokens' is no list of objects")
-    formats = {name for known in known_formats() for name in known.tokens}
-    control = {model["unk_token"]} if isinstance(model.get("unk_token"), str) else set()
-    if isinstance(model.get("unk_id"), int):
-        control.update(piece for piece in [pieces.get(model["unk_id"])] if piece is not None)
-    if not added:
-        control |= _RESERVED_NAMES
-    names: dict[str, int] = {}
-    for token in added:
-        name = token.get("content")
-        _add(pieces, token.get("id"), name)
-        names[name] = token["id"]
-        if token.get("special") or name in formats:
-            control.add(name)
-    if not added:
-        names = {piece: token for token, piece in pieces.items() if piece in control}
-    return pieces, control, [names[name] for name in _END_NAMES if name in names]
-
-
-def _check_kind(model: dict[str, Any]) -> None:
-    """Refuse models whose pieces do not say where blanks were."""
-    kind = model.get("type")
-    if kind is None and "max_input_chars_per_word" in model:
-        kind = "WordPiece"  # old files name no type; the `tokenizers` library tells them apart like this, too
-    if kind not in (None, "BPE", "Unigram"):
-        raise VocabularyError(f"a tokenizer of the kind {kind!r}: its tokens are words, and their bytes cannot be told")
-    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
-        if model.get(name):
-            raise VocabularyError(f"its model has a {name} ({model[name]!r}): the bytes of its tokens cannot be told")
-
-
-def _model_pieces(model: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """Pieces and ids as they stand in the model: a list of pairs with scores (Unigram), or an object (BPE)."""
-    vocab = model.get("vocab")
-    if isinstance(vocab, dict):
-        yield from vocab.items()
-    elif isinstance(vocab, list) and all(isinstance(entry, list) and entry for entry in vocab):
-        yield from ((entry[0], index) for index, entry in enumerate(vocab))
-    else:
-        raise VocabularyError(f"tokenizer model {model.get('type')!r} has no vocabulary that is understood")
-
-
-def _add(pieces: dict[int, str], token: Any, piece: Any) -> None:
-    if not isinstance(piece, str):
-        raise VocabularyError(f"a token that is no string: {piece!r:.60}")
-    if not isinstance(token, int) or isinstance(token, bool):
-        raise VocabularyError(f"the id of {piece!r:.60} is no integer: {token!r:.60}")
-    if not 0 <= token < MAX_TOKENS:
-        raise VocabularyError(f"the id of {piece!r:.60} is not from 0 to {MAX_TOKENS - 1}: {token}")
-    if pieces.setdefault(token, piece) != piece:
-        raise VocabularyError(f"two tokens have the id {token}: {pieces[token]!r:.60} and {piece!r:.60}")
-
-
-# ---------------------------------------------------------------- what the decoder makes of a token
-
-
-def _piece_decoder(content: dict[str, Any]) -> Callable[[str], bytes]:
-    """What the tokenizer's decoder makes of one token between two others.
-
-    The rules are those of the `tokenizers` library's decoders. A decoder that joins the tokens (`Fuse`) leaves to the
-    ones after it the text as a whole: what is stripped then is at its ends, which lie outside a middle.
-    """
-    steps = list(_parts(content, "decoder", "decoders"))
-    if not steps:
-        steps = _implied_steps(content)
-    if any(step.get("type") == "ByteLevel" for step in steps):
-        if len([step for step in steps if step.get("type") != "Fuse"]) > 1:
-            raise VocabularyError("its decoder has more to do than byte-level characters")
-        return _byte_level
-    if content["model"].get("byte_fallback"):
-        steps = [{"type": "ByteFallback"}, *steps]  # the model writes its bytes so, whatever the decoder makes of them
-    return _sentence_piece(steps)
-
-
-def _implied_steps(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """The decoder of a file that has none: what undoes its pre-tokenizer or normaliser."""
-    parts = [*_parts(content, "pre_tokenizer", "pretokenizers"), *_parts(content, "normalizer", "normalizers")]
-    kinds = [part.get("type") for part in parts]
-    if "ByteLevel" in kinds:
-        return [{"type": "ByteLevel"}]
-    if "Metaspace" in kinds or any(part.get("content") == _BLANK for part in parts):
-        return [{"type": "Metaspace", "replacement": _BLANK}]
-    raise VocabularyError("it has no decoder: the bytes of its tokens cannot be told")
-
-
-def _parts(content: dict[str, Any], key: str, inner: str) -> Iterator[dict[str, Any]]:
-    """The parts of a decoder, pre-tokenizer or normaliser in their order, without the sequences that hold them."""
-    waiting = [content.get(key)]
-    while waiting:
-        part = waiting.pop()
-        if part is None:
-            continue
-        if not isinstance(part, dict):
-            raise VocabularyError(f"its {key} is no object")
-        held = part.get(inner)
-        if held is None:
-            yield part
-        elif isinstance(held, list):
-            waiting += reversed(held)
-        else:
-            raise VocabularyError(f"its {key} holds no list")
-
-
-def _byte_codes() -> dict[int, str]:
-    """Byte-level BPE's alphabet: printable Latin-1 stands for itself, every other byte for U+0100 and up, in order.
-
-    What is outside the alphabet goes to a character that is not Latin-1, so that encoding it as such fails.
-    """
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = [byte for byte in range(256) if byte not in printable]
-    table = {code: chr(code) if code in printable else "\uffff" for code in range(256)}
-    table.update({0x100 + index: chr(byte) for index, byte in enumerate(others)})
-    return table
-
-
-_BYTE_CODES = _byte_codes()
-
-
-def _byte_level(piece: str) -> bytes:
-    try:
-        return piece.translate(_BYTE_CODES).encode("latin-1")
-    except UnicodeEncodeError:
-        return piece.encode()  # as the decoder does it; runs of blanks among the added tokens are written so
-
-
-def _sentence_piece(steps: list[dict[str, Any]]) -> Callable[[str], bytes]:
-    """A decoder of SentencePiece's kind, applied to one piece."""
-    replaced: list[tuple[str, str]] = []
-    stripped: list[tuple[str, int, int]] = []
-    bytes_too = fused = False
-    for step in steps:
-        match step:
-            case {"type": "Replace", "pattern": {"String": str(pattern)}, "content": str(text)} if pattern:
-                replaced.append((pattern, text))
-            case {"type": "Metaspace", "replacement": str(pattern)} if pattern:
-                replaced.append((pattern, " "))
-            case {"type": "ByteFallback"}:
-                bytes_too = True
-            case {"type": "Fuse"}:
-                fused = True
-            case {"type": "Strip", "content": str(text), "start": int(start), "stop": int(stop)} if len(text) == 1:
-                if not fused:
-                    stripped.append((text, start, stop))
-            case _:
-                raise VocabularyError(f"its decoder is not understood: {json.dumps(step):.120}")
-
-    def decode(piece: str) -> bytes:
-        if bytes_too and _BYTE_PIECE.fullmatch(piece):
-            return bytes([int(piece[3:5], 16)])
-        for pattern, text in replaced:
-            piece = piece.replace(pattern, text)
-        for character, start, stop in stripped:
-            piece = _strip(piece, character, start, stop)
-        return piece.encode()
-
-    return decode
-
-
-def _strip(piece: str, character: str, start: int, stop: int) -> str:
-    """Without up to so many of a character at either end."""
-    first = min(start, len(piece) - len(piece.lstrip(character)))
-    last = min(stop, len(piece) - len(piece.rstrip(character)))
-    return piece[first : max(first, len(piece) - last)]
-
-
-# ---------------------------------------------------------------- encoding
-
-
-def _for_middles(content: dict[str, Any], control: set[int]) -> dict[str, Any]:
-    """A tokenizer's definition, changed so that it encodes a text as if it stood in the middle of another.
-
-    Nothing is put in front (a blank, a visible blank), nothing is cut off or drawn by lot, and a text stays as it is
-    but for its blanks. Tokens of `control` are marked special, to be passed over by name.
-    """
-    blanks = [
-        part
-        for part in _parts(content, "normalizer", "normalizers")
-        if part.get("type") == "Replace" and part.get("content") == _BLANK
-    ]
-    first = list(_parts(content, "pre_tokenizer", "pretokenizers"))
-    for part in first:
-        if part.get("type") == "ByteLevel":
-            part["add_prefix_space"] = False
-        elif part.get("type") == "Metaspace":
-            part.pop("add_prefix_space", None)
-            part["prepend_scheme"] = "never"
-    for token in content.get("added_tokens") or []:
-        token["special"] = token["id"] in control
-    return {
-        **content,
-        "model": {**content["model"], "dropout": None} if "dropout" in content["model"] else content["model"],
-        "normalizer": {"type": "Sequence", "normalizers": blanks} if blanks else None,
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": first} if first else None,
-        "post_processor": None,
-        "truncation": None,
-        "padding": None,
-    }
-
-
-def _utf8_parts(data: bytes) -> Iterator[tuple[bytes, bool]]:
+def utf8_parts(data: bytes) -> Iterator[tuple[bytes, bool]]:
     """A text's stretches of whole characters, and those of bytes that are none, in their order."""
     while data:
         try:

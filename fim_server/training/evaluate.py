@@ -14,8 +14,9 @@ from torch.nn import functional
 from transformers import LlamaForCausalLM
 
 from fim_server.errors import TrainingError
-from fim_server.training.corpus import SourceFile
-from fim_server.training.fim import Hole, Mixture, Order, cut, encode_example
+from fim_server.training.cutting import Hole, Mixture, Order, cut
+from fim_server.training.layout import encode_example
+from fim_server.training.packages import SourceFile
 from fim_server.training.tokenizer import END, MIDDLE, load_tokenizer, token_id
 
 # Contexts as an editor sends them: characters on both sides together.

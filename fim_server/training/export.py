@@ -15,9 +15,11 @@ from transformers import GenerationConfig
 from transformers.utils.logging import disable_progress_bar
 
 from fim_server.errors import TrainingError
+from fim_server.training.checkpoints import CHECKPOINT_FILE
 from fim_server.training.corpus import SOURCES_FILE
+from fim_server.training.model import new_model
+from fim_server.training.plan import Shape
 from fim_server.training.tokenizer import END, PAD, load_tokenizer, token_id, write_tokenizer
-from fim_server.training.train import CHECKPOINT_FILE, Shape, new_model
 
 # Bound on the exported folder, in bytes: it is committed and installed with the package.
 MAX_EXPORT_BYTES = 30_000_000

@@ -2,163 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
-from torch.nn import functional
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaForCausalLM
 
 from fim_server.errors import TrainingError
-from fim_server.training.fim import Mixture, Window, windows
+from fim_server.training.checkpoints import Progress, save_checkpoint
+from fim_server.training.loss import full_loss, sampled_loss
+from fim_server.training.model import new_model
 from fim_server.training.optimizer import Muon, schedule
-from fim_server.training.tokenizer import END, PAD, token_id
-
-CHECKPOINT_FILE = "checkpoint.pt"
-HISTORY_FILE = "history.jsonl"
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The model's size. `context`: the longest sequence served, in tokens."""
-
-    width: int = 256
-    layers: int = 4
-    heads: int = 4
-    key_heads: int = 2
-    inner: int = 704
-    context: int = 1024
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How to train.
-
-    `seconds`: wall clock, all steps and the decay included. `batch_tokens`: tokens a step.
-    `length`: tokens a window; from `long_from` of the time on, every second step uses windows
-    of the whole context instead. `candidates`: the rarer tokens that the loss is estimated
-    with until `full_from` of the time; 0 computes the whole softmax throughout. `hold`: share of
-    the time before the rates begin to decay to zero; 1 for a part that another goes on from.
-    `resumed_tokens`: what the weights that training goes on from had seen. `half`: multiply
-    matrices in bfloat16, which a processor with instructions for it does three times as fast;
-    weights, norms and losses stay in float32.
-    """
-
-    seconds: float = 4200.0
-    batch_tokens: int = 4096
-    length: int = 512
-    long_from: float = 0.6
-    matrix_rate: float = 0.02
-    other_rate: float = 0.003
-    candidates: int = 1024
-    common: int = 2048
-    full_from: float = 0.7
-    checkpoint_seconds: float = 180.0
-    seed: int = 0
-    compiled: bool = True
-    report_steps: int = 20
-    steps: int | None = None
-    hold: float = 0.35
-    resumed_tokens: int = 0
-    half: bool = False
-    mixture: Mixture = field(default_factory=Mixture)
-
-
-def new_model(shape: Shape, tokenizer: Tokenizer, seed: int) -> LlamaForCausalLM:
-    """Build a model with fresh weights; the embedding is also the output layer.
-
-    Raises TrainingError if the heads do not divide the width evenly.
-    """
-    if shape.width % shape.heads or shape.heads % shape.key_heads:
-        raise TrainingError(f"{shape.heads} heads, {shape.key_heads} for keys: do not divide a width of {shape.width}")
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=shape.width,
-        intermediate_size=shape.inner,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.key_heads,
-        max_position_embeddings=shape.context,
-        rms_norm_eps=1e-5,
-        tie_word_embeddings=True,
-        bos_token_id=None,
-        eos_token_id=token_id(tokenizer, END),
-        pad_token_id=token_id(tokenizer, PAD),
-    )
-    model = LlamaForCausalLM(config)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name.endswith(("o_proj.weight", "down_proj.weight")):
-                parameter.zero_()
-            elif parameter.dim() == 2 and "embed" not in name:
-                parameter.normal_(std=shape.width**-0.5 * 0.6)
-            elif "embed" in name:
-                parameter.normal_(std=0.02)
-    return model
-
-
-# --- loss ---------------------------------------------------------------------------------
-
-
-def full_loss(hidden: Tensor, embedding: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """Weighted mean cross entropy in nats.
-
-    `hidden`: [positions, width], `embedding`: [vocabulary, width], `targets` and `weights`:
-    [positions].
-    """
-    losses = functional.cross_entropy((hidden @ embedding.T).float(), targets, reduction="none")
-    return (losses * weights).sum() / weights.sum()
-
-
-def sampled_loss(
-    hidden: Tensor,
-    embedding: Tensor,
-    targets: Tensor,
-    weights: Tensor,
-    common: int,
-    candidates: Tensor,
-) -> Tensor:
-    """Estimate `full_loss` from the first `common` ids and a sample of the others.
-
-    BPE ids grow rarer as they grow, so the first ids hold most of the probability and are
-    summed exactly; the sampled rest stands for all of the rest (importance weights, Bengio
-    and Senecal 2008). `candidates`: distinct ids >= `common`, drawn uniformly: [sample].
-    """
-    rest = embedding.size(0) - common
-    chosen = torch.cat([embedding[:common], embedding[candidates]])
-    correction = math.log(rest / len(candidates))
-    scores = (hidden @ chosen.T).float()
-    scores = torch.cat([scores[:, :common], scores[:, common:] + correction], dim=1)
-    own = (hidden * embedding[targets]).sum(1)
-    # A rare target's own score always belongs to the sum; when sampled it is there already.
-    rare = targets >= common
-    sampled = torch.isin(targets, candidates)
-    extra = torch.where(rare & ~sampled, own, torch.full_like(own, -torch.inf))
-    total = torch.logaddexp(torch.logsumexp(scores, dim=1), extra)
-    return ((total - own) * weights).sum() / weights.sum()
-
-
-# --- the loop -----------------------------------------------------------------------------
-
-
-@dataclass
-class Progress:
-    """Where a run stands; `tokens` counts positions trained on, padding included."""
-
-    step: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    history: list[dict[str, float]] = field(default_factory=list)
+from fim_server.training.plan import Plan, Shape
+from fim_server.training.windows import Window, windows
 
 
 def train(
@@ -183,14 +44,8 @@ def train(
     model = new_model(shape, tokenizer, plan.seed)
     if weights is not None:
         model.load_state_dict(weights)
-    # Compiled, attention written out is twice as fast here as the kernel for processors, forward and backward.
-    model.set_attn_implementation("eager" if plan.compiled else "sdpa")
-    forward = torch.compile(model.model, dynamic=False) if plan.compiled else model.model
-    estimate = torch.compile(sampled_loss, dynamic=False) if plan.compiled else sampled_loss
-    optimizers = _optimizers(model, plan)
+    stepper = _Stepper(model, plan)
     batches = {length: _batches(texts, tokenizer, plan, length) for length in {plan.length, shape.context}}
-    generator = torch.Generator().manual_seed(plan.seed)
-    embedding = model.model.embed_tokens.weight
     progress = Progress()
     saved = started
     mean_loss = 0.0
@@ -199,49 +54,71 @@ def train(
         done = _share_done(progress, plan, time.monotonic() - started)
         if done >= 1:
             break
-        for optimizer in optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = group["initial_lr"] * schedule(done, hold=plan.hold)
         is_long = done >= plan.long_from and progress.step % 2 == 1
         ids, counted = next(batches[shape.context if is_long else plan.length])
-        targets, wanted = ids[:, 1:].flatten(), counted[:, 1:].flatten()
-        with torch.autocast("cpu", torch.bfloat16, enabled=plan.half):
-            hidden = forward(input_ids=ids[:, :-1], use_cache=False).last_hidden_state.flatten(0, 1)
-            if plan.candidates and done < plan.full_from:
-                sample = torch.randperm(len(embedding) - plan.common, generator=generator)
-                sample = sample[: plan.candidates] + plan.common
-                loss = estimate(hidden, embedding, targets, wanted, plan.common, sample)
-            else:
-                loss = full_loss(hidden, embedding, targets, wanted)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        value = float(loss.detach())
-        mean_loss = value if progress.step == 0 else 0.95 * mean_loss + 0.05 * value
+        loss = stepper.step(ids, counted, done)
+        mean_loss = loss if progress.step == 0 else 0.95 * mean_loss + 0.05 * loss
         progress.step += 1
-        progress.tokens += targets.numel()
+        progress.tokens += ids[:, 1:].numel()
         now = time.monotonic()
         progress.seconds = now - started
         if progress.step % plan.report_steps == 0:
-            entry = {
-                "step": progress.step,
-                "tokens": progress.tokens,
-                "seconds": round(progress.seconds, 1),
-                "loss": round(mean_loss, 4),
-            }
-            progress.history.append(entry)
-            rate = progress.tokens / progress.seconds
-            say(
-                f"step {progress.step}  {progress.tokens / 1e6:.2f} M tokens  "
-                f"loss {mean_loss:.3f}  {rate:.0f} tokens/s  {100 * done:.1f} %"
-            )
+            say(f"{_noted(progress, mean_loss)}  {100 * done:.1f} %")
         if now - saved >= plan.checkpoint_seconds:
             save_checkpoint(model, shape, plan, progress, folder)
             saved = now
     save_checkpoint(model, shape, plan, progress, folder)
     return model, progress
+
+
+class _Stepper:
+    """A model with its optimizers, which makes one step of training after the other."""
+
+    def __init__(self, model: LlamaForCausalLM, plan: Plan) -> None:
+        self._model = model
+        self._plan = plan
+        # Compiled, attention written out is twice as fast here as the kernel for processors, forward and backward.
+        model.set_attn_implementation("eager" if plan.compiled else "sdpa")
+        self._forward = torch.compile(model.model, dynamic=False) if plan.compiled else model.model
+        self._estimate = torch.compile(sampled_loss, dynamic=False) if plan.compiled else sampled_loss
+        self._optimizers = _optimizers(model, plan)
+        self._generator = torch.Generator().manual_seed(plan.seed)
+
+    def step(self, ids: Tensor, counted: Tensor, done: float) -> float:
+        """One step; returns its loss. `ids` and `counted`: [batch, length + 1]; `done`: share of the training."""
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["initial_lr"] * schedule(done, hold=self._plan.hold)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self._plan.half):
+            loss = self._loss(ids, counted, done)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self._model.parameters(), 1.0)
+        for optimizer in self._optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        return float(loss.detach())
+
+    def _loss(self, ids: Tensor, counted: Tensor, done: float) -> Tensor:
+        plan, embedding = self._plan, self._model.model.embed_tokens.weight
+        targets, wanted = ids[:, 1:].flatten(), counted[:, 1:].flatten()
+        hidden = self._forward(input_ids=ids[:, :-1], use_cache=False).last_hidden_state.flatten(0, 1)
+        if not plan.candidates or done >= plan.full_from:
+            return full_loss(hidden, embedding, targets, wanted)
+        sample = torch.randperm(len(embedding) - plan.common, generator=self._generator)
+        return self._estimate(hidden, embedding, targets, wanted, plan.common, sample[: plan.candidates] + plan.common)
+
+
+def _noted(progress: Progress, mean_loss: float) -> str:
+    """Add an entry to the history; returns it as text."""
+    entry = {
+        "step": progress.step,
+        "tokens": progress.tokens,
+        "seconds": round(progress.seconds, 1),
+        "loss": round(mean_loss, 4),
+    }
+    progress.history.append(entry)
+    rate = progress.tokens / progress.seconds
+    return f"step {progress.step}  {progress.tokens / 1e6:.2f} M tokens  loss {mean_loss:.3f}  {rate:.0f} tokens/s"
 
 
 def _share_done(progress: Progress, plan: Plan, seconds: float) -> float:
@@ -277,34 +154,3 @@ def stack(batch: Sequence[Window]) -> tuple[Tensor, Tensor]:
     ids = torch.from_numpy(np.stack([window.ids for window in batch]))
     weights = torch.from_numpy(np.stack([window.weights for window in batch]))
     return ids, weights
-
-
-# --- checkpoints --------------------------------------------------------------------------
-
-
-def load_checkpoint(folder: Path) -> tuple[Shape, int, dict[str, Tensor]]:
-    """Read shape, tokens seen and weights of the latest checkpoint.
-
-    Raises TrainingError if there is none.
-    """
-    path = folder / CHECKPOINT_FILE
-    if not path.is_file():
-        raise TrainingError(f"{path}: no checkpoint to go on from")
-    record = torch.load(path, map_location="cpu", weights_only=True)
-    tokens = record["progress"]["tokens"] + record["plan"].get("resumed_tokens", 0)
-    return Shape(**record["shape"]), tokens, record["weights"]
-
-
-def save_checkpoint(model: LlamaForCausalLM, shape: Shape, plan: Plan, progress: Progress, folder: Path) -> None:
-    """Write weights and record so that a reader never sees half a file."""
-    record = {
-        "shape": dataclasses.asdict(shape),
-        "plan": dataclasses.asdict(plan),
-        "progress": dataclasses.asdict(progress),
-        "weights": {name: value.clone() for name, value in model.state_dict().items()},
-    }
-    unfinished = folder / (CHECKPOINT_FILE + ".unfinished")
-    torch.save(record, unfinished)
-    unfinished.replace(folder / CHECKPOINT_FILE)
-    with (folder / HISTORY_FILE).open("w", encoding="utf-8") as lines:
-        lines.writelines(json.dumps(entry) + "\n" for entry in progress.history)

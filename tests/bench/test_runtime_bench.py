@@ -17,11 +17,15 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from fim_server.bench import report as reports
 from fim_server.bench import runtimes as runtime_bench
-from fim_server.bench.engine import EMBEDDED_TOKENIZER
+from fim_server.bench import torch_precisions
+from fim_server.bench.vocabularies import EMBEDDED_TOKENIZER
 from fim_server.cli import program as cli
-from fim_server.models import onnx_runtime
-from fim_server.models.load import FimModel, load_model
+from fim_server.models import onnx_backend
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
+from fim_server.models.onnx_backend import OnnxBackend
 
 EMBEDDED = EMBEDDED_TOKENIZER.parent
 SMALL = ("--threads", "1", "--prompt", "40", "--steps", "3", "--repeats", "1")
@@ -75,7 +79,7 @@ def test_precisions_are_the_same_model_in_less_room(measured: dict[str, Any]) ->
 
 def test_the_table_has_a_line_for_each_row(measured: dict[str, Any]) -> None:
     rows = [runtime_bench.Row(**row) for row in measured["rows"]]
-    *_, header, first, second, third, fourth = runtime_bench.Report(measured["setting"], rows).lines()
+    *_, header, first, second, third, fourth = reports.lines(runtime_bench.Report(measured["setting"], rows))
     assert header.split()[:3] == ["runtime", "precision", "threads"]
     assert [line.split()[1] for line in (first, second, third, fourth)] == list(runtime_bench.TORCH_PRECISIONS)
 
@@ -88,7 +92,7 @@ def test_weights_kept_in_int8_multiply_like_the_layer() -> None:
     torch.manual_seed(0)
     layer = torch.nn.Linear(64, 48, bias=False)
     inputs = torch.randn(2, 3, 64)
-    packed = runtime_bench.WeightOnlyLinear(layer)(inputs.bfloat16()).float()
+    packed = torch_precisions.WeightOnlyLinear(layer)(inputs.bfloat16()).float()
     assert packed.shape == (2, 3, 48)
     assert float((packed - layer(inputs).detach()).abs().max()) < 0.05
 
@@ -100,7 +104,7 @@ class PlayedOnnx(types.ModuleType):
     """What the bench uses of the package, over the embedded model; remembers the options it was given."""
 
     def __init__(self, model: FimModel) -> None:
-        super().__init__(onnx_runtime.MODULE)
+        super().__init__(onnx_backend.MODULE)
         self.__spec__ = importlib.machinery.ModuleSpec(self.__name__, None)
         self.options: list[dict[str, int]] = []
         played = self
@@ -158,7 +162,7 @@ def exported(tmp_path: Path) -> Path:
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> PlayedOnnx:
     package = PlayedOnnx(load_model(device="cpu", runtime="torch"))
-    monkeypatch.setitem(sys.modules, onnx_runtime.MODULE, package)
+    monkeypatch.setitem(sys.modules, onnx_backend.MODULE, package)
     monkeypatch.setattr(runtime_bench, "TORCH_PRECISIONS", ("fp32",))
     monkeypatch.setattr(runtime_bench, "KEYSTROKES", 1)
     return package
@@ -176,14 +180,14 @@ def test_an_exported_folder_is_measured_beside_torch(played: PlayedOnnx, exporte
 
 def test_the_number_of_threads_reaches_an_exported_model(played: PlayedOnnx, exported: Path) -> None:
     for threads in (2, 3):
-        runtime_bench.OnnxRuntime(exported, threads, length=8)
+        OnnxBackend(exported, threads, 8)
     assert [options["intra_op_num_threads"] for options in played.options] == [2, 3]
 
 
 def test_a_variant_that_fails_is_noted(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = types.ModuleType(onnx_runtime.MODULE)
+    broken = types.ModuleType(onnx_backend.MODULE)
     broken.__spec__ = importlib.machinery.ModuleSpec(broken.__name__, None)
-    monkeypatch.setitem(sys.modules, onnx_runtime.MODULE, broken)
+    monkeypatch.setitem(sys.modules, onnx_backend.MODULE, broken)
     monkeypatch.setattr(runtime_bench, "TORCH_PRECISIONS", ("fp32",))
     monkeypatch.setattr(runtime_bench, "KEYSTROKES", 1)
     status, output, _ = printed(*SMALL, "--onnx", str(exported), "--json")

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fim_server.bench import engine as bench
-from fim_server.bench import plot, scaling
+from fim_server.bench import scaling
+from fim_server.bench.corpus import Library
 from fim_server.cli import program as cli
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -21,8 +21,8 @@ SOURCE = '"""Doc."""\nimport a; import b\n\n# before\n@c\ndef f():\n    pass\n  
 
 
 @pytest.fixture(scope="module")
-def library() -> bench.Library:
-    return bench.Library(Path(ast.__file__).parent)
+def library() -> Library:
+    return Library(Path(ast.__file__).parent)
 
 
 def test_statements_are_the_file() -> None:
@@ -38,7 +38,7 @@ def test_statements_are_the_file() -> None:
 
 @pytest.mark.parametrize("size", [1_000, 20_000])
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
-def test_texts_have_their_size_and_the_cursor_its_place(library: bench.Library, size: int) -> None:
+def test_texts_have_their_size_and_the_cursor_its_place(library: Library, size: int) -> None:
     chosen = scaling.text_of_size(library, size, random.Random(0))
     text = "".join(chosen)
     assert abs(len(text) - size) <= size * scaling.TOLERANCE
@@ -62,20 +62,6 @@ def test_a_power_law_is_found() -> None:
     assert (fit.first, fit.last) == (10, 1000)
     assert scaling.fitted("time", [(10, 1), (10, 2)]) is None
     assert scaling.fitted("memory", []) is None
-
-
-def test_the_plot_is_svg_with_every_point() -> None:
-    line = plot.Line("time < size", 0.1, 1, 1, 1000)
-    panel = plot.Panel("A & B", "x, m", "y, s", {"one": [(1, 0.1), (1000, 90)], "two": [(10, 1.0)]}, line)
-    root = ElementTree.fromstring(plot.svg([panel, panel]))
-    texts = [text.text for text in root.iter(f"{SVG}text")]
-    assert texts[: len(texts) // 2] == texts[len(texts) // 2 :]
-    assert {"A & B", "x, m", "y, s", "one", "two", "time < size", "0.1", "1", "10", "100", "1,000"} == set(texts)
-    points, legend = 3, 2
-    circles = [(float(one.attrib["cx"]), float(one.attrib["cy"])) for one in root.iter(f"{SVG}circle")]
-    assert len(circles) == 2 * (points + legend)
-    assert all(0 <= x <= plot.WIDTH and 0 <= y <= plot.HEIGHT for x, y in circles)
-    assert (float(plot.LEFT), float(plot.HEIGHT - plot.BOTTOM)) in circles  # the least of both axes
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ import pytest
 
 from fim_server import Language
 from fim_server.cli import program as cli
-from fim_server.decoding.loop import Completion, DecodeOptions, StopReason, Won
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import Completion, StopReason, Won
 from fim_server.tokens import formats
 
 COMMAND = [sys.executable, "-m", "fim_server"]
@@ -128,7 +129,7 @@ class TestComplete:
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         canned = Completion("\n        c\n", "exact", StopReason.END_TOKEN, None)
-        monkeypatch.setattr("fim_server.decoding.loop.complete", lambda *arguments, **settings: canned)
+        monkeypatch.setattr("fim_server.decoding.complete.complete", lambda *arguments, **settings: canned)
         path = tmp_path / "crlf.py"
         path.write_bytes(b"def f(a):\r\n    for b in a:")
         _, output, _ = run("complete", str(path), "2:16", "--json")
@@ -202,7 +203,7 @@ class TestComplete:
             asked.append(options)
             return Completion("c", "exact", StopReason.BUDGET, None, won=Won.LANDED)
 
-        monkeypatch.setattr("fim_server.decoding.loop.complete", canned)
+        monkeypatch.setattr("fim_server.decoding.complete.complete", canned)
         _, output, _ = run("complete", str(hole), CURSOR, "--json", *([] if lands else ["--no-landing"]))
         assert [options.landing for options in asked] == [lands]
         assert json.loads(output)["won"] == "landed"
@@ -371,12 +372,43 @@ def test_help_of_every_command(run: Run) -> None:
         assert output.startswith("usage: fim-server")
 
 
-def test_check_starts_without_torch() -> None:
-    script = (
-        "import sys; from fim_server.cli import main; status = main(['languages']); "
-        "sys.exit(status or ('torch' in sys.modules or 'transformers' in sys.modules) * 3)"
-    )
-    assert subprocess.run([sys.executable, "-c", script], stdout=subprocess.DEVNULL, check=False).returncode == 0
+HEAVY = {"torch", "transformers", "tokenizers", "onnxruntime_genai", "numpy", "rich", "pygls", "lsprotocol"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--help"], 0),
+        (["--version"], 0),
+        (["languages"], 0),
+        (["check", cli.__file__], 0),
+        (["explain", cli.__file__, "1:1"], 0),
+        (["serve", "--help"], 0),
+        (["bench", "--help"], 0),
+        (["eval", "--help"], 0),
+        (["check", "missing.py"], 2),
+    ],
+)
+def test_quick_commands_load_nothing_heavy(arguments: list[str], expected: int) -> None:
+    script = f"""
+import sys
+from fim_server.cli import main
+try:
+    status = main({arguments!r})
+except SystemExit as exit_:
+    status = exit_.code
+print(status, *sorted({HEAVY!r} & sys.modules.keys()), file=sys.stderr)
+"""
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert process.stderr.splitlines()[-1] == str(expected)
+
+
+def test_no_namespace_travels() -> None:
+    package = Path(cli.__file__).parent.parent
+    knowing = {
+        path.relative_to(package).as_posix() for path in package.rglob("*.py") if "Namespace" in path.read_text()
+    }
+    assert knowing <= {"cli/arguments.py", "training/__main__.py"}
 
 
 def test_a_closed_pipe_is_no_error() -> None:

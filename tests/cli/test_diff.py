@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fim_server.cli.diff import diff_lines, keep_line_ends
-from fim_server.decoding.loop import Completion, StopReason
+from fim_server.decoding.results import Completion, StopReason
 from fim_server.text.document import Split
 
 

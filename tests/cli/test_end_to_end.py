@@ -13,8 +13,11 @@ import pytest
 import torch
 
 from corpus import cause_of, causes, cuts, python, reference
-from fim_server.decoding.loop import DecodeOptions, complete
-from fim_server.models.load import FimModel, Reading, Readings, load_model
+from fim_server.decoding.complete import complete
+from fim_server.decoding.options import DecodeOptions
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
+from fim_server.models.reading import Reading, Readings
 from fim_server.text.document import Split
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"

@@ -22,7 +22,8 @@ import judge
 from fim_server.datasets.python import constructions
 from fim_server.datasets.python import text as python_text
 from fim_server.datasets.python.constructions import CONSTRUCTIONS, Cut, cuts
-from fim_server.datasets.python.text import PythonText, Refused, replacement_fields
+from fim_server.datasets.python.fields import replacement_fields
+from fim_server.datasets.python.text import PythonText, Refused
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
@@ -403,7 +404,8 @@ json.dumps([sys.version_info[:2], found])
 @pytest.mark.skipif(judge.unavailable() is not None, reason=judge.unavailable() or "")
 def test_another_python_cuts_the_same_holes() -> None:
     folder = Path(python_text.__file__).parent
-    modules = {name: (folder / name).read_text(encoding="utf-8") for name in ("text.py", "constructions.py")}
+    names = ("constructions.py", "fields.py", "text.py")
+    modules = {name: (folder / name).read_text(encoding="utf-8") for name in names}
     texts = [*NASTY.values(), *real_texts()[: REAL_FILES // 3]]
     answer = subprocess.run(
         ["node", f"--stack-size={judge.STACK_KIB}", "--input-type=module", "-e", CUT_IN_NODE],

@@ -28,10 +28,14 @@ import pytest
 from fim_server.cli import program as cli
 from fim_server.datasets import SET_NAMES, Origin, Sample, UnitTest, read_samples, write_samples
 from fim_server.datasets import build as building
-from fim_server.datasets.build import Counts, Request, build, decode, manifest_path
+from fim_server.datasets.build import Counts, Request, build
+from fim_server.datasets.journal import Journal
 from fim_server.datasets.licences import spdx, spdx_of_all
+from fim_server.datasets.manifest import manifest_path
 from fim_server.datasets.python.constructions import CONSTRUCTIONS
-from fim_server.datasets.sources import open_source
+from fim_server.datasets.python.text import decode
+from fim_server.datasets.sources.named import open_source
+from fim_server.datasets.sources.source import Source, SourceText
 from fim_server.errors import DatasetError
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
@@ -528,27 +532,25 @@ def test_other_arguments_are_not_gone_on_with(tmp_path: Path) -> None:
 
 def test_one_process_builds_a_set(tmp_path: Path) -> None:
     folder = write_tree(tmp_path / "source", {"a.py": GOOD})
-    with building.Journal(tmp_path / "out.jsonl.journal"), pytest.raises(DatasetError, match="another process"):
+    with Journal(tmp_path / "out.jsonl.journal"), pytest.raises(DatasetError, match="another process"):
         build(Request("line", str(folder)), tmp_path / "out.jsonl")
 
 
 def test_a_source_is_not_held_in_memory(tmp_path: Path) -> None:
     """Files are asked for one at a time, and each one's samples are written before the next is asked for."""
-    import fim_server.datasets.sources as sources
-
     out = tmp_path / "out.jsonl"
     sizes: list[int] = []
 
-    class Endless(sources.Source):
+    class Endless(Source):
         name = "endless"
 
-        def __iter__(self) -> Iterator[sources.SourceText]:
+        def __iter__(self) -> Iterator[SourceText]:
             number = 0
             while True:
                 part = tmp_path / "out.jsonl.part"
                 sizes.append(part.stat().st_size)
                 number += 1
-                yield sources.SourceText(f"x = {number}\ny = x\n", f"{number}.py")
+                yield SourceText(f"x = {number}\ny = x\n", f"{number}.py")
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(building, "open_source", lambda named, pinned: Endless())

@@ -41,19 +41,16 @@ from transformers import (
 from transformers.cache_utils import DynamicCache
 
 from fim_server import Language
+from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.batches import Apart, Outcome, Slots, Store, Task, decode_together
-from fim_server.decoding.loop import (
-    Completion,
-    DecodeOptions,
-    Run,
-    StopReason,
-    Watch,
-    complete_session,
-    final_length,
-    start,
-    text_of,
-)
-from fim_server.models.load import FimModel, Reading, load_model
+from fim_server.decoding.conclusion import final_length, text_of
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import Completion, StopReason
+from fim_server.decoding.run import Run, Watch, start
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
+from fim_server.models.reading import Reading
+from fim_server.models.torch_backend import TorchBackend
 from fim_server.text.document import Split
 
 # --- a scripted network with a real cache -------------------------------------------------------------------------
@@ -96,7 +93,8 @@ class CachedModel(ScriptedModel):
         return DynamicCache()
 
     def forward(self, token_ids: Sequence[int], cache: Any) -> torch.Tensor:
-        logits: torch.Tensor = self.network(torch.tensor([token_ids]), cache).logits
+        assert isinstance(self.backend, TorchBackend)
+        logits: torch.Tensor = self.backend.network(torch.tensor([token_ids]), cache).logits
         return logits[0, -1]
 
 
@@ -108,11 +106,15 @@ def cached(script: Script) -> CachedModel:
 def cached_whole(script: Script) -> CachedModel:
     """A model that says what a script makes of prompt and middle."""
     made = scripted(script)
-    return CachedModel(
-        **{name: getattr(made, name) for name in ("name", "tokenizer", "format", "vocabulary", "device", "window")},
-        network=TokenNetwork(script),
-        script=script,
-    )
+    backend = TorchBackend(TokenNetwork(script), torch.device("cpu"), window=4096)
+    return CachedModel(made.name, backend, made.format, made.vocabulary, script=script)
+
+
+def rows_seen(model: FimModel) -> list[int]:
+    """Rows of each pass of a scripted network."""
+    assert isinstance(model.backend, TorchBackend)
+    found: list[int] = model.backend.network.rows_seen
+    return found
 
 
 def runs_of(
@@ -196,14 +198,14 @@ def test_runs_share_a_row_until_they_choose_differently() -> None:
         model, [Split("(", ")")], lambda split: [None, BracketSession(split.left, split.right)], DecodeOptions()
     )
     assert (free, bound) == ("ab]d", "abcd")
-    assert model.network.rows_seen == [1, 1, 1, 2, 2]  # the prompt, a, b, then ] and c apart, then d
+    assert rows_seen(model) == [1, 1, 1, 2, 2]  # the prompt, a, b, then ] and c apart, then d
 
 
 def test_a_row_that_ends_leaves_the_batch() -> None:
     model = cached(lambda middle: ranking(END) if len(middle) >= 2 else ranking("x"))
     found = together(model, [Split("", ""), Split("xx", "")], lambda split: [None], DecodeOptions(max_new_tokens=5))
     assert [text for [(text, _, _)] in found] == ["xx", "xx"]
-    assert model.network.rows_seen == [1, 1, 2, 2]
+    assert rows_seen(model) == [1, 1, 2, 2]
 
 
 def test_nothing_to_decode_is_no_error() -> None:
@@ -374,8 +376,8 @@ def tiny(name: str) -> FimModel:
         config.layer_types = ["sliding_attention" if name in ("sliding", "gemma2") else "full_attention"] * 2
     torch.manual_seed(1)
     network = AutoModelForCausalLM.from_config(config).eval()  # type: ignore[no-untyped-call]
-    parts: Any = dict.fromkeys(("tokenizer", "format", "vocabulary"))
-    return FimModel(name=name, network=network, device=torch.device("cpu"), window=128, **parts)
+    parts: Any = dict.fromkeys(("format", "vocabulary"))
+    return FimModel(name=name, backend=TorchBackend(network, torch.device("cpu"), window=128), **parts)
 
 
 @pytest.mark.parametrize("name", TINY)

@@ -13,27 +13,20 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from fim_server.decoding.constraint import (
-    Constraint,
-    _refused,
-    apply_mask,
-    apply_mask_,
-    contains,
-    mask_buffer,
-    word_count,
-)
-from fim_server.decoding.loop import (
-    Completion,
-    DecodeOptions,
-    StopReason,
-    alternatives,
-    candidates,
-    complete,
-    complete_session,
-)
-from fim_server.models.load import PREFILL_CHUNK, FimModel, Reading, Readings
+from fim_server.decoding.alternatives import alternatives, candidates, complete_session
+from fim_server.decoding.complete import complete
+from fim_server.decoding.constraint import Constraint
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import Completion, StopReason
+from fim_server.models.backend import PREFILL_CHUNK, Logits
+from fim_server.models.masking import contains, word_count
+from fim_server.models.model import FimModel
+from fim_server.models.numpy_logits import NumpyArithmetic
+from fim_server.models.prompt import BoundFormat
+from fim_server.models.reading import Reading, Readings
+from fim_server.models.torch_backend import TorchBackend, _refused, apply_mask, apply_mask_, mask_buffer
 from fim_server.text.document import Split
-from fim_server.tokens.formats import BoundFormat, Slot
+from fim_server.tokens.formats import Slot
 
 # --- a language: brackets in order; everything else is free -------------------------------------------------------
 
@@ -192,11 +185,12 @@ class ScriptedModel(FimModel):
     def new_cache(self) -> list[int]:
         return []
 
-    def forward(self, token_ids: Sequence[int], cache: list[int]) -> torch.Tensor:
+    def forward(self, token_ids: Sequence[int], cache: list[int]) -> Logits:
         cache.extend(token_ids)
         self.seen[:] = cache
         time.sleep(self.forward_seconds)
-        return self.script(after_prompt(cache))
+        logits = self.script(after_prompt(cache))
+        return logits.numpy().copy() if isinstance(self.backend, NumpyBackend) else logits
 
 
 def after_prompt(tokens: list[int]) -> list[int]:
@@ -204,14 +198,34 @@ def after_prompt(tokens: list[int]) -> list[int]:
     return tokens[len(tokens) - tokens[::-1].index(CONTROL) :] if CONTROL in tokens else []
 
 
+class NumpyBackend(TorchBackend):
+    """The scripts' logits as numpy arrays, with the arithmetic that onnxruntime's have."""
+
+    arithmetic: Any = NumpyArithmetic()
+
+    def __init__(self) -> None:
+        self.network, self.place, self.window = None, torch.device("cpu"), 4096
+
+
+NO_NETWORK = TorchBackend(None, torch.device("cpu"), window=4096)
+"""Lends its arithmetic; the logits are the script's."""
+
+chosen = {"backend": NO_NETWORK}
+"""The backend of the scripted models."""
+
+
+@pytest.fixture(autouse=True, params=["torch", "numpy"])
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test here decodes with tensors, and again with arrays."""
+    monkeypatch.setitem(chosen, "backend", NO_NETWORK if request.param == "torch" else NumpyBackend())
+
+
 def scripted(script: Script, **settings: Any) -> ScriptedModel:
     tokenizer: Any = ByteTokenizer()
     pieces = (Slot.SUFFIX, CONTROL, Slot.PREFIX, CONTROL)
     bound = BoundFormat("test", tokenizer, pieces, (END, END2), frozenset({CONTROL}))
-    parts: dict[str, Any] = {"network": None, "tokenizer": None, "vocabulary": ByteVocabulary()}
-    return ScriptedModel(
-        "test", format=bound, device=torch.device("cpu"), window=4096, script=script, **parts, **settings
-    )
+    vocabulary: Any = ByteVocabulary()
+    return ScriptedModel("test", chosen["backend"], bound, vocabulary, script=script, **settings)
 
 
 def ranking(*tokens: int | str) -> torch.Tensor:
@@ -558,7 +572,7 @@ def run_finite(script: Script, texts: Sequence[str], **options: Any) -> tuple[Co
     passes: list[list[int]] = []
 
     class Watched(ScriptedModel):
-        def forward(self, token_ids: Sequence[int], cache: list[int]) -> torch.Tensor:
+        def forward(self, token_ids: Sequence[int], cache: list[int]) -> Logits:
             passes.append(after_prompt([*token_ids]) if CONTROL in token_ids else [*token_ids])
             return super().forward(token_ids, cache)
 
@@ -754,7 +768,12 @@ def test_a_refused_commit_raises() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as worker:
-        constraint = Constraint(lambda: BracketSession("", "").matcher(ByteVocabulary()), SIZE, worker)
+        words = np.zeros(word_count(SIZE), dtype=np.uint32)
+        constraint = Constraint(
+            lambda: BracketSession("", "").matcher(ByteVocabulary()),
+            words,
+            worker,
+        )
         with pytest.raises(ValueError, match="not allowed"):
             constraint.commit(ord(")"))
 
@@ -781,7 +800,7 @@ def network() -> Any:
 
 def real(network: Any) -> FimModel:
     model = scripted(saying([END]))
-    return FimModel("tiny", network, None, model.format, model.vocabulary, model.device, window=512)  # type: ignore[arg-type]
+    return FimModel("tiny", TorchBackend(network, torch.device("cpu")), model.format, model.vocabulary)
 
 
 def test_cached_and_chunked_passes_give_the_same_logits_as_one(network: Any) -> None:
@@ -836,15 +855,14 @@ class CountingModel(ScriptedModel):
     def new_cache(self) -> list[int]:
         return self.cache()
 
-    def forward(self, token_ids: Sequence[int], cache: list[int]) -> torch.Tensor:
+    def forward(self, token_ids: Sequence[int], cache: list[int]) -> Logits:
         self.passes.append(len(token_ids))
         return super().forward(token_ids, cache)
 
 
 def counting(script: Script, **settings: Any) -> CountingModel:
     model = scripted(script)
-    parts: dict[str, Any] = {"network": None, "tokenizer": None, "vocabulary": model.vocabulary, "script": script}
-    return CountingModel("test", format=model.format, device=model.device, window=4096, **parts, **settings)
+    return CountingModel("test", chosen["backend"], model.format, model.vocabulary, script=script, **settings)
 
 
 def test_a_reading_keeps_what_two_requests_have_in_common() -> None:

@@ -19,24 +19,18 @@ import torch
 
 from fim_server import Language, Vocabulary
 from fim_server.decoding import landing
+from fim_server.decoding.alternatives import alternatives, complete_session
 from fim_server.decoding.batches import Task, decode_together
-from fim_server.decoding.loop import (
-    Completion,
-    DecodeOptions,
-    Sampler,
-    Statistics,
-    StopReason,
-    Watch,
-    Won,
-    alternatives,
-    complete,
-    complete_session,
-    conclude,
-    start,
-)
+from fim_server.decoding.complete import complete
+from fim_server.decoding.conclusion import conclude
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import Completion, Statistics, StopReason, Won
+from fim_server.decoding.run import Watch, start
 from fim_server.errors import LanguageError, SearchLimitError
-from fim_server.language.session import Matcher, Session
-from fim_server.models.load import Reading, load_model, locate
+from fim_server.language import Matcher, Session
+from fim_server.models.load import load_model
+from fim_server.models.reading import Reading
+from fim_server.models.source import locate
 from fim_server.text.document import Split
 from scripted_models import Script, network
 
@@ -545,9 +539,7 @@ def test_so_it_does_in_a_batch(python: Language, vocabulary: Vocabulary) -> None
     options = DecodeOptions(max_new_tokens=budget)
     sessions = [python.open(left, right) for left, right in PLACES]
     with ThreadPoolExecutor(1) as worker:
-        runs = [
-            start(model, Reading(model), session, options, Watch(None, None), worker, budget) for session in sessions
-        ]
+        runs = [start(model, Reading(model), session, options, Watch(None, None), worker) for session in sessions]
         outcomes = decode_together(model, [Task([-1], [run]) for run in runs])
     for (left, right), session, run, [outcome] in zip(PLACES, sessions, runs, outcomes, strict=True):
         assert isinstance(outcome.ending, StopReason), outcome.ending
@@ -704,7 +696,7 @@ def test_a_step_counts_if_the_budget_ruled_out_what_was_drawn_first(python: Lang
         model = network(vocabulary, lambda middle: logits)
         completion = complete_session(model, session, Split("y = ", "\n"), options)
         assert completion.text == "x"
-        first.append(Sampler(options, model.device).draw(logits))
+        first.append(model.backend.arithmetic.sampler(options.temperature, options.seed).draw(logits))
         assert completion.statistics.landing_steps == (first[-1] == bracket)
         assert completion.won is (Won.LANDED if first[-1] == bracket else Won.POINT)
     assert set(first) == {bracket, name}

@@ -37,7 +37,7 @@ from evaluation_records import (
     write_run,
 )
 from fim_server.cli import evaluate
-from fim_server.errors import RecordError
+from fim_server.errors import MissingLibrary, RecordError
 from fim_server.evaluation.records import MODES, Data, Record, RunInfo
 from fim_server.evaluation.reporting import compare, page, report
 from fim_server.evaluation.reporting.commands import eval_extra
@@ -681,7 +681,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_missing_library_is_named() -> None:
-    with pytest.raises(RecordError, match=r"needs seaborn.*fim-server\[eval\]"), eval_extra():
+    with pytest.raises(MissingLibrary, match=r"needs seaborn.*fim-server\[eval\]"), eval_extra():
         raise ModuleNotFoundError("No module named 'seaborn'", name="seaborn")
     with pytest.raises(ModuleNotFoundError), eval_extra():
         raise ModuleNotFoundError("No module named 'fim_server.gone'", name="fim_server.gone")

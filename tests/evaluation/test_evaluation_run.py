@@ -20,7 +20,7 @@ import pytest
 from fim_server import Language
 from fim_server.cli import program as cli
 from fim_server.datasets import Origin, Sample, UnitTest, read_samples, write_samples
-from fim_server.errors import RecordError
+from fim_server.errors import MissingLibrary, RecordError
 from fim_server.evaluation.records import (
     MODES,
     Data,
@@ -32,12 +32,15 @@ from fim_server.evaluation.records import (
     write_records,
 )
 from fim_server.evaluation.running import judge as judge_module
-from fim_server.evaluation.running import measures, runner, shards
+from fim_server.evaluation.running import measures, provenance, run, shards, unit_tests, worker
+from fim_server.evaluation.running.journal import Journal
 from fim_server.evaluation.running.judge import Judge
 from fim_server.evaluation.running.modes import Decoder, Offer, follow
-from fim_server.evaluation.running.runner import Journal, Worker, WorkerSettings
+from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.shards import Shard, form_batches
-from fim_server.models.load import FimModel, load_model
+from fim_server.evaluation.running.worker import Worker
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
 from tiny_models import write_tiny_model
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
@@ -185,7 +188,7 @@ def test_stretches_are_the_numbers() -> None:
 def test_a_missing_library_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance.Levenshtein", None)
     measures.similarity_function.cache_clear()
-    with pytest.raises(RecordError, match=r"install fim-server\[eval\]"):
+    with pytest.raises(MissingLibrary, match=r"install fim-server\[eval\]"):
         measures.similarity_function()
 
 
@@ -194,7 +197,7 @@ def test_a_missing_library_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 
 def record_of(number: int = 0, **fields: Any) -> Record:
     values: dict[str, Any] = {
-        **runner.described(sample_of(number), "checked"),
+        **worker.described(sample_of(number), "checked"),
         "text": "x\n\u2028\ud800é",
         "parses": True,
     }
@@ -393,7 +396,7 @@ def test_the_file_is_what_was_asked_for(evaluate: Eval, data: Path, tiny_folder:
     assert info.data[0].samples == 14
     assert (info.samples, info.modes, info.budget, info.batch) == (3, ("constrained",), 12, 4)
     assert (info.model, info.language_version, info.device) == (str(tiny_folder), "3.10", "cpu")
-    assert info.model_sha256 == runner.model_hash(str(tiny_folder)) != runner.model_hash(None)
+    assert info.model_sha256 == provenance.model_hash(str(tiny_folder)) != provenance.model_hash(None)
     assert len(results(tmp_path / "run")) == 3
 
 
@@ -513,7 +516,7 @@ def test_other_data_and_another_model_are_refused(
     status, _, errors = evaluate(tmp_path / "run", data=other)
     assert (status, errors.count("\n")) == (2, 1)
     assert "--data" in errors
-    monkeypatch.setattr(runner, "model_hash", lambda name: "3" * 64)
+    monkeypatch.setattr(worker, "model_hash", lambda name: "3" * 64)
     status, _, errors = evaluate(tmp_path / "run")
     assert (status, errors.count("\n")) == (2, 1)
     assert "--model" in errors
@@ -638,7 +641,7 @@ def test_a_run_in_which_everything_fails_ends_and_forgets(
             raise RuntimeError("the device is gone")
         return decode(self, samples)
 
-    monkeypatch.setattr(runner, "FAILURES_IN_A_ROW", 6)
+    monkeypatch.setattr(run, "FAILURES_IN_A_ROW", 6)
     with monkeypatch.context() as patch:
         patch.setattr(Decoder, "decode", gone)
         status, _, errors = evaluate(tmp_path / "run")
@@ -702,7 +705,7 @@ def test_a_test_that_cannot_be_run_is_recorded(tiny: FimModel, monkeypatch: pyte
     def refused(sample: Sample, text: str) -> Any:
         raise OSError("no process")
 
-    monkeypatch.setattr(runner, "run_test", refused)
+    monkeypatch.setattr(unit_tests, "run_test", refused)
     sample = sample_of(0, left="def double(x):\n    return ", middle="x + x", right="\n", test=TESTED)
     with Worker(WorkerSettings(None, None, ("constrained",), 8, 99, 0, 0.0, None, None), tiny) as worker:
         [record] = worker.measure([sample])

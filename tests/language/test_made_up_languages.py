@@ -18,8 +18,11 @@ import pytest
 import torch
 
 from fim_server import Vocabulary
-from fim_server.decoding.loop import DecodeOptions, StopReason, Won, complete_session
-from fim_server.language.session import Language, LanguageError, Matcher, Session
+from fim_server.decoding.alternatives import complete_session
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import StopReason, Won
+from fim_server.errors import LanguageError, SearchLimitError
+from fim_server.language import Language, Matcher, Session
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.recovery.recovery import Recovered, Recovery, recover
 from fim_server.recovery.texts import insertions
@@ -67,7 +70,7 @@ def plan_of(matcher: Matcher, enough: int = 0) -> list[int] | None:
     """A plan; None if none is known."""
     try:
         return matcher.plan(enough)
-    except OverflowError:
+    except SearchLimitError:
         return None
 
 

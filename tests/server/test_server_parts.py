@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from fim_server.decoding.loop import Completion, StopReason
-from fim_server.language.session import Language
+from fim_server.decoding.results import Completion, StopReason
+from fim_server.language import Language
 from fim_server.server.contexts import Contexts, before_unopened, without_repetition
 from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory, Offer, moved

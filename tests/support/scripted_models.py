@@ -9,8 +9,10 @@ from typing import Any
 import torch
 
 from fim_server import Vocabulary
-from fim_server.models.load import FimModel
-from fim_server.tokens.formats import BoundFormat, Slot
+from fim_server.models.model import FimModel
+from fim_server.models.prompt import BoundFormat
+from fim_server.models.torch_backend import TorchBackend
+from fim_server.tokens.formats import Slot
 
 Script = Callable[[list[int]], torch.Tensor]
 
@@ -56,13 +58,5 @@ def network(vocabulary: Vocabulary, script: Script) -> Network:
     bound = BoundFormat(
         "test", tokenizer, (Slot.SUFFIX, -1), tuple(vocabulary.end_token_ids), frozenset(), plain=lambda text: []
     )
-    return Network(
-        "test",
-        network=None,
-        tokenizer=tokenizer,
-        format=bound,
-        vocabulary=vocabulary,
-        device=torch.device("cpu"),
-        window=4096,
-        script=script,
-    )
+    backend = TorchBackend(None, torch.device("cpu"), window=4096)
+    return Network("test", backend, bound, vocabulary, script=script)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from fim_server.models.load import locate
+from fim_server.models.source import locate
 
 
 def write_tiny_model(folder: Path, width: int, **settings: Any) -> Path:

@@ -8,7 +8,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from fim_server.errors import ModelError
-from fim_server.tokens.formats import BoundFormat, Format, find_format, known_formats, share, split_lines
+from fim_server.models.prompt import BoundFormat, find_format, share, split_lines
+from fim_server.tokens.formats import Format, known_formats
 
 FAMILIES = {row.family: row for row in known_formats()}
 

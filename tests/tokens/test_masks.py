@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from corpus import Source, python, sources
 from fim_server import Matcher, State, Vocabulary
-from fim_server.bench.engine import F_STRING_PREFIX, f_string_parts
+from fim_server.bench.positions import F_STRING_PREFIX, f_string_parts
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))

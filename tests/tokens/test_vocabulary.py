@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 
 from corpus import python, sources
 from fim_server import Vocabulary, VocabularyError
-from fim_server.tokens.vocabulary import MAX_TOKENS
+from fim_server.tokens.tokenizer_file import MAX_TOKENS
 
 SEED = 11
 EMBEDDED = Path(__file__).parents[2] / "fim_server" / "models" / "embedded" / "tokenizer.json"

@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import gc
 import importlib.util
-import multiprocessing
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
-from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fim_server.bench import engine as bench
-from fim_server.bench import scaling
 from fim_server.bench.peers import grammars
-
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+from fim_server.bench.processes import (
+    forget_peak,
+    growth,
+    in_limited_process,
+    peak_since_forgotten,
+    release_free_memory,
+    resident_memory,
+    timed,
+)
+from fim_server.bench.vocabularies import longest_first
 
 RAISED_LIMITS = {
     "max_items_in_row": 10**6,
@@ -194,7 +195,7 @@ class LLGuidance:
                 self.special_token_ids = [index for index, token in enumerate(work.tokens) if token is None]
 
             def __call__(self, text: bytes) -> list[int]:
-                return bench.longest_first(ids, longest, text)
+                return longest_first(ids, longest, text)
 
         self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(ByteTokenizer()))
         limits = llguidance.LLParserLimits(**RAISED_LIMITS)
@@ -306,22 +307,22 @@ def run_here(peer: Peer, work: Work) -> Outcome:
     """The same in this process, which is to be a fresh one."""
     outcome = Outcome(peer.name, what(work.language, peer.package))
     text = peer.grammar(work.language)
-    scaling.release_free_memory()
-    scaling.forget_peak()
-    before = bench.resident_memory()
+    release_free_memory()
+    forget_peak()
+    before = resident_memory()
     try:
         importlib.import_module(peer.package)
-        engine, outcome.preparation = bench.timed(time.perf_counter, peer.prepare, work, text)
+        engine, outcome.preparation = timed(time.perf_counter, peer.prepare, work, text)
     except (ValueError, TypeError, RuntimeError, ImportError, AttributeError, MemoryError) as error:
         outcome.note = "failed: " + " ".join(str(error).split())[:200]
         return outcome
-    outcome.prepared_memory = growth(before, bench.resident_memory())
+    outcome.prepared_memory = growth(before, resident_memory())
     passes = ((outcome.cold, work.jobs), (outcome.warm, work.jobs), (outcome.others, work.others))
     for masks, jobs in passes:
         for job in jobs:
             replay(engine, job, masks, outcome)
         outcome.steps += len(masks)
-    outcome.peak_memory = growth(before, scaling.peak_memory())
+    outcome.peak_memory = growth(before, peak_since_forgotten())
     outcome.ran = True
     return outcome
 
@@ -350,39 +351,3 @@ def replay(engine: Engine, job: Job, masks: list[float], outcome: Outcome) -> No
                 return
     finally:
         gc.enable()
-
-
-def growth(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else max(after - before, 0)
-
-
-def in_limited_process(
-    most_seconds: float, work: Callable[Parameters, Result], *given: Parameters.args, **named: Parameters.kwargs
-) -> Result:
-    """Runs a function of a module in a fresh interpreter, which is killed when its time is up.
-
-    Raises:
-        TimeoutError: It was.
-        EOFError: The process ended without an answer.
-    """
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=answer, args=(sender, work, given, named), daemon=True)
-    process.start()
-    sender.close()
-    try:
-        if not receiver.poll(most_seconds):
-            raise TimeoutError
-        result: Result = receiver.recv()
-        return result
-    finally:
-        process.kill()
-        process.join()
-        receiver.close()
-
-
-def answer(sender: Connection, work: Callable[..., object], given: Sequence[Any], named: dict[str, Any]) -> None:
-    """The other end of `in_limited_process`."""
-    with suppress(OSError):  # should memory run out, the kernel is to end this process and no other
-        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-    sender.send(work(*given, **named))

@@ -17,12 +17,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
+from fim_server.datasets.python.fields import replacement_fields
 from fim_server.datasets.python.text import (
     PythonText,
     Symbol,
     is_expression,
     parse_or_none,
-    replacement_fields,
 )
 
 Item = TypeVar("Item")

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fim_server.datasets.build import LANGUAGE, finished, interpreter, write_manifest
-from fim_server.datasets.python.text import parse_or_none
+from fim_server.datasets.manifest import beside, finished, interpreter, write_manifest
+from fim_server.datasets.python.text import LANGUAGE, parse_or_none
 from fim_server.datasets.samples import Origin, Sample, UnitTest, encode_sample, read_json_lines
 from fim_server.errors import DatasetError
 
@@ -45,7 +45,7 @@ def build_human_eval(source: Path, out: Path, kinds: Sequence[str] = (), limit: 
         return done
     counts: Counter[str] = Counter()
     files = _files(source, kinds)
-    part = out.with_name(out.name + ".part")
+    part = beside(out, ".part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as output:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from fim_server.errors import RecordError
+from fim_server.errors import MissingLibrary
 from fim_server.evaluation.reporting.files import COMPARE_PAGE, REPORT_PAGE
 from fim_server.evaluation.reporting.summary import MARKS, summary
 
@@ -67,6 +67,6 @@ def eval_extra() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("fim_server"):
             raise
-        raise RecordError(
+        raise MissingLibrary(
             f"this needs {error.name}, which is not installed: pip install 'fim-server[eval]' brings it"
         ) from None

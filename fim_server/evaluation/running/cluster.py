@@ -21,7 +21,8 @@ from fim_server.datasets.samples import Sample
 from fim_server.errors import RunError
 from fim_server.evaluation.records import Record
 from fim_server.evaluation.running.measures import one_line
-from fim_server.evaluation.running.runner import Worker, WorkerSettings, failed
+from fim_server.evaluation.running.settings import WorkerSettings
+from fim_server.evaluation.running.worker import Worker, failed
 
 DEATHS = 2
 """How often a worker may die with the same batch before its samples are measured one by one, and the same sample."""
@@ -36,7 +37,7 @@ class _Parcel:
 
 
 class Cluster:
-    """Workers of a Ray cluster; measures as :class:`fim_server.evaluation.running.runner.Worker` does."""
+    """Workers of a Ray cluster; measures as :class:`fim_server.evaluation.running.worker.Worker` does."""
 
     def __init__(self, settings: WorkerSettings, workers: int) -> None:
         """Connects to the cluster of ``RAY_ADDRESS``, or starts one on this machine, and starts the workers.
@@ -81,11 +82,11 @@ class Cluster:
         self._ray.shutdown()
 
     def about(self) -> Mapping[str, Any]:
-        """As :meth:`fim_server.evaluation.running.runner.Measuring.about`."""
+        """As :meth:`fim_server.evaluation.running.worker.Measuring.about`."""
         return self._about
 
     def measure_all(self, batches: Iterable[Sequence[Sample]]) -> Iterator[list[Record]]:
-        """As :meth:`fim_server.evaluation.running.runner.Measuring.measure_all`."""
+        """As :meth:`fim_server.evaluation.running.worker.Measuring.measure_all`."""
         stream = iter(batches)
         again: deque[_Parcel] = deque()
         idle = list(range(len(self._workers)))

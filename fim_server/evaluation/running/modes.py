@@ -4,7 +4,7 @@
 same text, so the two share their forward passes until then. ``checked`` (the paper's checked-unconstrained baseline,
 Melcer et al., arXiv 2402.17988, section VII) costs no forward pass: every prefix of the unconstrained tokens is tried
 with the parser. Where the model ended its text and that fits, it is the text, as it would be for ``constrained``; else
-of all the prefixes that fit the one with the greatest ``n * p_end(n)`` is (:mod:`.decoding.loop` has the formula).
+of all the prefixes that fit the one with the greatest ``n * p_end(n)`` is (:mod:`.decoding.conclusion` has it).
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.batches import Outcome, Task, decode_together
-from fim_server.decoding.loop import DecodeOptions, Run, StopReason, Watch, final_length, start, text_of, winner
+from fim_server.decoding.conclusion import final_length, text_of, winner
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import StopReason
+from fim_server.decoding.run import Run, Watch, start
 from fim_server.evaluation.running.measures import stretches
-from fim_server.models.load import Reading
+from fim_server.models.reading import Reading
 
 if TYPE_CHECKING:
     from fim_server.datasets.samples import Sample
-    from fim_server.decoding.loop import Session
-    from fim_server.models.load import FimModel
+    from fim_server.decoding.protocols import Session
+    from fim_server.models.model import FimModel
 
 
 @dataclass(frozen=True, slots=True)

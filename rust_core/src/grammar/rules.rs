@@ -8,7 +8,7 @@ use crate::ids::{DotId, SymbolId};
 use crate::spec::LanguageSpec;
 use rustc_hash::FxHashMap;
 
-/// What stands for "no symbol after the dot" in [`Grammar::next`].
+/// What stands for "no symbol after the dot" in [`Rules::next`].
 pub(crate) const END_OF_RULE: SymbolId = SymbolId(u16::MAX);
 
 /// One BNF rule after pruning.

@@ -10,6 +10,9 @@ use std::sync::OnceLock;
 /// Texts that a search puts together.
 pub(crate) type Texts = Box<[Box<[u8]>]>;
 
+/// An opening and a closing text.
+type Pair = (Box<[u8]>, Box<[u8]>);
+
 /// A kind of bracket: the index of the first pair with the same closing text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BracketKind(u32);
@@ -49,7 +52,7 @@ pub(crate) struct Spelling {
     /// Symbols of more than one byte or of a letter, each in its shortest text, once a search has asked for them.
     pub words: OnceLock<Texts>,
     /// Opening and closing texts, pairwise.
-    brackets: Box<[(Box<[u8]>, Box<[u8]>)]>,
+    brackets: Box<[Pair]>,
     operators: Box<[u8]>,
     /// Bytes that begin nothing but what joins a line to the next.
     joining: Vec<u8>,
@@ -274,7 +277,7 @@ fn bytes(text: &str) -> Box<[u8]> {
     text.as_bytes().into()
 }
 
-fn brackets(spec: &LanguageSpec) -> Box<[(Box<[u8]>, Box<[u8]>)]> {
+fn brackets(spec: &LanguageSpec) -> Box<[Pair]> {
     let text = |name: &String| spec.lexemes.iter().find(|lexeme| lexeme.name == *name)?.literal.as_deref().map(bytes);
     spec.brackets.iter().filter_map(|(open, close)| Some((text(open)?, text(close)?))).collect()
 }
@@ -287,8 +290,8 @@ fn block_lines(spec: &LanguageSpec, check: &Check<'_>) -> Result<Box<[BlockLine]
         if line.text.is_empty() {
             return Err(check.error(&key("text"), "is empty"));
         }
-        if !opens && !(line.before.is_empty() && line.holds.is_empty()) {
-            let field = if line.before.is_empty() { "holds" } else { "before" };
+        let only_opening = [("before", &line.before), ("holds", &line.holds)];
+        if let Some((field, _)) = only_opening.into_iter().find(|(_, words)| !opens && !words.is_empty()) {
             return Err(check.error(&key(field), "a line has a block only if it ends with layout.block_opener"));
         }
         Ok(BlockLine { text: line.text.clone(), opens, before: line.before.clone(), holds: line.holds.clone() })

@@ -1,7 +1,8 @@
-"""Exported models on onnxruntime-genai, an optional package: on a CPU several times as fast as torch at decoding.
+"""Exported models on onnxruntime-genai: on a CPU several times as fast as torch at decoding, and far smaller.
 
 An export is the folder ``onnx`` in a model's own (``python -m fim_server.training onnx`` writes it). Nothing here knows
-torch, tokenizers or prompts; rows of logits are numpy arrays.
+torch, tokenizers or prompts; rows of logits are numpy arrays. The package has wheels for Linux (x86-64 and ARM64 with
+glibc), Windows and macOS on ARM64; elsewhere torch runs the model.
 """
 
 from __future__ import annotations
@@ -13,19 +14,21 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fim_server.errors import ModelError
+from fim_server.models.masking import word_count
+from fim_server.models.numpy_logits import NumpyArithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
-RUNTIMES = ("torch", "onnx")
-"""What computes a model: torch, on any device; onnxruntime-genai, on the CPU, for models that have an export."""
-
 PACKAGE, MODULE = "onnxruntime-genai", "onnxruntime_genai"
+
+HOW_TO_INSTALL = f"pip install {PACKAGE} brings it where it has a wheel (Linux, Windows, macOS on ARM64)"
 
 EXPORT_FOLDER, CONFIGURATION, RECORD = "onnx", "genai_config.json", "export.json"
 
@@ -87,21 +90,27 @@ def weights_digest(model_folder: Path) -> str:
     return digest.hexdigest()
 
 
-class OnnxModel:
+class OnnxBackend:
     """A loaded export.
 
     Attributes:
         size: Length of a row of logits, V.
         window: Tokens that the model can attend to.
+        threads: Threads within an operator.
     """
 
-    def __init__(self, folder: Path, threads: int) -> None:
-        """Load an export for a number of threads.
+    name = "onnx"
+    device = "cpu"
+    arithmetic = NumpyArithmetic()
+
+    def __init__(self, folder: Path, threads: int, room: int | None = None) -> None:
+        """Load an export for a number of threads; ``room``: tokens that a cache holds, by default the whole window.
 
         Raises:
             ModelError: It cannot be loaded, or the package cannot; one line.
         """
         options = {"intra_op_num_threads": threads, "inter_op_num_threads": 1, "log_severity_level": FATAL}
+        self.threads = threads
         try:
             described = json.loads((folder / CONFIGURATION).read_text(encoding="utf-8"))["model"]
             self.size, self.window = int(described["vocab_size"]), int(described["context_length"])
@@ -110,7 +119,7 @@ class OnnxModel:
             config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
             self._model = library.Model(config)
             self._parameters = library.GeneratorParams(self._model)
-            self._parameters.set_search_options(max_length=self.window)
+            self._parameters.set_search_options(max_length=self.window if room is None else room)
         except Exception as error:  # what the package, JSON and the files raise
             problem = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise ModelError(f"{folder}: the export cannot be loaded ({problem})") from error
@@ -119,6 +128,14 @@ class OnnxModel:
     def new_cache(self) -> OnnxCache:
         """An empty KV cache, with room for the whole window."""
         return OnnxCache(self._library.Generator(self._model, self._parameters))
+
+    def forward(self, token_ids: Sequence[int], cache: OnnxCache) -> NDArray[np.float32]:
+        """As :meth:`.backend.Backend.forward`."""
+        return cache.forward(token_ids)
+
+    def mask_words(self, size: int) -> NDArray[np.uint32]:
+        """As :meth:`.backend.Backend.mask_words`."""
+        return np.zeros(word_count(size), dtype=np.uint32)
 
 
 class OnnxCache:

@@ -1,0 +1,167 @@
+"""What work takes: seconds and memory, of this process, of a fresh one, or of another that runs already.
+
+Memory that a process has freed serves it again unseen, and what was imported stays so; therefore memory, and work that
+is to find nothing warm, are measured in a process of their own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Clock = Callable[[], float]
+"""Seconds from any start."""
+
+
+def clock_of(cpu_time: bool) -> Clock:
+    """The processor time of this process, all its threads, or the clock's."""
+    return time.process_time if cpu_time else time.perf_counter
+
+
+def timed(clock: Clock, work: Callable[..., Result], *given: object) -> tuple[Result, float]:
+    """What the work returns, and its seconds. The result lives on: releasing it is not measured."""
+    started = clock()
+    result = work(*given)
+    return result, clock() - started
+
+
+# --- memory of this process ---------------------------------------------------------------------------------------
+
+
+def resident_memory() -> int | None:
+    """Bytes of memory this process holds now; None where the system does not tell."""
+    with suppress(OSError, ValueError):
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):
+        shown = subprocess.run(["ps", "-o", "rss=", "-p", str(os.getpid())], capture_output=True, check=False)
+        return int(shown.stdout) * 1024
+    return None
+
+
+def peak_memory() -> int | None:
+    """Bytes of memory this process held at most in its life; None where the system does not tell."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, everyone else kilobytes
+
+
+def forget_peak() -> None:
+    """Makes the memory of now the peak (Linux only; elsewhere only what passes the old peak is seen)."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def peak_since_forgotten() -> int | None:
+    """Bytes of memory this process held at most since `forget_peak`; None where the system does not tell."""
+    with suppress(OSError, ValueError, StopIteration):
+        status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return int(next(line.split()[1] for line in status if line.startswith("VmHWM:"))) * 1024
+    return peak_memory()
+
+
+def release_free_memory() -> None:
+    """Gives back what the allocator holds free, which would serve new work unseen (glibc only)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def growth(before: int | None, after: int | None) -> int | None:
+    """By how many bytes memory grew; None where either is not known."""
+    return None if before is None or after is None else max(after - before, 0)
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What some work took: seconds, and how much the process grew by it in bytes, where the system tells."""
+
+    seconds: float
+    growth: int | None
+
+
+def footprint(clock: Clock, work: Callable[[], object]) -> Footprint:
+    """Does the work and keeps its result until its memory has been read."""
+    before = resident_memory()
+    result, seconds = timed(clock, work)
+    after = resident_memory()
+    del result
+    return Footprint(seconds, None if before is None or after is None else after - before)
+
+
+# --- in fresh processes -------------------------------------------------------------------------------------------
+
+
+def in_own_process(
+    work: Callable[Parameters, Result], *arguments: Parameters.args, **named: Parameters.kwargs
+) -> Result:
+    """Runs a function of a module in a fresh interpreter."""
+    with ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(work, *arguments, **named).result()
+
+
+def in_limited_process(
+    most_seconds: float, work: Callable[Parameters, Result], *given: Parameters.args, **named: Parameters.kwargs
+) -> Result:
+    """Runs a function of a module in a fresh interpreter, which is killed when its time is up.
+
+    Raises:
+        TimeoutError: It was.
+        EOFError: The process ended without an answer.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(sender, work, given, named), daemon=True)
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(most_seconds):
+            raise TimeoutError
+        result: Result = receiver.recv()
+        return result
+    finally:
+        process.kill()
+        process.join()
+        receiver.close()
+
+
+def _answer(sender: Connection, work: Callable[..., object], given: Sequence[Any], named: Mapping[str, Any]) -> None:
+    with suppress(OSError):  # should memory run out, the kernel is to end this process and no other
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    sender.send(work(*given, **named))
+
+
+# --- of another process -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process has used."""
+
+    memory: int
+    """Bytes that it holds."""
+    seconds: float
+    """Of processor time."""
+
+
+def usage_of(identity: int) -> Usage | None:
+    """What another process has used until now; None where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{identity}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        ticks = int(fields[11]) + int(fields[12])
+        return Usage(int(fields[21]) * os.sysconf("SC_PAGE_SIZE"), ticks / os.sysconf("SC_CLK_TCK"))
+    return None

@@ -1,0 +1,97 @@
+"""The journal of a build: what was dealt with, so that a killed build goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from fim_server.errors import DatasetError
+
+
+@dataclass(frozen=True)
+class Record:
+    """A file of the source that was dealt with: digest, index of the outcome, samples, and where their bytes end."""
+
+    digest: bytes
+    outcome: int
+    samples: int
+    end: int
+
+
+_RECORD = struct.Struct("<32sBIQ")
+
+
+class Journal:
+    """The records of a build under way, after one line of JSON that says of which. It is locked while it is open."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create it.
+
+        Raises:
+            OSError: that is not possible.
+            DatasetError: another process has it open.
+        """
+        self._path = path
+        self._file: BinaryIO = path.open("a+b")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise DatasetError(f"{path}: another process is building this set") from None
+        self._kept = 0
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._kept == 0:  # nothing was begun
+            self._path.unlink(missing_ok=True)
+        self._file.close()
+
+    def header(self) -> dict[str, Any] | None:
+        """What `begin` wrote, or None where it did not come to that. Raises DatasetError if the file is no journal."""
+        self._file.seek(0)
+        line = self._file.readline()
+        if not line.endswith(b"\n"):
+            self._file.truncate(0)
+            return None
+        self._kept = len(line)
+        try:
+            header: dict[str, Any] = json.loads(line)
+        except ValueError:
+            raise DatasetError(f"{self._path}: not the journal of a build: remove it") from None
+        return header
+
+    def begin(self, header: dict[str, Any]) -> None:
+        """Write the first line."""
+        self._kept = self._file.write(json.dumps(header).encode() + b"\n")
+        self._file.flush()
+
+    def records(self) -> Iterator[Record]:
+        """The whole records, in their order; a torn one at the end is passed over."""
+        at = self._kept
+        while True:
+            self._file.seek(at)
+            read = self._file.read(_RECORD.size)
+            if len(read) < _RECORD.size:
+                return
+            at += _RECORD.size
+            yield Record(*_RECORD.unpack(read))
+
+    def keep(self) -> None:
+        """Take the record that was read last as good."""
+        self._kept += _RECORD.size
+
+    def cut(self) -> None:
+        """Drop what is after the records that were kept."""
+        self._file.truncate(self._kept)
+
+    def add(self, record: Record) -> None:
+        """Append a record."""
+        self._file.write(_RECORD.pack(record.digest, record.outcome, record.samples, record.end))
+        self._file.flush()

@@ -1,0 +1,62 @@
+"""The files beside a set: its manifest, and the names of the others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from fim_server.errors import DatasetError
+
+
+def manifest_path(out: Path) -> Path:
+    """Where the manifest of a file of samples is."""
+    return beside(out, ".manifest.json")
+
+
+def write_manifest(out: Path, part: Path, fields: dict[str, Any]) -> dict[str, Any]:
+    """Finish a set: write the manifest with the SHA-256 of ``part`` and move ``part`` to ``out``. Raises OSError."""
+    with part.open("rb") as written:
+        os.fsync(written.fileno())
+        digest = hashlib.file_digest(written, "sha256").hexdigest()
+    manifest = {**fields, "sha256": digest}
+    temporary = beside(out, ".manifest.json.part")
+    with temporary.open("w", encoding="utf-8") as output:
+        json.dump(manifest, output, indent=1)
+        output.write("\n")
+        output.flush()
+        os.fsync(output.fileno())
+    temporary.replace(manifest_path(out))
+    part.replace(out)
+    return manifest
+
+
+def interpreter() -> str:
+    """The Python that builds, whose `ast.parse` decides what is a file."""
+    return f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def beside(out: Path, suffix: str) -> Path:
+    return out.with_name(out.name + suffix)
+
+
+def finished(out: Path, arguments: dict[str, Any], construction: dict[str, Any]) -> dict[str, Any] | None:
+    """The manifest of a set that is there already, from these arguments.
+
+    None if there is no ``out``. Raises DatasetError if it is another set, or not as its manifest says.
+    """
+    if not out.exists():
+        return None
+    try:
+        manifest: dict[str, Any] = json.loads(manifest_path(out).read_text(encoding="utf-8"))
+        with out.open("rb") as written:
+            same = manifest["sha256"] == hashlib.file_digest(written, "sha256").hexdigest()
+        same = same and manifest["arguments"] == arguments and manifest["construction"] == construction
+    except (OSError, ValueError, KeyError, TypeError):
+        same = False
+    if not same:
+        raise DatasetError(f"{out} is there already, and not from these arguments: remove it or name another --out")
+    return manifest

@@ -1,0 +1,1 @@
+"""Where files come from: folders, the standard library, installed packages, corpora and the hub."""

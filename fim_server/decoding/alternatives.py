@@ -1,0 +1,167 @@
+"""Several completions of one cursor.
+
+:func:`alternatives` decodes once, and then again from the places where the model nearly chose otherwise;
+:func:`candidates` looks at the next token alone.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from fim_server.decoding.conclusion import conclude, fill_in
+from fim_server.decoding.loop import decode, decode_from
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import Candidate, Statistics, StopReason
+from fim_server.decoding.run import Watch, budget_of, start
+from fim_server.models.backend import PREFILL_CHUNK
+from fim_server.models.reading import Reading
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fim_server.decoding.protocols import Session
+    from fim_server.decoding.results import Completion
+    from fim_server.decoding.run import Choice, Run, RunnerUp
+    from fim_server.models.model import FimModel
+    from fim_server.models.reading import Readings
+    from fim_server.text.document import Split
+
+ATTEMPTS = 2
+"""Runs for each alternative that is asked for: some come to a text that is there already."""
+
+
+def complete_session(
+    model: FimModel,
+    session: Session,
+    split: Split,
+    options: DecodeOptions | None = None,
+    cancelled: threading.Event | None = None,
+    on_token: Callable[[int], None] = lambda count: None,
+    readings: Readings | None = None,
+    healing: str = "",
+) -> Completion:
+    """As :func:`.complete.complete`, in a session that is open.
+
+    The model reads ``split``, whatever contexts the session has. ``readings``: what the model has read for the requests
+    before, and will have read after this one. ``healing``: what the middle has to begin with
+    (:class:`.healing.Healing`); the session must allow it.
+    """
+    return next(alternatives(model, session, split, 1, options, cancelled, on_token, readings, healing))
+
+
+def alternatives(
+    model: FimModel,
+    session: Session,
+    split: Split,
+    count: int,
+    options: DecodeOptions | None = None,
+    cancelled: threading.Event | None = None,
+    on_token: Callable[[int], None] = lambda count: None,
+    readings: Readings | None = None,
+    healing: str = "",
+) -> Iterator[Completion]:
+    """The completion, and then up to ``count - 1`` others with other texts, the more likely beginnings first.
+
+    Each of them leaves an earlier one at the token where the model's second choice was the likeliest of all second
+    choices met so far, and goes on from there as the first did. The deadline holds for all of them together. At least
+    one completion comes, others only if they have a text.
+    """
+    options = options or DecodeOptions()
+    started = time.perf_counter()
+    watch = Watch(options.deadline_ms, cancelled)
+    limit = min(options.max_prompt_tokens, model.window - budget_of(model, options))
+    prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
+    reading = readings.nearest(prompt) if readings is not None else Reading(model)
+    constrained = options.constrained and session.guarantee != "none"
+    runners: list[RunnerUp] = []
+    texts: set[str | None] = set()
+    with ThreadPoolExecutor(1, thread_name_prefix="fim-mask") as worker:
+        for attempt in range(1 if count == 1 else count * ATTEMPTS):
+            statistics = Statistics(prompt_tokens=len(prompt))
+            run = start(model, reading, session if constrained else None, options, watch, worker)
+            run.runners_up = None if count == 1 else runners
+            run.healing = healing.encode()
+            try:
+                if attempt == 0:
+                    stop_reason = decode(run, prompt, on_token)
+                elif (runner := take_likeliest(runners)) is not None:
+                    stop_reason = branch_off(run, prompt, runner, on_token)
+                else:
+                    break
+            finally:
+                run.constraint.close()
+            fill_in(statistics, run, time.perf_counter() - started)
+            completion = conclude(run, session, constrained, stop_reason, statistics)
+            if completion.text not in texts or attempt == 0:
+                texts.update((completion.text, healing, "", None))
+                latest = completion.statistics
+                yield completion
+            else:  # nobody sees it, but it took its time
+                latest.prefill_ms += statistics.prefill_ms
+                latest.decode_ms += statistics.decode_ms
+                latest.engine_wait_ms += statistics.engine_wait_ms
+            if len(texts) - len({"", healing, None}) >= count or stop_reason in (
+                StopReason.CANCELLED,
+                StopReason.DEADLINE,
+            ):
+                break
+
+
+def take_likeliest(runners: list[RunnerUp]) -> RunnerUp | None:
+    """Remove and return the likeliest runner-up."""
+    if not runners:
+        return None
+    best = max(runners, key=lambda runner: runner.probability)
+    runners.remove(best)
+    return best
+
+
+def branch_off(run: Run, prompt: Sequence[int], runner: RunnerUp, on_token: Callable[[int], None]) -> StopReason:
+    """Decode the middle that begins with a runner-up's path and goes on with its token."""
+    for token in runner.path:
+        run.append(token)
+    run.probability = runner.probability
+    if runner.token in run.stop_ids:
+        return StopReason.END_TOKEN
+
+    def first() -> Choice:
+        run.append(runner.token)
+        wanted = [*prompt, *run.tokens]
+        logits = None
+        for begin in range(run.reading.resume(wanted), len(wanted), PREFILL_CHUNK):
+            logits = run.forward(wanted[begin : begin + PREFILL_CHUNK])
+        assert logits is not None, "resume leaves the last token to be read"
+        return run.choose(logits)
+
+    return decode_from(run, first, on_token)
+
+
+def candidates(
+    model: FimModel,
+    session: Session,
+    split: Split,
+    count: int,
+    options: DecodeOptions,
+    readings: Readings | None = None,
+) -> list[Candidate]:
+    """The ``count`` tokens that the unconstrained model would most likely write at the cursor, likeliest first."""
+    limit = min(options.max_prompt_tokens, model.window - budget_of(model, options))
+    prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
+    reading = readings.nearest(prompt) if readings is not None else Reading(model)
+    for begin in range(reading.resume(prompt), len(prompt), PREFILL_CHUNK):
+        logits = reading.forward(prompt[begin : begin + PREFILL_CHUNK])
+    arithmetic = model.backend.arithmetic
+    likeliest = arithmetic.top(arithmetic.shares(logits), count)
+    vocabulary = model.vocabulary
+    matcher = session.matcher(vocabulary)
+    return [
+        Candidate(
+            text="" if token in vocabulary.end_token_ids else vocabulary.token_bytes(token).decode("utf-8", "replace"),
+            probability=probability,
+            allowed=session.guarantee != "none" and token < vocabulary.size and matcher.allows(token),
+        )
+        for token, probability in likeliest
+    ]

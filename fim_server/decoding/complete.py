@@ -1,0 +1,60 @@
+"""Completing a document at a cursor: sessions opened, the cut healed, a middle decoded."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fim_server.decoding.alternatives import complete_session
+from fim_server.decoding.healing import Healing, takes
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import StopReason
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from fim_server.decoding.protocols import Language
+    from fim_server.decoding.results import Completion
+    from fim_server.models.model import FimModel
+    from fim_server.text.document import Split
+
+
+def complete(
+    model: FimModel,
+    language: Language,
+    split: Split,
+    options: DecodeOptions | None = None,
+    cancelled: threading.Event | None = None,
+    on_token: Callable[[int], None] = lambda count: None,
+) -> Completion:
+    """Complete a split document.
+
+    The engine always sees the whole file; the model sees as much around the cursor as its window holds. ``cancelled``
+    stops the work within one forward pass when it is set. ``on_token`` is told the number of tokens so far. Never
+    raises on the user's code: a file that does not parse gives ``guarantee="none"`` and an unconstrained text.
+    """
+    options = options or DecodeOptions()
+    started = time.perf_counter()
+    session = language.open(split.left, split.right)
+    healing = Healing.of(model, split) if options.heal else Healing(split, "")
+    if healing.text:
+        healed = language.open(healing.split.left, split.right)
+        if takes(healed, healing.text, session.guarantee):
+            session = healed
+        else:
+            healing = Healing(split, "")
+    opened = time.perf_counter() - started
+    if options.deadline_ms is not None:
+        options = replace(options, deadline_ms=options.deadline_ms - 1000 * opened)
+    completion = complete_session(model, session, healing.split, options, cancelled, on_token, healing=healing.text)
+    completion = healing.undo(completion)
+    out_of_room = (StopReason.DEAD_END, StopReason.BUDGET)
+    if healing.text and completion.text is None and completion.stop_reason in out_of_room:
+        # What was healed takes some of the budget.
+        session = language.open(split.left, split.right)
+        completion = complete_session(model, session, split, options, cancelled, on_token)
+    completion.statistics.open_ms = 1000 * opened
+    completion.statistics.total_ms = 1000 * (time.perf_counter() - started)
+    return completion

@@ -1,0 +1,128 @@
+"""What a finished run amounts to.
+
+A middle that ends with an end token the grammar allows is returned whole. Where the budget or the deadline ends first,
+the middle is cut back to the best *complete point*: of all the lengths n (in tokens) at which left + middle + right was
+in the language, the one with the greatest
+
+    score(n) = n * p_end(n)
+
+where p_end(n) is the probability the unconstrained model gave to its end tokens after n tokens; of equal scores, the
+longest. The probability says where the model would have stopped, and the length keeps it from stopping at once (Melcer
+et al., arXiv 2402.17988, who take the complete point of the greatest end-token probability and note its liking for
+short texts). At a deadline somebody is waiting, and the longest complete point is taken.
+
+By its budget's end a middle has always come to an end (:mod:`.landing`): the text that the budget forced
+competes with the complete points before it by the same score.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from fim_server.decoding.results import Completion, StopReason, Won
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.decoding.protocols import Session
+    from fim_server.decoding.results import Statistics
+    from fim_server.decoding.run import Run
+    from fim_server.models.model import FimModel
+
+
+def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
+    """Take a finished run's counts and times."""
+    statistics.tokens = len(run.tokens)
+    statistics.refused_tokens = run.refused
+    statistics.fast_forwarded_tokens = run.fast_forwarded
+    statistics.landing_steps = 0 if run.landing is None else run.landing.steps
+    statistics.forced_share = min(1.0, run.refused / len(run.tokens)) if run.tokens else 0.0
+    statistics.reused_tokens = run.reused
+    statistics.model_ms = 1000 * run.model_seconds
+    statistics.prefill_ms = 1000 * run.prefill_seconds
+    statistics.engine_ms = 1000 * run.constraint.engine_seconds
+    statistics.engine_wait_ms = 1000 * run.constraint.waited_seconds
+    decoding = time.perf_counter() - run.started - run.prefill_seconds - run.constraint.waited_seconds
+    statistics.decode_ms = 1000 * max(0.0, decoding)
+    statistics.total_ms = 1000 * total_seconds
+
+
+def conclude(
+    run: Run, session: Session, constrained: bool, stop_reason: StopReason, statistics: Statistics
+) -> Completion:
+    """The completion that a finished run amounts to."""
+    length = final_length(run, constrained, stop_reason)
+    won = None if length is None else winner(run, length, constrained, stop_reason)
+    return Completion(
+        text=None if length is None else text_of(run.model, run.tokens[:length], strict=constrained),
+        guarantee=session.guarantee if constrained else "none",
+        stop_reason=stop_reason,
+        reason=explain_nothing(run, stop_reason) if length is None else None,
+        truncated=won not in (None, Won.END_TOKEN) or stop_reason is not StopReason.END_TOKEN,
+        won=won,
+        diagnostics=tuple(session.diagnostics),
+        statistics=statistics,
+    )
+
+
+def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | None:
+    """How many of the run's tokens are the middle, or None if there is none to offer."""
+    if stop_reason is StopReason.CANCELLED:
+        return None
+    landed = run.landing is not None and run.landing.steps > 0
+    if stop_reason is StopReason.END_TOKEN and not landed:
+        return len(run.tokens)
+    if not constrained and stop_reason is not StopReason.REPETITION:
+        return len(run.tokens) or None
+    points = [point for point in run.points if point.tokens > run.healed_tokens]  # nothing at all is no completion
+    waited_for = stop_reason is StopReason.DEADLINE
+    best = max(points, key=lambda point: (0 if waited_for else point.score, point.tokens), default=None)
+    if best is None:
+        return len(run.tokens) if stop_reason is StopReason.END_TOKEN else None
+    return best.tokens
+
+
+def winner(run: Run, length: int, constrained: bool, stop_reason: StopReason) -> Won:
+    """What the first ``length`` tokens of a finished run are."""
+    whole = length == len(run.tokens)
+    if whole and stop_reason in (StopReason.END_TOKEN, StopReason.BUDGET) and run.landing and run.landing.steps:
+        return Won.LANDED
+    if whole and stop_reason is StopReason.END_TOKEN:
+        return Won.END_TOKEN
+    return Won.POINT if constrained or stop_reason is StopReason.REPETITION else Won.BUDGET
+
+
+def explain_nothing(run: Run, stop_reason: StopReason) -> str:
+    """Why a run came to nothing, in words."""
+    tokens = len(run.tokens)
+    match stop_reason:
+        case StopReason.BUDGET if run.landing is not None and run.landing.needed is not None:
+            known = f"the shortest completion known takes {run.landing.needed}"
+            return f"at no point within {tokens} tokens was the text complete; {known}"
+        case StopReason.CANCELLED:
+            return "cancelled"
+        case StopReason.DEAD_END if tokens == 0:
+            return "nothing can connect the text before the cursor with the text after it"
+        case StopReason.DEAD_END:
+            return f"no token can follow the first {tokens}, and at no point before was the text complete"
+        case StopReason.REPETITION:
+            return f"the model repeats itself, and at no point within {tokens} tokens was the text complete"
+        case StopReason.DEADLINE:
+            return f"the deadline passed after {tokens} tokens, and at no point was the text complete"
+        case _:
+            return f"at no point within {tokens} tokens was the text complete"
+
+
+def text_of(model: FimModel, tokens: Sequence[int], strict: bool) -> str:
+    """The text of tokens: their bytes, joined and then decoded, because a token may hold part of a character.
+
+    A complete middle is always valid UTF-8 (``strict``); any other is cut before the first byte that is not.
+    """
+    data = b"".join(model.vocabulary.token_bytes(token) for token in tokens)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        if strict:
+            raise
+        return data[: error.start].decode()

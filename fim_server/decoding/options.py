@@ -1,0 +1,49 @@
+"""How to decode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+REPEATED_TOKENS, REPEATED_TIMES = 24, 4
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """How to decode."""
+
+    max_new_tokens: int = 128
+    """Budget of the middle, in tokens; at most half the model's window is given to it."""
+    temperature: float = 0.0
+    """0 takes the likeliest token; above, tokens are drawn from softmax(logits / temperature)."""
+    constrained: bool = True
+    """False decodes without the grammar, whatever the session could guarantee: the baseline to compare with."""
+    seed: int = 0
+    """Seed of the draws."""
+    deadline_ms: float | None = None
+    """Milliseconds from the start after which the best text so far is returned."""
+    max_prompt_tokens: int = 1024
+    """Longest prompt; the model's window may be shorter. 1,024 tokens prefill in about 0.1 s with a 6M model on one
+    CPU thread."""
+    prompt_grid: int = 1
+    """Contexts that do not fit into the prompt lose a multiple of this many tokens; above 1, so that the prompt of the
+    next keystroke begins as this one's."""
+    single_line: bool = False
+    """The middle has no line break. Where the model would begin a new line and the middle may end, it ends."""
+    stop_repetition: bool = False
+    """End where the model repeats itself: after :data:`REPEATED_TOKENS` tokens of at least :data:`REPEATED_TIMES` equal
+    stretches. What was repeated is cut to two of them, or to a complete point before."""
+    heal: bool = False
+    """Let the middle begin where the last token left of the cursor begins, if the grammar allows that
+    (:class:`Healing`). For :func:`complete`; others heal by themselves."""
+    no_comments: bool = False
+    """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
+    user's."""
+    landing: bool = True
+    """Choose only tokens after which the middle can still end within the budget, so that every one ends in time
+    (:mod:`.landing`), wherever a way to do that is known at the cursor. Not for ``single_line``: the engine
+    knows no distances there. What stops earlier may stop before a complete point all the same (``deadline_ms``,
+    ``stop_repetition``, cancelling), and with ``no_comments`` a way that needs a comment is none."""
+    fast_forward: bool = False
+    """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
+    same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that
+    text in its tokenizer's own tokens, where it might have chosen others."""

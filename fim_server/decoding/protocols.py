@@ -1,0 +1,69 @@
+"""What decoding asks of the engine: languages, sessions and matchers, as far as it uses them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Matcher(Protocol):
+    """What decoding asks of ``session.matcher(vocabulary)``."""
+
+    def fill_mask(self, words: NDArray[np.uint32], /) -> None: ...
+    def allows(self, token_id: int, /) -> bool: ...
+    def commit(self, token_id: int, /) -> None: ...
+    def is_complete(self) -> bool: ...
+
+
+@runtime_checkable
+class InsideMatcher(Protocol):
+    """A matcher that can go back, and knows what the middle's end is inside of."""
+
+    def commit(self, token_id: int, /) -> None: ...
+    def rollback(self, n_tokens: int, /) -> None: ...
+    @property
+    def inside(self) -> str | None: ...
+
+
+@runtime_checkable
+class LandingMatcher(Protocol):
+    """A matcher that knows how the middle can end in a few tokens."""
+
+    def plan(self, enough: int = 0, /) -> list[int] | None: ...
+    def lands(self, token_id: int, left: int, /) -> bool | None: ...
+    def rollback(self, n_tokens: int, /) -> None: ...
+
+
+class Session(Protocol):
+    """What decoding asks of ``language.open(left, right)``."""
+
+    @property
+    def guarantee(self) -> str: ...
+    @property
+    def diagnostics(self) -> Sequence[str]: ...
+    def matcher(self, vocabulary: Any, /, shape: Any = None) -> Matcher: ...
+
+
+class Verdict(Protocol):
+    """What a session says of a text."""
+
+    @property
+    def viable(self) -> bool: ...
+
+
+@runtime_checkable
+class CheckingSession(Protocol):
+    """A session that can be asked about a text."""
+
+    def check(self, middle: str, /) -> Verdict: ...
+
+
+class Language(Protocol):
+    """What completing asks of a language."""
+
+    def open(self, left: str, right: str, /) -> Session: ...

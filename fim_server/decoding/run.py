@@ -1,0 +1,401 @@
+"""One middle being decoded: what has come of it so far, and how its next token is chosen.
+
+The model's own choice is checked alone first; the full mask is paid for only where it is refused, and then usually lies
+ready, computed while the model ran. Rows of logits are the backend's; what is done with them is its arithmetic.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from fim_server.decoding.constraint import Constraint
+from fim_server.decoding.landing import Landing
+from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
+from fim_server.decoding.results import StopReason
+from fim_server.language.shapes import SINGLE_LINE
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Sequence
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fim_server.decoding.options import DecodeOptions
+    from fim_server.decoding.protocols import Matcher, Session
+    from fim_server.models.backend import Logits
+    from fim_server.models.model import FimModel
+    from fim_server.models.reading import Reading
+
+RUNNERS_LOOKED_AT = 8
+"""How many of the model's likeliest tokens are tried as an alternative's beginning."""
+
+LANDING_DRAWS, MOST_LANDING_DRAWS = 8, 64
+"""Tokens that the budget may rule out at a step before the shortest way to an end is taken instead, and before the step
+is given up where that is none: asking about all tokens takes a tenth of a second, and far more where few are left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The token chosen at one step."""
+
+    token: int | None
+    """None if no token may come next."""
+    refused: bool
+    """Whether the model's own choice was another one that the grammar refused."""
+    end_probability: float | None
+    """Probability of the end tokens, if the middle may end here."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """A token that was allowed and likely, but not chosen: where another text could begin."""
+
+    path: tuple[int, ...]
+    """The tokens of the middle before it."""
+    token: int
+    probability: float
+    """Of the whole way, the first token of the middle to this one, under the masked model."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletePoint:
+    """A length at which the middle was complete."""
+
+    tokens: int
+    end_probability: float
+
+    @property
+    def score(self) -> float:
+        """Length-weighted end-token probability: see the module's formula."""
+        return self.tokens * self.end_probability
+
+
+class Unconstrained:
+    """Stands in for a matcher where the grammar has no say: everything may come next, and the middle may end."""
+
+    def fill_mask(self, words: NDArray[np.uint32]) -> None:
+        words.fill(0xFFFFFFFF)
+
+    def allows(self, token_id: int) -> bool:
+        return True
+
+    def commit(self, token_id: int) -> None:
+        pass
+
+    def is_complete(self) -> bool:
+        return True
+
+
+class Interrupted(Exception):
+    """Raised between two forward passes when the deadline has passed or the cancel flag is set."""
+
+    def __init__(self, stop_reason: StopReason) -> None:
+        super().__init__(stop_reason)
+        self.stop_reason = stop_reason
+
+
+class Watch:
+    """The deadline and the cancel flag, looked at before every forward pass."""
+
+    def __init__(self, deadline_ms: float | None, cancelled: threading.Event | None) -> None:
+        self._end = None if deadline_ms is None else time.perf_counter() + deadline_ms / 1000
+        self._cancelled = cancelled
+
+    def check(self) -> None:
+        """Raises :class:`Interrupted` if decoding should stop."""
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise Interrupted(StopReason.CANCELLED)
+        if self._end is not None and time.perf_counter() >= self._end:
+            raise Interrupted(StopReason.DEADLINE)
+
+
+class Run:
+    """One middle being decoded: the model's cache, the constraint, and what has come of it so far."""
+
+    def __init__(
+        self,
+        model: FimModel,
+        reading: Reading,
+        constraint: Constraint,
+        stop_ids: frozenset[int],
+        options: DecodeOptions,
+        watch: Watch,
+    ) -> None:
+        self.model = model
+        self.budget = budget_of(model, options)
+        """Tokens that the middle may have."""
+        self.reading = reading
+        self.constraint = constraint
+        self.stop_ids = stop_ids
+        self._arithmetic = model.backend.arithmetic
+        self._sampler = self._arithmetic.sampler(options.temperature, options.seed)
+        self.watch = watch
+        self.fast_forward = options.fast_forward
+        self.single_line = options.single_line
+        self.stop_repetition = options.stop_repetition
+        self.no_comments = options.no_comments
+        self.landing: Landing | None = None
+        """Keeps the run within its budget, where the matcher can."""
+        self.healing = b""
+        """What the rest of the middle has to begin with."""
+        self.healed_tokens = 0
+        """Tokens that hold nothing but what was healed."""
+        self.runners_up: list[RunnerUp] | None = None
+        """Collected where it is a list."""
+        self.reused = 0
+        self.started = time.perf_counter()
+        self.prefill_seconds = 0.0
+        self.tokens: list[int] = []
+        self.probability = 1.0
+        """Of the middle so far, where runners-up are collected."""
+        self.points: list[CompletePoint] = []
+        self.refused = 0
+        self.fast_forwarded = 0
+        self._counts: dict[int, tuple[int, int, float, int]] = {}
+        """What was counted when the token after so many was chosen, for going back there."""
+        self.model_seconds = 0.0
+        self.forward_seconds = 0.0
+        """Time of the last forward pass of one token: what a mask can hide behind."""
+
+    def forward(self, token_ids: Sequence[int]) -> Logits:
+        """Timed :meth:`FimModel.forward`."""
+        self.watch.check()
+        started = time.perf_counter()
+        logits = self.reading.forward(token_ids)
+        self.forward_seconds = time.perf_counter() - started
+        self.model_seconds += self.forward_seconds
+        return logits
+
+    def take(self, choice: Choice) -> int | StopReason:
+        """What follows from a choice, its complete point noted: the token to append, or the end."""
+        if choice.end_probability is not None:
+            self.points.append(CompletePoint(len(self.tokens), choice.end_probability))
+        if choice.token is None:
+            return StopReason.DEAD_END
+        if choice.token in self.stop_ids:
+            self.refused += choice.refused
+            return StopReason.END_TOKEN
+        if len(self.tokens) >= self.budget:
+            return StopReason.BUDGET
+        if (kept := self.repetition()) is not None:
+            self.points = [point for point in self.points if point.tokens <= kept]
+            return StopReason.REPETITION
+        self.refused += choice.refused
+        return choice.token
+
+    def append(self, token: int) -> None:
+        """Append an allowed token to the middle."""
+        self.constraint.commit(token)
+        self.tokens.append(token)
+        if self.healing:
+            text = self.model.vocabulary.token_bytes(token)
+            if len(text) <= len(self.healing):
+                self.healed_tokens = len(self.tokens)
+            self.healing = self.healing[len(text) :]
+
+    def rewind(self, tokens: int) -> None:
+        """Go back to fewer tokens, after which a token was chosen; the constraint is there already.
+
+        What was counted since is not counted any more, but for the time it took.
+        """
+        started = time.perf_counter()
+        self.reading.rewind(len(self.tokens) - tokens)
+        self.model_seconds += time.perf_counter() - started
+        del self.tokens[tokens:]
+        self.points = [point for point in self.points if point.tokens < tokens]
+        self.refused, self.fast_forwarded, self.probability, runners_up = self._counts[tokens]
+        if self.runners_up is not None:
+            del self.runners_up[runners_up:]
+
+    def repetition(self) -> int | None:
+        """Where to cut a text that repeats itself, if that is to end it; see :func:`before_repetition`.
+
+        What ends a text because its budget does is often the same bracket over and over.
+        """
+        if not self.stop_repetition or (self.landing is not None and self.landing.steps):
+            return None
+        return before_repetition(self.tokens)
+
+    def append_forced(self) -> list[int]:
+        """Append the tokens that every continuation begins with, as far as the budget reaches; returns them.
+
+        The middle is complete after none of them but the last: before, something has to follow.
+        """
+        if not self.fast_forward or self.healing or len(self.tokens) >= self.budget:
+            return []
+        if self.landing is not None and self.landing.is_near:
+            return []  # in its own tokens the forced text may not fit
+        known = self.model.size  # a tokenizer may have tokens that the model has not
+        forced = list(takewhile(lambda token: token < known, self.constraint.forced(self.model.vocabulary)))
+        del forced[self.budget - len(self.tokens) :]
+        for token in forced:
+            self.constraint.commit(token)
+        if forced and self.landing is not None and not self.landing.has_room(len(self.tokens) + len(forced)):
+            self.constraint.rollback(len(forced))
+            return []
+        self.tokens += forced
+        self.fast_forwarded += len(forced)
+        return forced
+
+    def choose(self, logits: Logits) -> Choice:
+        """The next token, given logits [V]. The model's own choice is checked alone before any mask is used.
+
+        Drawing again from what is left after a refusal gives each allowed token the probability it has among the
+        allowed ones, so this samples from exactly the masked distribution.
+        """
+        if self.healing:
+            return self._heal(logits)
+        if self.landing is not None:
+            runners_up = 0 if self.runners_up is None else len(self.runners_up)
+            self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
+            logits = self.landing.secure(self, logits)
+        end_probability = self._end_probability(logits) if self.constraint.is_complete() else None
+        token = self._sampler.draw(logits)
+        allowed = self._fits(token)
+        if self.single_line and end_probability is not None and token not in self.stop_ids and self._breaks(token):
+            return Choice(min(self.stop_ids), False, end_probability)
+        if not allowed or not self._lands(token):
+            words = self.constraint.mask()
+            if words is None:
+                return Choice(None, True, end_probability)
+            logits = self._arithmetic.masked(logits, words)
+            drawn = self._draw_allowed(logits, end_probability is not None, ruled_out=allowed)
+            if drawn is None:
+                return Choice(None, True, end_probability)
+            token = drawn
+        self._note_runners_up(logits, token)
+        return Choice(token, not allowed, end_probability)
+
+    def _draw_allowed(self, logits: Logits, complete: bool, ruled_out: bool) -> int | None:
+        """A token from masked logits [V] that may be wanted and that the budget admits; None if none is found.
+
+        Takes out of the logits what it does not admit. ``ruled_out``: whether the budget has ruled out a token at this
+        step already.
+        """
+        draws = 0
+        found = None
+        while not self._arithmetic.is_spent(logits):  # else every allowed token lies outside the model's own vocabulary
+            token = self._sampler.draw(logits)
+            begins_comment = self._begins_comment(token)
+            if not begins_comment and self._lands(token):
+                found = token
+                break
+            self._arithmetic.refuse(logits, token)
+            if begins_comment:
+                continue
+            ruled_out = True
+            draws += 1
+            if draws == LANDING_DRAWS:
+                found = self._way_to_end(complete, len(logits))
+            if found is not None or draws == MOST_LANDING_DRAWS:
+                break
+        if ruled_out and self.landing is not None:
+            self.landing.note_refusal()
+        return found
+
+    def _way_to_end(self, complete: bool, size: int) -> int | None:
+        """The first token of the shortest known way to an end, where the model has ``size`` tokens."""
+        if complete:
+            return min(self.stop_ids)
+        token = self.constraint.landing_token(self.budget - len(self.tokens) - 1)
+        return None if token is None or token >= size or self._begins_comment(token) else token
+
+    def _lands(self, token: int) -> bool:
+        """Whether the budget admits an allowed token."""
+        return self.landing is None or token in self.stop_ids or self.landing.admits(token, len(self.tokens))
+
+    def _heal(self, logits: Logits) -> Choice:
+        """The next token while the middle has to begin with a given text."""
+        wanted = self._arithmetic.likeliest(logits)
+        ids = [token for token in self.model.vocabulary.tokens_towards(self.healing) if token < len(logits)]
+        masked = self._arithmetic.only(logits, ids)
+        while not self._arithmetic.is_spent(masked):
+            token = self._sampler.draw(masked)
+            if self._fits(token):  # what it lands at is asked once all is written again
+                self._note_runners_up(masked, token)
+                return Choice(token, token != wanted, None)
+            self._arithmetic.refuse(masked, token)
+        return Choice(None, True, None)
+
+    def _fits(self, token: int) -> bool:
+        """Whether a token may come next, and may be wanted."""
+        return self.constraint.allows(token) and not self._begins_comment(token)
+
+    def _begins_comment(self, token: int) -> bool:
+        """Whether an allowed token begins a comment where none is wanted."""
+        return self.no_comments and token not in self.stop_ids and self.constraint.begins_comment(token)
+
+    def _breaks(self, token: int) -> bool:
+        """Whether a token begins a new line; only after blanks, or the line would lose what stands before."""
+        return self.model.vocabulary.token_bytes(token).lstrip(b" \t\r").startswith(b"\n")
+
+    def _note_runners_up(self, logits: Logits, chosen: int) -> None:
+        """Note the likeliest allowed token besides the chosen one, if it is not an end token right at the start."""
+        if self.runners_up is None:
+            return
+        shares = self._arithmetic.shares(logits)
+        for token, probability in self._arithmetic.top(shares, RUNNERS_LOOKED_AT):
+            if probability == 0 or len(self.tokens) >= self.budget:
+                break
+            empty = token in self.stop_ids and len(self.tokens) <= self.healed_tokens
+            breaks = self.single_line and token not in self.stop_ids and self._breaks(token)
+            if token != chosen and not empty and not breaks and self._fits(token) and self._lands(token):
+                self.runners_up.append(RunnerUp(tuple(self.tokens), token, self.probability * probability))
+                break
+        self.probability *= float(shares[chosen]) if chosen < len(shares) else 0.0
+
+    def _end_probability(self, logits: Logits) -> float:
+        """Probability of the end tokens under the unconstrained model."""
+        return self._arithmetic.share_of(logits, self.stop_ids)
+
+
+def before_repetition(tokens: Sequence[int]) -> int | None:
+    """The number of tokens before the third of the equal stretches that a text ends with, or None if there are none."""
+    for period in range(1, REPEATED_TOKENS // REPEATED_TIMES + 1):
+        length = 0
+        while length + period < len(tokens) and tokens[-1 - length] == tokens[-1 - length - period]:
+            length += 1
+        repeated = length + period
+        if length and repeated >= max(REPEATED_TOKENS, REPEATED_TIMES * period):
+            return len(tokens) - repeated + 2 * period
+    return None
+
+
+def budget_of(model: FimModel, options: DecodeOptions) -> int:
+    """Tokens that a middle may have: at most half of the model's window."""
+    return min(options.max_new_tokens, model.window // 2)
+
+
+def start(
+    model: FimModel,
+    reading: Reading,
+    session: Session | None,
+    options: DecodeOptions,
+    watch: Watch,
+    worker: ThreadPoolExecutor,
+) -> Run:
+    """A run under a session's constraint, or under none. ``worker``: where its masks are computed."""
+    budget = budget_of(model, options)
+    stop_ids = frozenset(model.vocabulary.end_token_ids)
+    if session is None:
+        stop_ids |= model.format.control_ids  # no grammar keeps these out of the text
+
+    def make_matcher() -> Matcher:
+        if session is None:
+            return Unconstrained()
+        if options.single_line:
+            return session.matcher(model.vocabulary, shape=SINGLE_LINE)
+        return session.matcher(model.vocabulary)
+
+    lands = options.landing and session is not None and not options.single_line
+    words = model.backend.mask_words(model.vocabulary.size)
+    constraint = Constraint(make_matcher, words, worker, budget if lands else None)
+    run = Run(model, reading, constraint, stop_ids, options, watch)
+    if lands:
+        run.landing = Landing(constraint, budget)
+    return run

@@ -1,0 +1,44 @@
+"""With what a run is made: the model's files and the versions of what its results may depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+HASHED_WHOLE = 1 << 28
+"""Files of a model up to this size are hashed whole (bytes); of larger ones both ends and the size."""
+
+HASHED_ENDS = 1 << 24
+
+
+def model_hash(name: str | None) -> str:
+    """One SHA-256 of the files of a model's folder: their names, sizes and contents (of large ones, both ends)."""
+    from fim_server.models.source import locate
+
+    digest = hashlib.sha256()
+    for path in sorted(Path(locate(name)).iterdir()):
+        if path.is_file() and path.suffix in (".json", ".safetensors", ".bin", ".model", ".txt"):
+            size = path.stat().st_size
+            digest.update(f"{path.name}\0{size}\0".encode())
+            with path.open("rb") as file:
+                if size <= HASHED_WHOLE:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+                else:
+                    digest.update(file.read(HASHED_ENDS))
+                    file.seek(-HASHED_ENDS, os.SEEK_END)
+                    digest.update(file.read(HASHED_ENDS))
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """What the results may depend on."""
+    found = {"python": platform.python_version()}
+    for name in ("fim-server", "torch", "transformers"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "(not installed)"
+    return found

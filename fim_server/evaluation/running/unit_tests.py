@@ -1,0 +1,36 @@
+"""The samples' own tests, several at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from fim_server.datasets.samples import Sample
+
+if TYPE_CHECKING:
+    from fim_server.evaluation.running.modes import Offers
+
+
+Test = tuple[bool, str | None]
+"""Whether a test passed, and why not."""
+
+
+def start_tests(
+    pool: ThreadPoolExecutor, samples: Mapping[int, Sample], found: Mapping[int, Offers]
+) -> dict[int, dict[str, Future[Test]]]:
+    """Start the tests of those samples that have one, for each different text; by the samples' numbers."""
+    started: dict[int, dict[str, Future[Test]]] = {}
+    for number, sample in samples.items():
+        offers = found[number]
+        texts = set() if isinstance(offers, Exception) or sample.test is None else {o.text for o in offers.values()}
+        started[number] = {text: pool.submit(run_test, sample, text) for text in texts if text is not None}
+    return started
+
+
+def run_test(sample: Sample, text: str) -> Test:
+    """Whether the sample's own test passes with a text, and why not. Raises DatasetError if it cannot be run."""
+    from fim_server.datasets.python.sandbox import run_sample
+
+    outcome = run_sample(sample, text)
+    return outcome.passed, None if outcome.passed else str(outcome.verdict)

@@ -1,0 +1,205 @@
+"""What measures samples: a model, a parser, a judge."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fim_server.datasets.samples import Sample
+from fim_server.evaluation.records import Record
+from fim_server.evaluation.running.judge import Judge
+from fim_server.evaluation.running.measures import (
+    TAIL_CHARACTERS,
+    edit_similarity,
+    exact_match,
+    one_line,
+    similarity_function,
+    suffix_overlap,
+)
+from fim_server.evaluation.running.provenance import model_hash, versions
+from fim_server.evaluation.running.settings import WorkerSettings
+from fim_server.evaluation.running.unit_tests import Test, start_tests
+from fim_server.language import Language
+from fim_server.recovery.recovery import Recovery
+
+if TYPE_CHECKING:
+    from fim_server.decoding.protocols import Session
+    from fim_server.evaluation.running.modes import Decoder, Offer, Offers, Prepared
+    from fim_server.models.model import FimModel
+
+
+class Measuring(Protocol):
+    """What measures batches: a :class:`Worker`, or many."""
+
+    def about(self) -> Mapping[str, Any]:
+        """What run.json holds and the settings do not say.
+
+        ``format``, ``device``, ``model_sha256``, ``judge``, ``language_version``, ``versions``, ``machine``.
+        """
+
+    def measure_all(self, batches: Iterable[Sequence[Sample]], /) -> Iterator[list[Record]]:
+        """The results of each batch, in whatever order the batches are done."""
+
+
+class Worker:
+    """A model, loaded, that measures samples in one process."""
+
+    def __init__(self, settings: WorkerSettings, model: FimModel | None = None) -> None:
+        """Loads the settings' model, or takes one that is loaded.
+
+        Raises ModelError and LanguageError as their modules say, JudgeError, and MissingLibrary without rapidfuzz.
+        """
+        similarity_function()
+        from fim_server.models.load import load_model, require_torch
+
+        require_torch("measuring a model")
+        from fim_server.evaluation.running.modes import Decoder, Decoding
+        from fim_server.tokens.masks import prepare
+
+        self._settings = settings
+        self._judge = Judge(settings.judge)
+        self._language = Language.load("python", settings.language_version or version_of(self._judge))
+        self._recovery = Recovery(self._language.open)
+        self._loaded = model is None
+        # Its figures are of one runtime, and torch's networks alone read many rows at once.
+        self.model = load_model(settings.model, settings.device, "torch") if model is None else model
+        if self._loaded:
+            prepare(self._language, self.model.vocabulary)
+        decoding = Decoding(
+            settings.modes,
+            settings.budget,
+            settings.max_prompt_tokens,
+            settings.seed,
+            settings.temperature,
+            settings.landing,
+        )
+        self.decoder: Decoder = Decoder(self.model, self._open, decoding)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._judge.close()
+
+    def _open(self, sample: Sample) -> Session:
+        return self._recovery.open(sample.left, sample.right)
+
+    def about(self) -> Mapping[str, Any]:
+        """As :meth:`Measuring.about`."""
+        from fim_server.models.torch_backend import describe_machine
+
+        return {
+            "format": self.model.format.family,
+            "device": str(self.model.device),
+            "model_sha256": model_hash(self._settings.model) if self._loaded else self.model.name,
+            "judge": self._judge.version,
+            "language_version": self._language.version,
+            "versions": versions(),
+            "machine": {"system": platform.platform(), "cores": os.cpu_count(), **describe_machine(self.model.backend)},
+        }
+
+    def measure_all(self, batches: Iterable[Sequence[Sample]]) -> Iterator[list[Record]]:
+        """As :meth:`Measuring.measure_all`."""
+        return map(self.measure, batches)
+
+    def measure(self, samples: Sequence[Sample]) -> list[Record]:
+        """The results of samples that are decoded together, in their order; for each, all modes."""
+        found: dict[int, Offers] = {}
+        prepared: dict[int, Prepared] = {}
+        for number, sample in enumerate(samples):
+            try:
+                if sample.language != "python":
+                    raise ValueError(f"no parser for {sample.language} to judge by")
+                prepared[number] = self.decoder.prepare(sample)
+            except Exception as error:  # noqa: BLE001  # recorded as the sample's own
+                found[number] = error
+        found |= zip(prepared, self._decode(list(prepared.values())), strict=True)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            tests = start_tests(pool, {number: one.sample for number, one in prepared.items()}, found)
+            records: list[Record] = []
+            for number, sample in enumerate(samples):
+                offers = found[number]
+                if not isinstance(offers, Exception):
+                    try:
+                        records += self._results(prepared[number], offers, tests[number])
+                        continue
+                    except Exception as error:  # noqa: BLE001  # as above
+                        offers = error
+                records += [failed(sample, mode, offers) for mode in self._settings.modes]
+        return records
+
+    def _decode(self, samples: Sequence[Prepared]) -> list[Offers]:
+        """Decode together; where that fails as a whole (out of memory), one by one."""
+        from fim_server.models.torch_backend import free_memory
+
+        try:
+            return self.decoder.decode(samples)
+        except Exception as error:  # noqa: BLE001  # whatever a model and its device raise
+            if len(samples) == 1:
+                return [error]
+        free_memory()
+        return [offers for one in samples for offers in self._decode([one])]
+
+    def _results(self, one: Prepared, offers: Mapping[str, Offer], tests: Mapping[str, Future[Test]]) -> list[Record]:
+        """The results of a sample that was decoded. Equal texts are judged once."""
+        sample = one.sample
+        verdicts: dict[str, dict[str, Any]] = {}
+        records: list[Record] = []
+        session = None
+        for mode, offer in offers.items():
+            verdict = None if offer.text is None else verdicts.get(offer.text)
+            if verdict is None:
+                verdict = {
+                    "exact_match": exact_match(offer.text, sample.middle),
+                    "edit_similarity": edit_similarity(offer.text, sample.middle),
+                    "suffix_overlap": suffix_overlap(offer.text, sample.right),
+                    "parses": False,
+                    "complete": False,
+                    "passed": None if sample.test is None else False,
+                    "failure": None,
+                }
+                if offer.text is not None:
+                    session = session or self._language.open(sample.left, sample.right)
+                    verdict["parses"] = self._judge.parses(sample.filled(offer.text))
+                    verdict["complete"] = session.check(offer.text).complete
+                    if offer.text in tests:
+                        verdict["passed"], verdict["failure"] = tests[offer.text].result()
+                    verdicts[offer.text] = verdict
+            measured = {"prompt_hash": one.prompt_hash, "prompt_tokens": len(one.prompt), **asdict(offer), **verdict}
+            records.append(Record(**described(sample, mode), **measured))
+        return records
+
+
+def version_of(judge: Judge) -> str | None:
+    """The version of Python's grammar that a judge has; None, the newest, where it is newer than all that are known."""
+    version = ".".join(judge.version.split(".")[:2])
+    return version if version in Language.versions("python") else None
+
+
+def described(sample: Sample, mode: str) -> dict[str, Any]:
+    """The fields of a result that are the sample's."""
+    return {
+        "sample": sample.id,
+        "set": sample.set,
+        "kind": sample.kind,
+        "mode": mode,
+        "reference": sample.middle,
+        "left_tail": sample.left[-TAIL_CHARACTERS:],
+        "right_head": sample.right[:TAIL_CHARACTERS],
+        "hole_characters": len(sample.middle),
+        "hole_lines": sample.middle.count("\n") + 1,
+        "left_characters": len(sample.left),
+        "right_characters": len(sample.right),
+    }
+
+
+def failed(sample: Sample, mode: str, error: Exception) -> Record:
+    """The result of a sample that could not be measured."""
+    return Record(**described(sample, mode), error=one_line(error))

@@ -1,0 +1,150 @@
+"""Languages: loaded by name or by a file's path, compiled once, opened at a cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from os import PathLike
+from pathlib import Path
+
+from fim_server import _core
+from fim_server.errors import LanguageError
+from fim_server.language import compile as grammar
+from fim_server.language.session import MOST_SHAPES, Session
+from fim_server.language.shapes import Shape
+from fim_server.language.spelling import Spelling
+from fim_server.language.texts import encodable
+
+
+class Language:
+    """A compiled language. Load it once; it is immutable and shared by all sessions and threads."""
+
+    def __init__(self, definition: grammar.Definition) -> None:
+        """Compiles a definition; use `load` or `from_files`."""
+        self.core = grammar.compile_definition(definition)
+        self._shaped: dict[Shape, _core.Language] = {}
+        self.name = definition.name
+        self.version = definition.version
+        """The version it is narrowed to; None is the newest, or that it has no versions."""
+        self.suffixes = definition.suffixes
+        self.spelling = Spelling.from_spec(definition.spec)
+        """Texts of the language that more than its grammar has to know."""
+
+    @staticmethod
+    def load(name: str, version: str | None = None) -> Language:
+        """Loads a language that comes with the package, narrowed to a version of it (None, `newest`: the newest).
+
+        Raises:
+            LanguageError: There is no such language or version, in one line.
+        """
+        return _load(name, version)
+
+    @staticmethod
+    def from_files(
+        grammar_path: str | PathLike[str], spec_path: str | PathLike[str], version: str | None = None
+    ) -> Language:
+        """Compiles a language from a Lark grammar and a TOML file of your own.
+
+        Raises:
+            LanguageError: Whatever is wrong with them, in one line.
+        """
+        return Language(grammar.read(Path(grammar_path), Path(spec_path), version))
+
+    @staticmethod
+    def names() -> list[str]:
+        """Names of the languages that come with the package."""
+        return grammar.names()
+
+    @staticmethod
+    def versions(name: str) -> tuple[str, ...]:
+        """The versions that a language can be narrowed to, oldest first; the last is the newest, its default.
+
+        Empty for a language that has no versions.
+
+        Raises:
+            LanguageError: There is no such language.
+        """
+        return grammar.builtin_versions(name).known
+
+    @staticmethod
+    def for_path(
+        path: str | PathLike[str], name: str | None = None, versions: Mapping[str, str | None] | None = None
+    ) -> Language:
+        """The language of a file, as the file's project has it.
+
+        Args:
+            path: Names the language by its suffix, and the project by its folders. The file need not exist.
+            name: The language, where the suffix does not matter.
+            versions: By language, the version (or `newest`) to use whatever the project says.
+
+        Raises:
+            LanguageError: No language has the suffix or name, or the language has no such version.
+        """
+        name = name or _name_for(Path(path).suffix)
+        version = (versions or {}).get(name)
+        return _load(name, version or grammar.builtin_versions(name).of_project(Path(path)))
+
+    @staticmethod
+    def name_for_path(path: str | PathLike[str]) -> str:
+        """The name of the language that files with the path's suffix are in.
+
+        Raises:
+            LanguageError: No language has the suffix.
+        """
+        return _name_for(Path(path).suffix)
+
+    @property
+    def title(self) -> str:
+        """The name, with the version if it is narrowed to one."""
+        return self.name if self.version is None else f"{self.name} {self.version}"
+
+    def shaped(self, shape: Shape) -> _core.Language:
+        """The engine's form of the language for middles of a shape.
+
+        Raises:
+            ValueError: See `Session.matcher`.
+        """
+        known = self._shaped.get(shape)
+        if known is not None:
+            return known
+        if shape.most_lines is None:
+            made = self.core.matching(shape.pattern or "")
+        elif 1 <= shape.most_lines <= 16:
+            made = self.core.lines(shape.most_lines)
+        else:
+            raise ValueError(f"a shape has 1 to 16 lines, not {shape.most_lines}")
+        if len(self._shaped) >= MOST_SHAPES:
+            self._shaped.clear()
+        self._shaped[shape] = made
+        return made
+
+    def open(self, left: str, right: str) -> Session:
+        """Opens a session on the text left and right of a cursor. Never raises on the user's code."""
+        left, right = encodable(left), encodable(right)
+        opened = self.core.open(left, right)
+        return Session(
+            opened,
+            lambda shape, left, right: self.shaped(shape).open(left, right),
+            (left, right),
+            spelling=self.spelling,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Language {self.title}>"
+
+
+def _load(name: str, version: str | None) -> Language:
+    # The newest goes by several names; it is compiled and kept once.
+    return _load_narrowed(name, version and grammar.builtin_versions(name).narrowed(version))
+
+
+@cache
+def _load_narrowed(name: str, version: str | None) -> Language:
+    return Language(grammar.read_builtin(name, version))
+
+
+def _name_for(suffix: str) -> str:
+    for name in grammar.names():
+        if suffix in grammar.read_builtin(name).suffixes:
+            return name
+    raise LanguageError(f"no language for files named *{suffix or '(no suffix)'}; name one with --language")

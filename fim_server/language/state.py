@@ -1,0 +1,128 @@
+"""A middle in progress, in bytes, and why a text goes no further there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fim_server import _core
+from fim_server.language.texts import encodable
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a text goes no further.
+
+    Attributes:
+        accepted: The part of the text that is allowed.
+        rejected_at: Offset in bytes of the first impossible byte; None if all of the text is allowed.
+        expected: What may come after the last whole symbol: literals in quotes, other lexemes by name.
+        open_left: Open constructs of the left side, innermost first.
+        open_right: Brackets that the right side closes, the first one first.
+        message: All of it in one sentence.
+    """
+
+    accepted: str
+    rejected_at: int | None
+    expected: list[str] = field(default_factory=list)
+    open_left: list[str] = field(default_factory=list)
+    open_right: list[str] = field(default_factory=list)
+    message: str = ""
+
+
+class State:
+    """A middle in progress, in bytes."""
+
+    def __init__(self, core: _core.State) -> None:
+        """Wraps the engine's state; use `Session.start`."""
+        self._core = core
+
+    def advance(self, text: str | bytes) -> int:
+        """Appends a text up to its first impossible byte; returns the number of bytes appended."""
+        return self._core.advance(text if isinstance(text, bytes) else encodable(text).encode())
+
+    def is_complete(self) -> bool:
+        """Whether left + middle + right is a program."""
+        return self._core.is_complete()
+
+    def is_viable(self) -> bool:
+        """Whether some text can still follow; false only where the session's guarantee is `none`."""
+        return self._core.is_viable()
+
+    @property
+    def inside(self) -> str | None:
+        """`comment` or `string`: what the end of the middle is inside of, as `Session.inside`."""
+        return self._core.inside
+
+    def fork(self) -> State:
+        """An independent state at the same place."""
+        return State(self._core.fork())
+
+    def rollback(self, n_bytes: int) -> None:
+        """Takes back bytes.
+
+        Raises:
+            ValueError: There are not so many.
+        """
+        if n_bytes < 0:
+            raise ValueError(f"cannot take back {n_bytes} bytes")
+        self._core.rollback(n_bytes)
+
+    def __len__(self) -> int:
+        """Bytes of middle so far."""
+        return len(self._core)
+
+    def distance(self) -> int | None:
+        """Least bytes of text that complete the middle; None if no text does.
+
+        Raises:
+            SearchLimitError: The search gave up, which is no answer.
+        """
+        found = self._core.shortest_completion()
+        return None if found is None else len(found)
+
+    def shortest_completion(self) -> str | None:
+        """A shortest text that completes the middle; None if no text does.
+
+        If the middle ends inside a character, the text's first bytes finish it and stand as U+FFFD here.
+
+        Raises:
+            SearchLimitError: The search gave up, which is no answer.
+        """
+        found = self._core.shortest_completion()
+        return None if found is None else found.decode("utf-8", "replace")
+
+    def explain(self, text: str) -> Explanation:
+        """Says how far a text goes from here, what may come there, and what stands against the rest."""
+        encoded = encodable(text).encode()
+        accepted, viable, expected, open_left, open_right = self._core.explain(encoded)
+        shown = encoded[:accepted].decode("utf-8", "ignore")
+        rejected_at = None if viable else accepted
+        return Explanation(
+            accepted=shown,
+            rejected_at=rejected_at,
+            expected=expected,
+            open_left=open_left,
+            open_right=open_right,
+            message=message_of(encoded, rejected_at, expected, open_left, open_right),
+        )
+
+
+def message_of(
+    text: bytes, rejected_at: int | None, expected: list[str], open_left: list[str], open_right: list[str]
+) -> str:
+    parts = []
+    if rejected_at is None:
+        parts.append("all of the text is possible here")
+    elif rejected_at < len(text):
+        refused = text[rejected_at:].decode("utf-8", "replace")[:1]
+        parts.append(f"{refused!r} cannot come here")
+    else:
+        parts.append("nothing can come here: left and right context do not meet")
+    if expected:
+        more = f" and {len(expected) - 12} more" if len(expected) > 12 else ""
+        parts.append(f"expected {', '.join(expected[:12])}{more}")
+    if open_left:
+        parts.append(f"inside {', '.join(open_left[:4])}")
+    if open_right:
+        parts.append(f"the right side closes {', '.join(open_right[:4])}")
+    return "; ".join(parts)

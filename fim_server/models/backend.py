@@ -1,0 +1,118 @@
+"""What computes a model, behind one protocol: torch (:mod:`.torch_backend`) or onnxruntime (:mod:`.onnx_backend`).
+
+A backend keeps its rows of logits in a form of its own, numpy arrays or tensors on a device, and lends the arithmetic
+that decoding does with them (:class:`Arithmetic`). Nothing outside a backend looks into a row, so decoding is one loop
+for both, and runs without torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+RUNTIMES = ("torch", "onnx")
+"""What computes a model: torch, on any device; onnxruntime-genai, on the CPU, for models that have an export."""
+
+PREFILL_CHUNK = 256
+"""Prompt tokens in one forward pass. Cancelling waits for at most one of them: about 25 ms for a 6M model on one CPU
+thread, at no measurable cost in throughput."""
+
+Logits: TypeAlias = Any
+"""A row of float32 logits [V] as its backend keeps it. Its length is the backend's ``size``; the rest is asked of the
+backend's :class:`Arithmetic`."""
+
+
+class Cache(Protocol):
+    """The keys and values of what a model has read. One thread at a time."""
+
+    def crop(self, length: int, /) -> None:
+        """Take back the last ``-length`` tokens.
+
+        Raises RuntimeError or ValueError where that is not possible; what is in the cache is not known then.
+        """
+
+
+class Sampler(Protocol):
+    """Draws tokens, by a generator of its own where the temperature is above 0."""
+
+    def draw(self, logits: Logits, /) -> int:
+        """A token id: the likeliest, or one by softmax(logits / temperature)."""
+
+
+class Arithmetic(Protocol):
+    """What decoding does with rows of logits."""
+
+    def sampler(self, temperature: float, seed: int, /) -> Sampler:
+        """A sampler; temperature 0 takes the likeliest token, and of several the first."""
+
+    def copy(self, logits: Logits, /) -> Logits:
+        """The row in memory of its own."""
+
+    def likeliest(self, logits: Logits, /) -> int:
+        """The token of the greatest logit; of several the first."""
+
+    def masked(self, logits: Logits, words: NDArray[np.uint32], /) -> Logits:
+        """A copy with the tokens that a packed mask [W] refuses at minus infinity, and those beyond the mask."""
+
+    def only(self, logits: Logits, tokens: Sequence[int], /) -> Logits:
+        """A copy with all tokens but these at minus infinity."""
+
+    def refuse(self, logits: Logits, token: int, /) -> None:
+        """Set one token to minus infinity, in place."""
+
+    def is_spent(self, logits: Logits, /) -> bool:
+        """Whether all tokens are at minus infinity."""
+
+    def shares(self, logits: Logits, /) -> Logits:
+        """softmax(logits), [V]."""
+
+    def top(self, shares: Logits, count: int, /) -> list[tuple[int, float]]:
+        """The ``count`` tokens of the greatest shares, greatest first, with their shares; fewer if there are fewer."""
+
+    def share_of(self, logits: Logits, tokens: Collection[int], /) -> float:
+        """The probability of some tokens together."""
+
+
+class Backend(Protocol):
+    """A loaded network."""
+
+    @property
+    def name(self) -> str:
+        """Its name in :data:`RUNTIMES`."""
+
+    @property
+    def device(self) -> str:
+        """Where it computes, as torch would spell it: ``cpu``, ``cuda:0``."""
+
+    @property
+    def size(self) -> int:
+        """Length of a row of logits, V; often padded beyond the tokenizer's own tokens."""
+
+    @property
+    def window(self) -> int:
+        """Tokens it can attend to, prompt and middle together."""
+
+    @property
+    def threads(self) -> int:
+        """Threads that one operator may use on a CPU."""
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """What its rows of logits are asked with."""
+
+    def new_cache(self) -> Any:
+        """An empty :class:`Cache`."""
+
+    def forward(self, token_ids: Sequence[int], cache: Any, /) -> Logits:
+        """Append tokens to a cache. Returns the logits after the last of them, in memory of their own.
+
+        Raises RuntimeError where the runtime does; what is in the cache is not known then.
+        """
+
+    def mask_words(self, size: int, /) -> NDArray[np.uint32]:
+        """Zeroed memory for a packed mask over ``size`` tokens, such as :meth:`Arithmetic.masked` reads fastest."""

@@ -1,0 +1,39 @@
+"""Packed token masks as every backend reads them.
+
+A mask is packed: bit ``t % 32`` of word ``t // 32`` (little-endian, ``uint32``) is set iff token ``t`` is allowed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WORD_BITS = 32
+
+
+def word_count(size: int) -> int:
+    """Words of a mask over ``size`` tokens."""
+    return -(-size // WORD_BITS)
+
+
+def contains(words: NDArray[np.uint32], token_id: int) -> bool:
+    """Whether a packed mask allows one token; a token beyond the mask is not allowed."""
+    word, bit = divmod(token_id, WORD_BITS)
+    return word < len(words) and bool(int(words[word]) >> bit & 1)
+
+
+def mask_bits(bits: NDArray[np.signedinteger], octets: NDArray[np.uint8], infinity: NDArray[np.signedinteger]) -> None:
+    """Set floats [V], given as integers of their bits, to ``infinity`` where a mask of ``octets`` [V / 8] refuses them.
+
+    x becomes ((x ^ inf) & m) ^ inf, where m is all ones for an allowed token and zero for a refused one. That is
+    vectorised, where a masked assignment branches on every element.
+    """
+    allowed = np.unpackbits(octets, count=len(bits), bitorder="little").astype(bits.dtype)
+    np.negative(allowed, out=allowed)
+    bits ^= infinity
+    bits &= allowed
+    bits ^= infinity

@@ -1,0 +1,54 @@
+"""A loaded model: its network on a backend, its prompt format, and the vocabulary that the engine needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.models.backend import Backend, Logits
+    from fim_server.models.prompt import BoundFormat
+    from fim_server.tokens.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class FimModel:
+    """A model ready to fill in middles."""
+
+    name: str
+    backend: Backend
+    format: BoundFormat
+    vocabulary: Vocabulary
+
+    @property
+    def runtime(self) -> str:
+        """What computes, by its name in :func:`.load.load_model`."""
+        return self.backend.name
+
+    @property
+    def device(self) -> str:
+        """Where it computes, as torch spells it."""
+        return self.backend.device
+
+    @property
+    def window(self) -> int:
+        """Tokens the model can attend to, prompt and middle together."""
+        return self.backend.window
+
+    @property
+    def size(self) -> int:
+        """Length of a row of logits; often padded beyond the tokenizer's own tokens."""
+        return self.backend.size
+
+    def new_cache(self) -> Any:
+        """An empty KV cache."""
+        return self.backend.new_cache()
+
+    def forward(self, token_ids: Sequence[int], cache: Any) -> Logits:
+        """Append tokens to the cache. Returns the logits [V] after the last of them, as the backend keeps them.
+
+        Raises RuntimeError where the runtime does; what is in the cache is not known then.
+        """
+        return self.backend.forward(token_ids, cache)

@@ -1,0 +1,100 @@
+"""Rows of logits as numpy arrays: the arithmetic of backends that do without torch.
+
+What is computed is what :mod:`.torch_backend` computes with tensors: choices are equal, and probabilities up to
+rounding. Draws at a temperature above 0 are of the same distribution, by a generator of numpy's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fim_server.models.masking import WORD_BITS, mask_bits, word_count
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from numpy.typing import NDArray
+
+    Row = NDArray[np.float32]
+
+NO_WEIGHT = np.float32("-inf")
+_NO_WEIGHT_BITS = np.array(NO_WEIGHT).view(np.int32)
+
+
+class NumpySampler:
+    """Draws from logits [V]: the likeliest at temperature 0, else by a seeded generator of its own."""
+
+    def __init__(self, temperature: float, seed: int) -> None:
+        self._temperature = temperature
+        # A generator takes no negative seed; torch takes all of 64 bits.
+        self._generator = np.random.default_rng(seed % (1 << 64)) if temperature > 0 else None
+
+    def draw(self, logits: Row) -> int:
+        """One token id."""
+        if self._generator is None:
+            return int(logits.argmax())
+        # The greatest of logits with Gumbel noise is a draw from their softmax (Maddison et al., arXiv 1411.0030): what
+        # has no weight stays at minus infinity, which rounding in a cumulative sum would not promise.
+        noise = self._generator.gumbel(size=len(logits))
+        return int((logits.astype(np.float64) / self._temperature + noise).argmax())
+
+
+class NumpyArithmetic:
+    """:class:`.backend.Arithmetic` on float32 arrays [V]."""
+
+    def sampler(self, temperature: float, seed: int) -> NumpySampler:
+        """A sampler of such rows."""
+        return NumpySampler(temperature, seed)
+
+    def copy(self, logits: Row) -> Row:
+        """The row in memory of its own."""
+        return logits.copy()
+
+    def likeliest(self, logits: Row) -> int:
+        """The token of the greatest logit."""
+        return int(logits.argmax())
+
+    def masked(self, logits: Row, words: NDArray[np.uint32]) -> Row:
+        """A copy with what a packed mask refuses at minus infinity."""
+        found = logits.copy()
+        size = min(len(found), len(words) * WORD_BITS)
+        found[size:] = NO_WEIGHT
+        known = words[: word_count(size)]
+        mask_bits(found[:size].view(np.int32), np.ascontiguousarray(known).view(np.uint8), _NO_WEIGHT_BITS)
+        return found
+
+    def only(self, logits: Row, tokens: Sequence[int]) -> Row:
+        """A copy with all other tokens at minus infinity."""
+        found = np.full_like(logits, NO_WEIGHT)
+        ids = np.array(tokens, dtype=np.intp)
+        found[ids] = logits[ids]
+        return found
+
+    def refuse(self, logits: Row, token: int) -> None:
+        """Set one token to minus infinity, in place."""
+        logits[token] = NO_WEIGHT
+
+    def is_spent(self, logits: Row) -> bool:
+        """Whether there is nothing to choose."""
+        return bool(np.isinf(logits.max()))
+
+    def shares(self, logits: Row) -> Row:
+        """softmax(logits)."""
+        weights: Row = np.exp(logits - logits.max())
+        weights /= weights.sum()
+        return weights
+
+    def top(self, shares: Row, count: int) -> list[tuple[int, float]]:
+        """The tokens of the greatest shares, greatest first."""
+        count = min(count, len(shares))
+        ids = np.argpartition(shares, len(shares) - count)[len(shares) - count :]
+        ids = ids[np.argsort(-shares[ids], kind="stable")]
+        return list(zip(ids.tolist(), shares[ids].tolist(), strict=True))
+
+    def share_of(self, logits: Row, tokens: Collection[int]) -> float:
+        """The probability of some tokens together."""
+        highest = logits.max()
+        wanted = np.exp(logits[np.array(sorted(tokens), dtype=np.intp)] - highest).sum()
+        return float(wanted / np.exp(logits - highest).sum())

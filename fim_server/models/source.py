@@ -1,0 +1,70 @@
+"""Where a model is: the embedded one, a folder, or a name on the hub."""
+
+from __future__ import annotations
+
+from importlib import import_module, resources
+from pathlib import Path
+
+from fim_server.errors import ModelError
+
+EMBEDDED_NAME = "embedded"
+
+HUB_SECONDS = 10.0
+"""How long the hub may take to answer whether it is there."""
+
+HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
+"""What is downloaded of a hub model: configuration, tokenizer, and weights that hold no code."""
+
+
+def locate(name_or_path: str | None) -> str:
+    """The folder to load from. Raises :class:`ModelError` where there is none, or no model in it."""
+    if name_or_path is None:
+        folder = Path(str(resources.files("fim_server") / "models" / EMBEDDED_NAME))
+        if not (folder / "config.json").is_file():
+            raise ModelError("this installation has no embedded model; name one with --model")
+        return str(folder)
+    folder = Path(name_or_path).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ModelError(f"{name_or_path}: not a model folder (no config.json in it)")
+        return str(folder)
+    if folder.exists():
+        raise ModelError(f"{name_or_path}: not a model folder")
+    if looks_like_path(name_or_path):
+        raise ModelError(f"{name_or_path}: no such model folder")
+    return fetch(name_or_path)
+
+
+def fetch(name: str) -> str:
+    """The local folder of a hub model, downloaded or completed as far as the hub can be reached.
+
+    One request that is not retried asks whether it can; the download itself would try for a minute. Raises
+    :class:`ModelError` for a name the hub does not know, and for one it cannot be asked about and is not cached.
+    """
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    import_module("huggingface_hub.utils.logging").set_verbosity_error()  # the terminal is the user's
+    import_module("huggingface_hub.utils").disable_progress_bars()
+    try:
+        HfApi().model_info(name, timeout=HUB_SECONDS)
+        return str(snapshot_download(name, allow_patterns=HUB_FILES))
+    except (RepositoryNotFoundError, HFValidationError):
+        raise ModelError(f"{name}: no such model, neither a folder here nor on the hub") from None
+    except Exception as error:  # noqa: BLE001  # whatever the hub's HTTP library raises
+        problem = first_line(error)
+    try:
+        return str(snapshot_download(name, allow_patterns=HUB_FILES, local_files_only=True))
+    except LocalEntryNotFoundError:
+        raise ModelError(f"{name}: no such model, neither a folder here nor in the hub's cache ({problem})") from None
+
+
+def looks_like_path(name: str) -> bool:
+    """Whether a name cannot be a hub name, which is ``name`` or ``owner/name``."""
+    return name[:1] in ("", ".", "/", "~") or name.count("/") > 1 or "\\" in name or " " in name
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or its class where it has none; not every library keeps to one line."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(" :.") if lines else type(error).__name__

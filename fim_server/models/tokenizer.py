@@ -1,0 +1,62 @@
+"""A model's own tokenizer, read from its ``tokenizer.json`` by the `tokenizers` library alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fim_server.errors import ModelError
+from fim_server.models.source import first_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokenizers import Tokenizer
+
+TOKENIZER_FILE = "tokenizer.json"
+
+
+class FileTokenizer:
+    """What is asked of a transformers tokenizer (:class:`.prompt.Tokenizer`), without transformers.
+
+    Attributes:
+        backend_tokenizer: The library's tokenizer, where transformers keeps its own.
+    """
+
+    def __init__(self, backend_tokenizer: Tokenizer) -> None:
+        self.backend_tokenizer = backend_tokenizer
+
+    def convert_tokens_to_ids(self, token: str) -> int | None:
+        """The id of a token; None for none."""
+        number: int | None = self.backend_tokenizer.token_to_id(token)
+        return number
+
+    def convert_ids_to_tokens(self, number: int) -> str | None:
+        """The token of an id; None for none."""
+        token: str | None = self.backend_tokenizer.id_to_token(number)
+        return token
+
+    def encode(self, text: str, *, add_special_tokens: bool, split_special_tokens: bool) -> list[int]:
+        """The ids of a text; ``split_special_tokens``: the names of special tokens are text like any other."""
+        self.backend_tokenizer.encode_special_tokens = split_special_tokens
+        ids: list[int] = self.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
+        return ids
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of ids, special tokens by their names."""
+        text: str = self.backend_tokenizer.decode(ids, skip_special_tokens=False)
+        return text
+
+    def get_vocab(self) -> dict[str, int]:
+        """Ids by token."""
+        vocabulary: dict[str, int] = self.backend_tokenizer.get_vocab()
+        return vocabulary
+
+
+def read_tokenizer(folder: Path, name: str) -> FileTokenizer:
+    """The tokenizer of a model's folder. Raises :class:`ModelError` where it cannot be read."""
+    from tokenizers import Tokenizer
+
+    try:
+        return FileTokenizer(Tokenizer.from_file(str(folder / TOKENIZER_FILE)))
+    except Exception as error:  # the library raises Exception itself
+        raise ModelError(f"{name}: its tokenizer cannot be loaded ({first_line(error)})") from error

@@ -1,0 +1,314 @@
+"""Networks of transformers on torch, on any device. The one module of the package's serving half that imports torch.
+
+Its libraries are the extra ``torch``; :mod:`.load` imports this module only where a model needs it. Packed masks cross
+to the device as they are, 19 kB for 151k tokens, and are unpacked there; so do the masks of a batch, one a row.
+"""
+
+from __future__ import annotations
+
+import platform
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from fim_server.errors import ModelError
+from fim_server.models.masking import WORD_BITS, mask_bits, word_count
+from fim_server.models.source import first_line
+from fim_server.models.threads import free_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from numpy.typing import NDArray
+    from transformers import PreTrainedTokenizerBase
+
+    from fim_server.models.backend import Backend
+
+DEFAULT_WINDOW = 2048
+"""Tokens of context taken for a model whose configuration names none."""
+
+
+# --- masks ----------------------------------------------------------------------------------------------------------
+
+
+def mask_buffer(size: int, rows: int | None = None) -> tuple[torch.Tensor, NDArray[np.uint32]]:
+    """A zeroed buffer for packed masks over ``size`` tokens: ``rows`` of them, or a single one.
+
+    Returns two views of the same memory: an int32 tensor [rows, W] or [W] for :func:`apply_mask_`, and a uint32 array
+    of the same shape for ``fill_mask``; W is ``word_count(size)``. Where CUDA is present the memory is pinned, and
+    applying the mask copies it without making the host wait. Before the buffer is filled again that copy has to be
+    over, which it is once anything that was computed from the masked logits has been read.
+    """
+    shape = (word_count(size),) if rows is None else (rows, word_count(size))
+    packed = torch.zeros(shape, dtype=torch.int32, pin_memory=torch.cuda.is_available())
+    return packed, packed.numpy().view(np.uint32)
+
+
+def apply_mask(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
+    """A copy of logits with those of refused tokens at minus infinity. As :func:`apply_mask_`."""
+    return apply_mask_(logits.clone(), words)
+
+
+def apply_mask_(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
+    """Set the logits of refused tokens to minus infinity, in place. Returns the same tensor.
+
+    ``logits``: [V] or [B, V], float16, bfloat16, float32 or float64, any device. ``words``: packed masks [W] or [B, W],
+    as a numpy array of uint32 or a torch tensor of int32 (the same bits; torch has no arithmetic on uint32), on any
+    device; [W] with logits [B, V] holds for every row. V and W need not match: words beyond the logits are not looked
+    at, and logits beyond the words are refused.
+
+    The words are copied to the logits' device as they are, and unpacked there. Raises ValueError for other shapes or
+    types.
+    """
+    packed = _as_tensor(words)
+    if logits.ndim not in (1, 2) or not logits.dtype.is_floating_point or logits.dtype not in _AS_INTEGERS:
+        raise ValueError(f"logits of shape {tuple(logits.shape)} and type {logits.dtype} take no mask")
+    if packed.ndim not in (1, 2) or packed.shape[:-1] not in ((), logits.shape[:-1]):
+        raise ValueError(f"masks of shape {tuple(packed.shape)} for logits of shape {tuple(logits.shape)}")
+    size = min(logits.shape[-1], packed.shape[-1] * WORD_BITS)
+    packed = packed[..., : word_count(size)].to(logits.device, non_blocking=True)
+    # A model's logits are made in inference mode, where alone they may be changed.
+    with torch.inference_mode(logits.is_inference()):
+        logits[..., size:].fill_(float("-inf"))
+        known = logits[..., :size]
+        if logits.device.type != "cpu" or logits.requires_grad:
+            known.masked_fill_(_refused(packed, size), float("-inf"))
+        elif known.ndim == 1:
+            _mask_row(known, packed)
+        else:  # row by row: what one row needs stays in the cache
+            for row, mask in zip(known, packed.expand(len(known), -1), strict=True):
+                _mask_row(row, mask)
+    return logits
+
+
+_AS_INTEGERS = {
+    torch.float16: torch.int16,
+    torch.bfloat16: torch.int16,
+    torch.float32: torch.int32,
+    torch.float64: torch.int64,
+}
+
+
+def _as_tensor(words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
+    """Packed masks as int32, without a copy where the array allows that."""
+    if isinstance(words, torch.Tensor):
+        if words.dtype != torch.int32:
+            raise ValueError(f"masks of type {words.dtype} instead of torch.int32")
+        return words
+    if words.dtype != np.uint32:
+        raise ValueError(f"masks of type {words.dtype} instead of uint32")
+    return torch.from_numpy(np.require(words, requirements=["C", "W"]).view(np.int32))
+
+
+def _refused(packed: torch.Tensor, size: int) -> torch.Tensor:
+    """Packed masks [..., W] as booleans [..., size], true where refused. Temporaries take one byte a token."""
+    octets = packed.contiguous().view(torch.uint8)  # [..., 4 W]; every device that torch knows is little-endian
+    bits = torch.tensor([1 << bit for bit in range(8)], dtype=torch.uint8, device=packed.device)
+    return (octets[..., None] & bits).eq_(0).view(torch.bool).flatten(-2)[..., :size]
+
+
+def _mask_row(logits: torch.Tensor, packed: torch.Tensor) -> None:
+    """Mask logits [V] by words [W] on the CPU.
+
+    In numpy, because work this small is only delayed by being shared among torch's threads.
+    """
+    octets = packed.contiguous().numpy().view(np.uint8)
+    bits = logits.view(_AS_INTEGERS[logits.dtype]).numpy()
+    infinity = torch.tensor(float("-inf"), dtype=logits.dtype).view(_AS_INTEGERS[logits.dtype]).numpy()
+    mask_bits(bits, octets, infinity)
+
+
+# --- logits ---------------------------------------------------------------------------------------------------------
+
+
+class TorchSampler:
+    """Draws from logits [V]: the likeliest at temperature 0, else by a seeded generator of its own."""
+
+    def __init__(self, temperature: float, seed: int, device: torch.device) -> None:
+        self._temperature = temperature
+        self._generator = torch.Generator(device).manual_seed(seed)
+
+    def draw(self, logits: torch.Tensor) -> int:
+        """One token id."""
+        if self._temperature <= 0:
+            return int(logits.argmax())
+        probabilities = torch.softmax(logits / self._temperature, dim=-1)
+        return int(torch.multinomial(probabilities, 1, generator=self._generator))
+
+
+class TorchArithmetic:
+    """:class:`.backend.Arithmetic` on float32 tensors [V]."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def sampler(self, temperature: float, seed: int) -> TorchSampler:
+        """A sampler of such rows."""
+        return TorchSampler(temperature, seed, self._device)
+
+    def copy(self, logits: torch.Tensor) -> torch.Tensor:
+        """The row in memory of its own."""
+        return logits.clone()
+
+    def likeliest(self, logits: torch.Tensor) -> int:
+        """The token of the greatest logit."""
+        return int(logits.argmax())
+
+    def masked(self, logits: torch.Tensor, words: NDArray[np.uint32]) -> torch.Tensor:
+        """A copy with what a packed mask refuses at minus infinity."""
+        return apply_mask(logits, words)
+
+    def only(self, logits: torch.Tensor, tokens: Sequence[int]) -> torch.Tensor:
+        """A copy with all other tokens at minus infinity."""
+        found = torch.full_like(logits, float("-inf"))
+        found[tokens] = logits[tokens]
+        return found
+
+    def refuse(self, logits: torch.Tensor, token: int) -> None:
+        """Set one token to minus infinity, in place."""
+        logits[token] = float("-inf")
+
+    def is_spent(self, logits: torch.Tensor) -> bool:
+        """Whether there is nothing to choose."""
+        return bool(torch.isinf(logits.max()))
+
+    def shares(self, logits: torch.Tensor) -> torch.Tensor:
+        """softmax(logits)."""
+        return torch.softmax(logits, dim=-1)
+
+    def top(self, shares: torch.Tensor, count: int) -> list[tuple[int, float]]:
+        """The tokens of the greatest shares, greatest first."""
+        probabilities, ids = shares.topk(min(count, len(shares)))
+        return list(zip(ids.tolist(), probabilities.tolist(), strict=True))
+
+    def share_of(self, logits: torch.Tensor, tokens: Collection[int]) -> float:
+        """The probability of some tokens together."""
+        ids = torch.tensor(sorted(tokens), device=logits.device)
+        return float((logits[ids].logsumexp(0) - logits.logsumexp(0)).exp())
+
+
+# --- the network ----------------------------------------------------------------------------------------------------
+
+
+class TorchBackend:
+    """A causal language model of transformers in evaluation mode.
+
+    Attributes:
+        network: The model.
+        place: The device it is on.
+        window: Tokens that it can attend to.
+    """
+
+    name = "torch"
+
+    def __init__(self, network: Any, place: torch.device, window: int | None = None) -> None:
+        """``window``: by default what the network's configuration says."""
+        self.network = network
+        self.place = place
+        self.window = window_of(network) if window is None else window
+        self.arithmetic = TorchArithmetic(place)
+
+    @property
+    def device(self) -> str:
+        """The device's name."""
+        return str(self.place)
+
+    @property
+    def size(self) -> int:
+        """Length of a row of logits."""
+        return int(self.network.get_output_embeddings().weight.shape[0])
+
+    @property
+    def threads(self) -> int:
+        """Torch's own threads, of the whole process."""
+        return torch.get_num_threads()
+
+    def new_cache(self) -> Any:
+        """An empty KV cache."""
+        from transformers import DynamicCache
+
+        return DynamicCache(config=self.network.config)
+
+    @torch.inference_mode()
+    def forward(self, token_ids: Sequence[int], cache: Any) -> torch.Tensor:
+        """As :meth:`.backend.Backend.forward`; the tensor is on the device."""
+        inputs = torch.tensor([token_ids], device=self.place)  # [1, T]
+        output = self.network(input_ids=inputs, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        logits: torch.Tensor = output.logits[0, -1].float()
+        if self.place.type == "cuda":
+            torch.cuda.current_stream().synchronize()
+        return logits
+
+    def mask_words(self, size: int) -> NDArray[np.uint32]:
+        """Zeroed memory for a mask, pinned where CUDA is present."""
+        return mask_buffer(size)[1]
+
+
+def window_of(network: Any) -> int:
+    """Tokens of context that a network's configuration names."""
+    return int(getattr(network.config, "max_position_embeddings", None) or DEFAULT_WINDOW)
+
+
+def choose_device(name: str | None) -> torch.device:
+    """The torch device of that name, or the best there is. Raises :class:`ModelError` if it is not there."""
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ModelError(f"device {name}: {first_line(error)}") from None
+    return device
+
+
+def load_tokenizer(source: str, name: str) -> PreTrainedTokenizerBase:
+    """A model's tokenizer, as transformers reads it. Raises :class:`ModelError` where it cannot."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    except Exception as error:  # transformers raises whatever its file formats and its network raise
+        raise ModelError(f"{name}: its tokenizer cannot be loaded ({first_line(error)})") from error
+    return tokenizer
+
+
+def load_network(source: str, name: str, device: torch.device) -> Any:
+    """A model's network on a device. Raises :class:`ModelError` where its weights cannot be loaded."""
+    from transformers import AutoModelForCausalLM
+
+    # bf16 is slower than fp32 on a CPU (serving.md, measured); a GPU takes the weights as they are stored.
+    dtype = torch.float32 if device.type == "cpu" else "auto"
+    if device.type == "cpu":
+        torch.set_num_threads(free_cores(torch.get_num_threads()))
+    try:
+        network: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, trust_remote_code=False)
+        return network.to(device)
+    except Exception as error:  # as above
+        raise ModelError(f"{name}: its weights cannot be loaded ({first_line(error)})") from error
+
+
+def quieten() -> None:
+    """Keep the libraries' own progress bars and advice off the user's terminal."""
+    for library in ("transformers", "huggingface_hub"):
+        import_module(f"{library}.utils.logging").set_verbosity_error()
+    import_module("transformers.utils.logging").disable_progress_bar()
+    import_module("huggingface_hub.utils").disable_progress_bars()
+
+
+def free_memory() -> None:
+    """Give back device memory that nothing uses any more, after a batch was too large."""
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def describe_machine(backend: Backend) -> dict[str, str | int]:
+    """What a model runs on: the device's name, the numbers' type and torch's threads."""
+    assert isinstance(backend, TorchBackend), "only torch is described"
+    cuda = backend.place.type == "cuda"
+    return {
+        "device": torch.cuda.get_device_name(backend.place) if cuda else platform.processor() or platform.machine(),
+        "dtype": str(getattr(backend.network, "dtype", "unknown")).removeprefix("torch."),
+        "threads": torch.get_num_threads(),
+    }

@@ -1,0 +1,152 @@
+"""Reading a `tokenizer.json`: its tokens as byte strings, and a form of it that encodes texts in the middle of others.
+
+:meth:`fim_server.tokens.vocabulary.Vocabulary.from_file` says which tokens are text.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from fim_server.errors import VocabularyError
+from fim_server.tokens.formats import known_formats
+from fim_server.tokens.piece_decoder import BLANK, parts, piece_decoder
+
+MAX_TOKENS = 1 << 22
+"""Longest mask of a vocabulary read from a file, in tokens: 16 times the largest vocabulary there is (262k). Ids are
+checked against it before anything is allocated, because one wrong number in a file would ask for terabytes."""
+
+END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>", "<EOT>", "<|eot_id|>", "<eos>")
+"""Names that tokenizers give to the token that ends a text; a model family's own list comes with its FIM format."""
+
+RESERVED_NAMES = frozenset({"<unk>", "<s>", "</s>", "<pad>"})
+"""SentencePiece's own names of control pieces; they count only where a file has no list of added tokens to say it."""
+
+
+def read_tokens(definition: bytes, size: int | None) -> tuple[list[bytes | None], list[int]]:
+    """The tokens of a `tokenizer.json`.
+
+    Args:
+        definition: The file's bytes.
+        size: How many tokens there are to be; None: as many as the file has ids.
+
+    Returns:
+        Byte strings by id, None where a token is no text; and the ids of tokens that end a text by their names.
+
+    Raises:
+        VocabularyError: The file is of an unknown kind, has impossible ids, or has text beyond ``size``.
+        ValueError: It is no JSON.
+        RecursionError: It is nested too deeply.
+    """
+    content = json.loads(definition)
+    pieces, control, ends = pieces_of(content)
+    decode = piece_decoder(content)
+    texts = {token: decode(piece) for token, piece in pieces.items() if piece not in control}
+    return sized(texts, pieces, size), ends
+
+
+def sized(texts: dict[int, bytes], pieces: dict[int, str], size: int | None) -> list[bytes | None]:
+    """Byte strings by id, in a list as long as a mask is to be."""
+    count = max(pieces, default=-1) + 1
+    if size is None:
+        size = count
+    elif not 0 < size <= MAX_TOKENS:
+        raise VocabularyError(f"a mask of {size} tokens: not from 1 to {MAX_TOKENS}")
+    elif beyond := [token for token, text in texts.items() if token >= size and text]:
+        raise VocabularyError(f"token {min(beyond)} is text and lies beyond the {size} tokens of the mask")
+    return [texts.get(token) for token in range(size)]
+
+
+def pieces_of(content: Any) -> tuple[dict[int, str], set[str], list[int]]:
+    """Pieces by id, the control pieces among them, and the ids of those that end a text by their names."""
+    model = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(model, dict):
+        raise VocabularyError("this is not a tokenizer.json: it has no object named 'model'")
+    check_kind(model)
+    pieces: dict[int, str] = {}
+    for piece, token in model_pieces(model):
+        add_piece(pieces, token, piece)
+    added = content.get("added_tokens") or []
+    if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
+        raise VocabularyError("'added_tokens' is no list of objects")
+    formats = {name for known in known_formats() for name in known.tokens}
+    control = {model["unk_token"]} if isinstance(model.get("unk_token"), str) else set()
+    if isinstance(model.get("unk_id"), int):
+        control.update(piece for piece in [pieces.get(model["unk_id"])] if piece is not None)
+    if not added:
+        control |= RESERVED_NAMES
+    names: dict[str, int] = {}
+    for token in added:
+        name = token.get("content")
+        add_piece(pieces, token.get("id"), name)
+        names[name] = token["id"]
+        if token.get("special") or name in formats:
+            control.add(name)
+    if not added:
+        names = {piece: token for token, piece in pieces.items() if piece in control}
+    return pieces, control, [names[name] for name in END_NAMES if name in names]
+
+
+def check_kind(model: dict[str, Any]) -> None:
+    """Refuse models whose pieces do not say where blanks were."""
+    kind = model.get("type")
+    if kind is None and "max_input_chars_per_word" in model:
+        kind = "WordPiece"  # old files name no type; the `tokenizers` library tells them apart like this, too
+    if kind not in (None, "BPE", "Unigram"):
+        raise VocabularyError(f"a tokenizer of the kind {kind!r}: its tokens are words, and their bytes cannot be told")
+    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if model.get(name):
+            raise VocabularyError(f"its model has a {name} ({model[name]!r}): the bytes of its tokens cannot be told")
+
+
+def model_pieces(model: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Pieces and ids as they stand in the model: a list of pairs with scores (Unigram), or an object (BPE)."""
+    vocab = model.get("vocab")
+    if isinstance(vocab, dict):
+        yield from vocab.items()
+    elif isinstance(vocab, list) and all(isinstance(entry, list) and entry for entry in vocab):
+        yield from ((entry[0], index) for index, entry in enumerate(vocab))
+    else:
+        raise VocabularyError(f"tokenizer model {model.get('type')!r} has no vocabulary that is understood")
+
+
+def add_piece(pieces: dict[int, str], token: Any, piece: Any) -> None:
+    """Enter a piece under its id. Raises VocabularyError where either is none, or the id has another piece."""
+    if not isinstance(piece, str):
+        raise VocabularyError(f"a token that is no string: {piece!r:.60}")
+    if not isinstance(token, int) or isinstance(token, bool):
+        raise VocabularyError(f"the id of {piece!r:.60} is no integer: {token!r:.60}")
+    if not 0 <= token < MAX_TOKENS:
+        raise VocabularyError(f"the id of {piece!r:.60} is not from 0 to {MAX_TOKENS - 1}: {token}")
+    if pieces.setdefault(token, piece) != piece:
+        raise VocabularyError(f"two tokens have the id {token}: {pieces[token]!r:.60} and {piece!r:.60}")
+
+
+def for_middles(content: dict[str, Any], control: set[int]) -> dict[str, Any]:
+    """A tokenizer's definition, changed so that it encodes a text as if it stood in the middle of another.
+
+    Nothing is put in front (a blank, a visible blank), nothing is cut off or drawn by lot, and a text stays as it is
+    but for its blanks. Tokens of `control` are marked special, to be passed over by name.
+    """
+    blanks = [
+        part
+        for part in parts(content, "normalizer", "normalizers")
+        if part.get("type") == "Replace" and part.get("content") == BLANK
+    ]
+    first = list(parts(content, "pre_tokenizer", "pretokenizers"))
+    for part in first:
+        if part.get("type") == "ByteLevel":
+            part["add_prefix_space"] = False
+        elif part.get("type") == "Metaspace":
+            part.pop("add_prefix_space", None)
+            part["prepend_scheme"] = "never"
+    for token in content.get("added_tokens") or []:
+        token["special"] = token["id"] in control
+    return {
+        **content,
+        "model": {**content["model"], "dropout": None} if "dropout" in content["model"] else content["model"],
+        "normalizer": {"type": "Sequence", "normalizers": blanks} if blanks else None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": first} if first else None,
+        "post_processor": None,
+        "truncation": None,
+        "padding": None,
+    }
