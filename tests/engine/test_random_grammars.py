@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import regex
 
+from definitions import compiled_or_none
 from fim_server import _core
-from fim_server.errors import LanguageError, SearchLimitError
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 GRAMMARS = 4000 if LONG else 250
@@ -149,18 +149,6 @@ class Oracle:
         ]
 
 
-def compile_toy(toy: Toy) -> _core.Language | None:
-    """None for a toy whose language is empty or whose guards pass the limit; any other refusal is an error."""
-    try:
-        return _core.Language(json.dumps(toy.spec()))
-    except LanguageError as error:
-        if "no text at all" not in str(error):
-            raise
-    except SearchLimitError:
-        pass
-    return None
-
-
 def toys(count: int, seed: int) -> list[tuple[int, Toy]]:
     return [(index, random_toy(random.Random(seed * 1_000_003 + index))) for index in range(count)]
 
@@ -181,7 +169,7 @@ def contexts(oracle: Oracle, rng: random.Random, members: list[str]) -> list[tup
 def test_random_grammars_agree_with_brute_force(chunk: int) -> None:
     verdicts = {"complete": 0, "viable": 0, "refused": 0, "languages": 0}
     for index, toy in toys(GRAMMARS // 10, chunk):
-        language = compile_toy(toy)
+        language = compiled_or_none(toy.spec())
         if language is None:
             continue
         oracle = Oracle(toy)
@@ -234,7 +222,7 @@ def test_quotient_grammar_agrees_with_brute_force() -> None:
     for index, toy in toys(GRAMMARS // 2, 77):
         if not toy.separated or toy.soft:
             continue
-        language = compile_toy(toy)
+        language = compiled_or_none(toy.spec())
         if language is None:
             continue
         oracle = Oracle(toy)

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from command_line import run_command
 from fim_server import Language, LanguageError
-from fim_server.cli import program as cli
 from fim_server.language import compile as grammar
 from fim_server.language.versions import Versions
 from fim_server.server import ServerSettings
-from fim_server.server.worker import Request
+from fim_server.server.work import Request
 from fim_server.text.document import Document
 
 CASES = Path(__file__).parents[1] / "cases" / "versions.toml"
@@ -220,36 +220,27 @@ def test_the_servers_documents_belong_to_projects_too(tmp_path: Path) -> None:
 # --- the command line --------------------------------------------------------------------------------------------
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    try:
-        status = cli.main(arguments)
-    except SystemExit as exit_:
-        status = int(exit_.code or 0)
-    output, errors = capsys.readouterr()
-    return status, output, errors
-
-
 def test_check_by_version(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = project(tmp_path, '[project]\nrequires-python = ">=3.10"\n')
     path.write_text(GROUP, encoding="utf-8")
-    status, output, _ = run(capsys, "check", str(path))
+    status, output, _ = run_command(capsys, "check", str(path))
     assert status == 1
     assert output.startswith(f"{path}:2:7: '*' cannot be here (python 3.10); expected: ")
-    assert run(capsys, "check", str(path), "--python-version", "3.11") == (0, "", "")
-    assert run(capsys, "check", str(path), "--python-version", "newest") == (0, "", "")
-    _, output, _ = run(capsys, "check", str(path), "--json")
+    assert run_command(capsys, "check", str(path), "--python-version", "3.11") == (0, "", "")
+    assert run_command(capsys, "check", str(path), "--python-version", "newest") == (0, "", "")
+    _, output, _ = run_command(capsys, "check", str(path), "--json")
     assert {"language": "python", "version": "3.10", "valid": False}.items() <= json.loads(output).items()
-    _, output, _ = run(capsys, "check", str(path), "--json", "--python-version", "newest")
+    _, output, _ = run_command(capsys, "check", str(path), "--json", "--python-version", "newest")
     assert json.loads(output) == {"file": str(path), "language": "python", "valid": True}
 
 
 def test_explain_by_version(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "alias.py"
     path.write_text(GENERIC, encoding="utf-8")
-    status, output, _ = run(capsys, "explain", str(path), "2:1", "--python-version", "3.12", "--text", MATCH)
+    status, output, _ = run_command(capsys, "explain", str(path), "2:1", "--python-version", "3.12", "--text", MATCH)
     assert status == 0
     assert output.startswith(f"{path}:2:1: python 3.12, guarantee exact\n")
-    status, output, _ = run(capsys, "explain", str(path), "2:1", "--python-version", "3.11", "--json")
+    status, output, _ = run_command(capsys, "explain", str(path), "2:1", "--python-version", "3.11", "--json")
     answer = json.loads(output)
     assert status == 1
     assert (answer["language"], answer["version"], answer["guarantee"]) == ("python", "3.11", "none")
@@ -260,7 +251,7 @@ def test_explain_by_version(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
 )
 @pytest.mark.parametrize("version", ["3.8", "3.15", "3", "python3.11", ""])
 def test_unknown_versions_are_bad_usage(capsys: pytest.CaptureFixture[str], arguments: list[str], version: str) -> None:
-    status, output, errors = run(capsys, *arguments, "--python-version", version)
+    status, output, errors = run_command(capsys, *arguments, "--python-version", version)
     assert (status, output) == (2, "")
     assert errors.count("\n") == 1
     assert f"{version!r} is not a known version: 3.9, 3.10, 3.11, 3.12, 3.13, 3.14 or newest expected" in errors

@@ -31,11 +31,12 @@ from test_json import NUMBERS, PIECES, POOL
 from test_json import document as json_document
 from test_modes import GRAMMAR, SPEC
 from test_modes import load as load_small
-from test_random_grammars import compile_toy, random_toy
+from test_random_grammars import random_toy
 
 from corpus import cuts, python
+from definitions import compiled_or_none
 from fim_server import Language, Matcher, Session, Vocabulary, _core
-from fim_server.errors import LanguageError, SearchLimitError
+from fim_server.errors import SearchLimitError
 from fim_server.tokens import masks
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
@@ -540,7 +541,7 @@ def test_random_languages(chunk: int) -> None:
     for number in range(1500 if LONG else 30):
         rng = seeded(f"toy {chunk} {number}")
         toy = random_toy(rng)
-        core = compile_toy(toy)
+        core = compiled_or_none(toy.spec())
         if core is None:
             continue
         subject = Subject(repr(toy), core)
@@ -603,19 +604,8 @@ def layout_language(rng: random.Random) -> Subject | None:
         "brackets": [["OPEN", "CLOSE"]],
         "limits": limits,
     }
-    core = compile_spec(spec)
+    core = compiled_or_none(spec)
     return None if core is None else Subject(json.dumps(spec), core)
-
-
-def compile_spec(spec: dict[str, Any]) -> _core.Language | None:
-    try:
-        return _core.Language(json.dumps(spec))
-    except LanguageError as error:
-        if "no text at all" not in str(error):
-            raise
-    except SearchLimitError:
-        pass
-    return None
 
 
 LAYOUT_PIECES = [
