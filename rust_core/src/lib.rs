@@ -32,4 +32,4 @@ pub use masking::plain::mask_words;
 pub use masking::vocabulary::Vocabulary;
 pub use matcher::{Matcher, fill_masks};
 pub use session::{Broken, Guarantee, Session, State};
-pub use spec::LanguageSpec;
+pub use spec::{LanguageSpec, check_definition};

@@ -11,6 +11,7 @@ use crate::explaining::quotient;
 use crate::ids::TokenId;
 use crate::language::compiled::Language;
 use crate::language::shape::ShapeId;
+use crate::language::spelling::Spelling;
 use crate::limits;
 use crate::masking::cache::{Masks, Tables};
 use crate::masking::plain::{self, Recognizer};
@@ -588,6 +589,10 @@ impl State {
         Explanation { accepted, viable: accepted == text.len() && self.is_viable(), expected, open_left, open_right }
     }
 
+    pub(crate) fn spelling(&self) -> &Spelling {
+        &self.session.language.spelling
+    }
+
     pub(crate) fn branches(&self) -> &[Branch] {
         &self.history.last().expect("never empty").0
     }
@@ -639,8 +644,10 @@ fn land(
     if found.is_none() && (most >= limits::LATER_EXPANSIONS || enough >= limits::SCAFFOLD_TOKENS) {
         found = lines::complete_by_lines(engine, branches, most).and_then(|text| Plan::spell(vocabulary, text));
     }
-    if found.is_none() && plan::completes(engine, branches, b"#") {
-        found = Plan::spell(vocabulary, b"#".to_vec());
+    if found.is_none() {
+        let spelling = engine.language.spelling.clone();
+        let comment = spelling.line_comments.iter().find(|comment| plan::completes(engine, branches, comment));
+        found = comment.and_then(|comment| Plan::spell(vocabulary, comment.to_vec()));
     }
     engine.truncate(mark);
     // Something completes every state that is viable: in more steps, perhaps, or in words that have other tokens.

@@ -11,6 +11,7 @@ use crate::colour::demands::{Demands, Outlook};
 use crate::ids::{AcceptId, FreeId, GuardId, ModeId, NodeId, SetId, StateId, SymbolId};
 use crate::language::ahead::{AHEAD_WORDS, Ahead};
 use crate::language::compiled::Language;
+use crate::language::definition::CommentEnd;
 use crate::language::follow::bit;
 use crate::language::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::language::shape::{ShapeId, ShapeIndex};
@@ -509,9 +510,8 @@ impl Engine {
         let mut found = Vec::new();
         let accept = lexer.accept(branch.state);
         if accept.0 != 0 && self.can_read(branch, accept) {
-            found.push(match language.accept_role(accept) {
-                // It ends with its line.
-                Role::Comment => Some(Inside::Comment),
+            found.push(match language.comment(accept) {
+                Some(CommentEnd::Line) => Some(Inside::Comment),
                 _ => self.end_symbol(branch, accept).and_then(|ended| self.inside_between(&ended)),
             });
         }
@@ -519,9 +519,9 @@ impl Engine {
         let live: Vec<AcceptId> = bits(live).map(AcceptId::from_index).collect();
         for accept in live {
             if self.can_read(branch, accept) {
-                found.push(match language.accept_role(accept) {
-                    Role::Comment => Some(Inside::Comment),
-                    _ => language.is_string(accept).then_some(Inside::String),
+                found.push(match language.comment(accept) {
+                    Some(_) => Some(Inside::Comment),
+                    None => language.is_string(accept).then_some(Inside::String),
                 });
             }
         }
