@@ -263,6 +263,7 @@ impl BitRows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_languages::Random;
 
     #[test]
     fn a_set_holds_what_was_put_into_it() {
@@ -301,5 +302,49 @@ mod tests {
         assert!(rows.grow(0, 2) && !rows.grow(0, 2));
         assert_eq!(rows.row(0), rows.row(2));
         assert!(numbers(rows.row(1)).next().is_none());
+    }
+
+    /// A set and its twin, of which each number is told by itself.
+    fn random_set(random: &mut Random, bound: usize) -> (BitSet, Vec<bool>) {
+        let twin: Vec<bool> = (0..bound).map(|_| random.below(3) == 0).collect();
+        (BitSet::of(bound, (0..bound).filter(|&number| twin[number])), twin)
+    }
+
+    #[test]
+    fn sets_do_what_their_twins_do() {
+        let mut random = Random::new(4);
+        for bound in [1, 2, 63, 64, 65, 128, 200] {
+            for _ in 0..50 {
+                let (one, one_twin) = random_set(&mut random, bound);
+                let (other, other_twin) = random_set(&mut random, bound);
+                let of =
+                    |twin: &dyn Fn(usize) -> bool| (0..bound).filter(|&number| twin(number)).collect::<Vec<usize>>();
+                assert_eq!(numbers(&one).collect::<Vec<usize>>(), of(&|number| one_twin[number]));
+                assert_eq!(one.is_empty(), !one_twin.contains(&true));
+                assert_eq!(meet(&one, &other), (0..bound).any(|number| one_twin[number] && other_twin[number]));
+                let both = of(&|number| one_twin[number] || other_twin[number]);
+                let mut united = one.clone();
+                unite(&mut united, &other);
+                assert_eq!(numbers(&united).collect::<Vec<usize>>(), both);
+                let mut grown = one.clone();
+                let new = (0..bound).any(|number| other_twin[number] && !one_twin[number]);
+                assert_eq!((grow(&mut grown, &other), &grown), (new, &united));
+                let mut left = one.clone();
+                subtract(&mut left, &other);
+                let without = of(&|number| one_twin[number] && !other_twin[number]);
+                assert_eq!(numbers(&left).collect::<Vec<usize>>(), without);
+                let number = random.below(bound);
+                let mut changed = one.clone();
+                insert(&mut changed, number);
+                assert!(contains(&changed, number));
+                remove(&mut changed, number);
+                assert_eq!(numbers(&changed).collect::<Vec<usize>>(), of(&|other| other != number && one_twin[other]));
+                let word = one[0];
+                assert_eq!(ones(word).collect::<Vec<usize>>(), of(&|number| number < 64 && one_twin[number]));
+                assert_eq!(has(word, number % 64), one_twin.get(number % 64) == Some(&true));
+            }
+        }
+        assert_eq!([0, 1, 32, 33].map(words_for::<u32>), [0, 1, 1, 2]);
+        assert_eq!([0, 64, 65].map(words_for::<u64>), [0, 1, 2]);
     }
 }

@@ -97,3 +97,28 @@ impl From<LexemeId> for SymbolId {
         Self(lexeme.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_comes_back_as_it_went_in() {
+        assert_eq!(ModeId::from_index(255).index(), 255);
+        assert_eq!(LexemeId::from_index(65_535).index(), 65_535);
+        assert_eq!(SetId::from_index(65_536).index(), 65_536);
+        assert_eq!(SymbolId::from(LexemeId(7)), SymbolId(7));
+    }
+
+    #[test]
+    #[should_panic(expected = "index fits its newtype")]
+    fn an_index_of_sixteen_bits_has_an_end() {
+        let _ = LexemeId::from_index(65_536);
+    }
+
+    #[test]
+    #[should_panic(expected = "index fits its newtype")]
+    fn an_index_of_eight_bits_has_an_end() {
+        let _ = FreeId::from_index(256);
+    }
+}

@@ -36,3 +36,6 @@ pub use matcher::{Matcher, fill_masks};
 pub use session::{Broken, Guarantee, Session};
 pub use spec::{LanguageSpec, check_definition};
 pub use state::State;
+
+#[cfg(test)]
+mod test_languages;

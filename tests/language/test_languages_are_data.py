@@ -23,6 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path("fim_server")
 ENGINE = Path("rust_core")
 
+# What the engine's layers are tested by, which is on languages made for it.
+OWN_TESTS = ("tests.rs", "test_languages.rs")
+
 OF_ONE_LANGUAGE = {
     "bench": "measures the engine on Python and JSON, beside other engines and in an editor that is set up for Python",
     "datasets": "cuts holes into Python files, and runs their tests",
@@ -151,7 +154,8 @@ def syntax_in(root: Path) -> list[Literal]:
     """Literals of the engine and the package that are syntax of a language."""
     found = []
     for folder in (ENGINE / "src", ENGINE / "py" / "src"):
-        for path in sorted((root / folder).rglob("*.rs")):
+        sources = (path for path in (root / folder).rglob("*.rs") if path.name not in OWN_TESTS)
+        for path in sorted(sources):
             found += [literal for literal, bytes_ in rust_literals(root, path) if is_syntax(literal.text, bytes_)]
     for path in sorted((root / PACKAGE).rglob("*.py")):
         part = path.relative_to(root / PACKAGE).parts[0]

@@ -3,3 +3,6 @@
 pub(crate) mod left;
 pub(crate) mod next;
 pub(crate) mod predict;
+
+#[cfg(test)]
+mod tests;

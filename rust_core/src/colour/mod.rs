@@ -4,3 +4,6 @@ pub(crate) mod colours;
 mod components;
 pub(crate) mod demands;
 mod frames;
+
+#[cfg(test)]
+mod tests;

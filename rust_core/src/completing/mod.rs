@@ -6,3 +6,6 @@ pub(crate) mod plan;
 pub(crate) mod search;
 pub(crate) mod short;
 pub(crate) mod shortest;
+
+#[cfg(test)]
+mod tests;

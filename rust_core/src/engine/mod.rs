@@ -4,3 +4,6 @@ pub(crate) mod branch;
 pub(crate) mod parser;
 pub(crate) mod verdicts;
 mod ways;
+
+#[cfg(test)]
+mod tests;

@@ -5,3 +5,6 @@ pub(crate) mod expected;
 pub(crate) mod inside;
 pub(crate) mod quotient;
 pub(crate) mod reach;
+
+#[cfg(test)]
+mod tests;

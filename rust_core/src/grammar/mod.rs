@@ -4,3 +4,6 @@ mod adjacency;
 pub(crate) mod compiled;
 mod modes;
 pub(crate) mod rules;
+
+#[cfg(test)]
+mod tests;

@@ -10,3 +10,6 @@ pub(crate) mod shape;
 pub(crate) mod shaped;
 pub(crate) mod spelling;
 mod terminals;
+
+#[cfg(test)]
+mod tests;

@@ -8,3 +8,6 @@ pub(crate) mod lexer;
 pub(crate) mod lookahead;
 pub(crate) mod product;
 pub(crate) mod roles;
+
+#[cfg(test)]
+mod tests;

@@ -285,3 +285,61 @@ impl MaskCache {
         write_loose_key(key, engine, forms, branches);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_languages::{compile, sums};
+
+    fn cache(tokens: usize) -> MaskCache {
+        let tokens: Vec<Option<Vec<u8>>> = (0..tokens).map(|_| Some(b"a".to_vec())).collect();
+        let vocabulary = Vocabulary::new(&tokens, &[]).expect("a vocabulary");
+        MaskCache::new(Spanner::build(&compile(&sums()), &vocabulary, 1), &vocabulary, false, 0.0)
+    }
+
+    fn key(number: usize) -> Key {
+        Box::new([0, u32::try_from(number).expect("few keys")])
+    }
+
+    #[test]
+    fn masks_are_kept_within_their_number_and_those_asked_for_longest() {
+        let cache = cache(40);
+        let mask = |number: usize| [u32::try_from(number % 100).expect("few masks"), 1];
+        let mut words = [0; 2];
+        let keys = 3 * limits::MASK_KEYS;
+        for number in 0..keys {
+            cache.keep(key(number), &mask(number));
+            if number % 500 == 0 {
+                assert!(cache.find(&key(0), &mut words), "it was asked for {number} keys ago at most");
+                assert_eq!(words, mask(0));
+            }
+        }
+        let statistics = cache.statistics();
+        assert!(statistics.masks <= limits::MASK_KEYS, "{statistics:?}");
+        assert!(statistics.masks >= limits::MASK_KEYS / 4, "{statistics:?}");
+        assert_eq!(statistics.distinct, 100, "equal masks are kept once");
+        for number in keys - 1_000..keys {
+            assert!(cache.find(&key(number), &mut words), "the last ones are kept");
+            assert_eq!(words, mask(number));
+        }
+        assert!(!cache.find(&key(1), &mut words), "what was not asked for again is forgotten");
+        cache.clear();
+        assert_eq!(cache.statistics().masks, 0);
+        assert!(!cache.find(&key(keys - 1), &mut words));
+    }
+
+    #[test]
+    fn masks_are_kept_within_their_bytes() {
+        let tokens = 1 << 16;
+        let cache = cache(tokens);
+        let count = 2 * limits::MASK_BYTES / (tokens / 8);
+        for number in 0..count {
+            let mut words = vec![0; tokens / 32];
+            words[0] = u32::try_from(number).expect("few masks");
+            cache.keep(key(number), &words);
+            assert!(cache.statistics().bytes <= limits::MASK_BYTES + 64 * count, "after {number}");
+        }
+        let mut words = vec![0; tokens / 32];
+        assert!(cache.find(&key(count - 1), &mut words) && !cache.find(&key(0), &mut words));
+    }
+}

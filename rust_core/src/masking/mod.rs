@@ -12,3 +12,6 @@ pub(crate) mod trie;
 pub(crate) mod trie_walk;
 pub(crate) mod vocabulary;
 pub(crate) mod walk;
+
+#[cfg(test)]
+mod tests;

@@ -27,3 +27,6 @@ mod crossings;
 pub(crate) mod lattice;
 mod lex;
 pub(crate) mod queries;
+
+#[cfg(test)]
+mod tests;

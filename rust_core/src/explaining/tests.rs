@@ -1,0 +1,95 @@
+//! What is told of a cursor, against all short middles.
+
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
+use crate::explaining::expected::{expected, open_rules};
+use crate::explaining::inside::{Inside, inside_all};
+use crate::test_languages::{Twin, blocks, compile, strings, sums, texts};
+use std::collections::BTreeSet;
+
+fn opened(engine: &mut Engine, left: &str) -> Vec<Branch> {
+    let mut branches = vec![engine.parser.first_branch()];
+    let mut stepped = Vec::new();
+    for byte in left.bytes() {
+        engine.parser.step_all(&branches, byte, &mut stepped);
+        std::mem::swap(&mut branches, &mut stepped);
+    }
+    branches
+}
+
+#[test]
+fn lexemes_are_expected_that_some_middle_goes_on_with() {
+    let mut twin = Twin::new(sums());
+    let middles = texts(b"a+() ", 5);
+    for (left, right) in
+        [("", ""), ("a", ""), ("a+", ")"), ("(", ")"), ("(a", ")"), ("(a)", "+a"), ("a ", "a"), ("((", "+a)")]
+    {
+        let mut wanted = BTreeSet::new();
+        for middle in twin.completing(left, right, &middles) {
+            let text = [left.as_bytes(), middle, right.as_bytes()].concat();
+            let lexed = twin.lex(&text).expect("a whole text");
+            // The first symbol after L that ends in the middle, where L's last one ends with L.
+            let apart = lexed.iter().all(|lexed| lexed.begin >= left.len() || lexed.end <= left.len());
+            let next = lexed.iter().find(|lexed| lexed.begin >= left.len() && !twin.is_ignored(lexed));
+            if let Some(next) = next.filter(|next| apart && next.end <= left.len() + middle.len()) {
+                wanted.extend(next.lexemes.iter().map(|&lexeme| twin.language.display(lexeme)));
+            }
+        }
+        let mut engine = Engine::open(&twin.language, right.as_bytes());
+        let mut found = BTreeSet::new();
+        for branch in opened(&mut engine, left) {
+            found.extend(expected(&mut engine, &branch));
+        }
+        assert_eq!(found, wanted, "{left:?} {right:?}");
+    }
+}
+
+#[test]
+fn a_line_is_expected_to_begin_in_every_block_that_is_open() {
+    let language = compile(&blocks());
+    let mut engine = Engine::open(&language, b"");
+    let mut told = |left: &str| {
+        let branch = opened(&mut engine, left)[0];
+        expected(&mut engine, &branch)
+    };
+    assert_eq!(told("if:\n a\n"), ["\"if\"", "NAME"]);
+    assert_eq!(told("if:"), ["NEWLINE"]);
+    assert_eq!(told("if"), ["\":\""]);
+}
+
+#[test]
+fn open_rules_are_those_under_way() {
+    let language = compile(&sums());
+    let mut engine = Engine::open(&language, b"");
+    let mut told = |left: &str| {
+        let branch = *opened(&mut engine, left).last().expect("a branch");
+        open_rules(&engine, &branch)
+    };
+    assert_eq!(told(""), [""; 0]);
+    assert_eq!(told("((a"), ["part", "part"]);
+    assert_eq!(told("(a"), ["part"]);
+}
+
+#[test]
+fn the_inside_of_comments_and_strings_is_told_from_code() {
+    let language = compile(&blocks());
+    let mut engine = Engine::open(&language, b"");
+    let mut told = |left: &str| {
+        let branches = opened(&mut engine, left);
+        inside_all(&mut engine.parser, &branches)
+    };
+    assert_eq!(
+        ["a#", "a #if", "a #b\n", "a", "#"].map(&mut told),
+        [Some(Inside::Comment), Some(Inside::Comment), None, None, Some(Inside::Comment)]
+    );
+    let language = compile(&strings());
+    let mut engine = Engine::open(&language, b"");
+    let mut told = |left: &str| {
+        let branches = opened(&mut engine, left);
+        inside_all(&mut engine.parser, &branches)
+    };
+    assert_eq!(
+        ["a", "<a", "<", "<a{", "<a{b", "<a{b}", "<a>"].map(&mut told),
+        [None, Some(Inside::String), Some(Inside::String), None, None, Some(Inside::String), None]
+    );
+}

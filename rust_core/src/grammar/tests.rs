@@ -1,0 +1,202 @@
+//! The grammar by itself: what is known of symbols, dots and neighbours, against all short texts that the rules derive.
+
+use crate::bits;
+use crate::grammar::compiled::Grammar;
+use crate::grammar::rules::{END_OF_RULE, Rules};
+use crate::ids::{DotId, ModeId, SymbolId};
+use crate::lexing::lexer::mode_of;
+use crate::spec::LanguageSpec;
+use crate::test_languages::{blocks, define, letters, strings, sums, symbol};
+use std::collections::BTreeSet;
+
+fn grammar(spec: &LanguageSpec) -> Grammar {
+    let modes = mode_of(spec).expect("modes");
+    Grammar::compile(spec, &vec![true; spec.lexemes.len()], modes).expect("a grammar")
+}
+
+/// Per symbol, all sequences of lexemes up to a length that it derives, as a least fixpoint.
+fn derivations(rules: &Rules, longest: usize) -> Vec<BTreeSet<Vec<SymbolId>>> {
+    let lexeme = |symbol: usize| (symbol < rules.lexeme_count()).then(|| vec![SymbolId::from_index(symbol)]);
+    let mut found: Vec<BTreeSet<Vec<SymbolId>>> =
+        (0..rules.symbol_count()).map(|symbol| lexeme(symbol).into_iter().collect()).collect();
+    loop {
+        let mut grown = false;
+        for rule in rules.rules() {
+            for sequence in sequences(&found, &rule.rhs, longest) {
+                grown |= found[rule.lhs.index()].insert(sequence);
+            }
+        }
+        if !grown {
+            return found;
+        }
+    }
+}
+
+fn sequences(found: &[BTreeSet<Vec<SymbolId>>], symbols: &[SymbolId], longest: usize) -> BTreeSet<Vec<SymbolId>> {
+    let mut sequences: BTreeSet<Vec<SymbolId>> = std::iter::once(Vec::new()).collect();
+    for symbol in symbols {
+        let longer = sequences
+            .iter()
+            .flat_map(|begin| found[symbol.index()].iter().map(move |end| [begin.as_slice(), end.as_slice()].concat()));
+        sequences = longer.filter(|sequence| sequence.len() <= longest).collect();
+    }
+    sequences
+}
+
+fn dots(rules: &Rules) -> impl Iterator<Item = DotId> + '_ {
+    (0..rules.rules().len())
+        .flat_map(move |rule| (0..=rules.rules()[rule].rhs.len()).map(move |position| rules.dot(rule, position)))
+}
+
+/// The symbols from a dot to the end of its rule.
+fn rest(rules: &Rules, dot: DotId) -> &[SymbolId] {
+    &rules.rule(dot).rhs[rules.position(dot)..]
+}
+
+#[test]
+fn dots_say_where_they_stand() {
+    for spec in letters() {
+        let grammar = grammar(&spec);
+        for (index, rule) in grammar.rules().iter().enumerate() {
+            for position in 0..=rule.rhs.len() {
+                let dot = grammar.dot(index, position);
+                assert_eq!(grammar.next(dot), rule.rhs.get(position).copied().unwrap_or(END_OF_RULE));
+                assert_eq!((grammar.lhs(dot), grammar.position(dot)), (rule.lhs, position));
+            }
+        }
+        for symbol in (0..grammar.symbol_count()).map(SymbolId::from_index) {
+            let wanted: Vec<DotId> = dots(&grammar).filter(|&dot| grammar.next(dot) == symbol).collect();
+            assert_eq!(grammar.occurrences(symbol), wanted);
+            let begins = |dot: &DotId| {
+                grammar.rule(*dot).rhs[..grammar.position(*dot)].iter().all(|&symbol| grammar.nullable(symbol))
+            };
+            assert_eq!(grammar.initial(symbol), wanted.into_iter().filter(begins).collect::<Vec<DotId>>());
+        }
+    }
+}
+
+#[test]
+fn symbols_are_nullable_and_rules_begin_as_their_derivations_do() {
+    for spec in letters() {
+        let grammar = grammar(&spec);
+        let found = derivations(&grammar, 5);
+        for symbol in (0..grammar.symbol_count()).map(SymbolId::from_index) {
+            assert_eq!(
+                grammar.nullable(symbol),
+                found[symbol.index()].contains(&Vec::new()),
+                "{}",
+                grammar.name(symbol)
+            );
+        }
+        for dot in dots(&grammar) {
+            let rests = sequences(&found, rest(&grammar, dot), 5);
+            let first: BTreeSet<usize> = rests.iter().filter_map(|rest| Some(rest.first()?.index())).collect();
+            assert_eq!(bits::numbers(grammar.first(dot)).collect::<BTreeSet<usize>>(), first, "{dot:?} of {spec:?}");
+        }
+    }
+}
+
+#[test]
+fn lexemes_are_adjacent_that_stand_next_to_each_other_in_some_text() {
+    for spec in letters().into_iter().chain([sums()]) {
+        let grammar = grammar(&spec);
+        let found = derivations(&grammar, 6);
+        let texts = &found[grammar.start.index()];
+        let pairs: BTreeSet<(SymbolId, SymbolId)> =
+            texts.iter().flat_map(|text| text.windows(2).map(|pair| (pair[0], pair[1]))).collect();
+        for one in (0..grammar.lexeme_count()).map(SymbolId::from_index) {
+            for other in (0..grammar.lexeme_count()).map(SymbolId::from_index) {
+                let names = [grammar.name(one), grammar.name(other)];
+                assert_eq!(grammar.is_adjacent(one, other), pairs.contains(&(one, other)), "{names:?} of {spec:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn layout_is_passed_over_between_neighbours() {
+    let grammar = grammar(&blocks());
+    let adjacent = |one, other| grammar.is_adjacent(symbol(&grammar, one), symbol(&grammar, other));
+    assert!(adjacent("NEWLINE", "NAME"), "by way of an INDENT, a DEDENT, or neither");
+    assert!(adjacent("COLON", "NEWLINE") && !adjacent("COLON", "NAME"));
+    assert!(!adjacent("NAME", "NAME") && !adjacent("IF", "NAME"));
+    let block = grammar.rules().iter().find(|rule| rule.lhs == symbol(&grammar, "block")).expect("a block");
+    assert_eq!(block.block, Some((1, 3)));
+}
+
+#[test]
+fn rules_are_closed_over_what_they_begin_with() {
+    for spec in letters() {
+        let grammar = grammar(&spec);
+        for from in (grammar.lexeme_count()..grammar.symbol_count()).map(SymbolId::from_index) {
+            let mut wanted: BTreeSet<SymbolId> = std::iter::once(from).collect();
+            loop {
+                let dots = dots(&grammar).filter(|&dot| {
+                    let before = &grammar.rule(dot).rhs[..grammar.position(dot)];
+                    wanted.contains(&grammar.lhs(dot)) && before.iter().all(|&symbol| grammar.nullable(symbol))
+                });
+                let next: Vec<SymbolId> = dots.map(|dot| grammar.next(dot)).collect();
+                let before = wanted.len();
+                wanted.extend(next.into_iter().filter(|&next| next != END_OF_RULE && !grammar.is_lexeme(next)));
+                if wanted.len() == before {
+                    break;
+                }
+            }
+            // Symbols that no rule uses any more predict nothing and are no matter.
+            if grammar.rules().iter().any(|rule| rule.lhs == from) {
+                let closure = bits::numbers(grammar.closure(from));
+                let closure: BTreeSet<SymbolId> =
+                    closure.map(|index| SymbolId::from_index(index + grammar.lexeme_count())).collect();
+                assert_eq!(closure, wanted, "{}", grammar.name(from));
+            }
+        }
+    }
+}
+
+#[test]
+fn rules_that_no_text_needs_are_dropped() {
+    let rules = ["s -> A t | u B | A t | s", "t -> B", "u -> u A", "v -> A", "w -> C"];
+    let spec = define(&["A a", "B b", "C c"], &rules);
+    let kept = |producible: &[bool]| {
+        let rules = Rules::compile(&spec, producible).expect("rules");
+        rules.rules().iter().map(|rule| rules.name(rule.lhs).to_string()).collect::<Vec<String>>()
+    };
+    assert_eq!(kept(&[true; 3]), ["s", "t"], "u derives no text, v and w are never reached, s -> s says nothing");
+    let none = Rules::compile(&spec, &[false, true, true]).expect_err("every text has an a");
+    assert!(none.to_string().contains("no text at all derives from s"), "{none}");
+}
+
+#[test]
+fn definitions_that_are_no_grammar_are_refused() {
+    let refused = |spec: &LanguageSpec| {
+        let modes = mode_of(spec).expect("modes");
+        Grammar::compile(spec, &vec![true; spec.lexemes.len()], modes).expect_err("refused").to_string()
+    };
+    let lexemes = ["A a", "B b"];
+    assert!(refused(&define(&lexemes, &["s -> A t"])).contains("t is used and never defined"));
+    assert!(refused(&define(&lexemes, &["s -> A", "B -> A"])).contains("B is both lexeme and rule"));
+    assert!(refused(&define(&["A a", "A b"], &["s -> A"])).contains("lexeme A is defined twice"));
+    let mut spec = blocks();
+    spec.rules.last_mut().expect("block").rhs.pop();
+    assert!(refused(&spec).contains("a rule of block must hold one INDENT"), "{}", refused(&spec));
+    let mut spec = strings();
+    let parts = spec.rules.iter_mut().find(|rule| rule.lhs == "string").expect("string");
+    parts.rhs.remove(0);
+    assert!(refused(&spec).contains("ends a mode with END"), "{}", refused(&spec));
+    spec.modes.push(spec.modes[0].clone());
+    assert!(mode_of(&spec).expect_err("refused").to_string().contains("is in two modes"));
+}
+
+#[test]
+fn modes_are_those_of_the_lexemes_that_can_come() {
+    let spec = strings();
+    let grammar = grammar(&spec);
+    assert!(grammar.has_modes());
+    assert_eq!(grammar.code_modes(), 1);
+    assert!(grammar.reads_code(ModeId(0)) && !grammar.reads_code(ModeId(1)));
+    for (name, mode) in [("NAME", 0), ("START", 0), ("TEXT", 1), ("END", 1), ("FIELD", 1), ("CLOSE", 0)] {
+        assert_eq!(grammar.mode_of(symbol(&grammar, name)), ModeId(mode), "{name}");
+    }
+    let away = |name: &str| grammar.leads_away(symbol(&grammar, name));
+    assert!(away("START") && away("CLOSE") && !away("NAME"), "a string goes on after each of the first two");
+}

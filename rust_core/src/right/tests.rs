@@ -1,0 +1,190 @@
+//! The right context by itself: what its chart finds, and its columns.
+
+use crate::chart::predict::Predictions;
+use crate::grammar::rules::Rules;
+use crate::ids::{NodeId, SymbolId};
+use crate::language::free::Cost;
+use crate::lexing::layout::Column;
+use crate::right::columns::Classes;
+use crate::right::queries::Right;
+use crate::test_languages::{blocks, compile, define, derives, earley, letters, spelled, sums, texts};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a node stands in R; the end of the file stands behind it.
+fn position(right: &Right, node: NodeId) -> usize {
+    right.node(node).place.position().map_or(right.text().len(), |position| position as usize)
+}
+
+/// The nonterminals that some text before R leads to at a position of R.
+fn predicted(rules: &Rules, right: &[u8], at: usize, before: &[Vec<u8>]) -> BTreeSet<SymbolId> {
+    let mut found: BTreeSet<SymbolId> = (at == 0).then_some(rules.start).into_iter().collect();
+    for before in before {
+        let text = [before.as_slice(), &right[..at]].concat();
+        let sets = earley(rules, rules.start, &spelled(&text));
+        found.extend(sets[text.len()].iter().map(|item| rules.next(item.0)));
+    }
+    found
+}
+
+#[test]
+fn the_chart_finds_what_derives_the_parts_of_r() {
+    let before = texts(b"abc", 3);
+    for spec in letters() {
+        let language = compile(&spec);
+        let grammar = &language.grammar;
+        let nonterminals: Vec<SymbolId> =
+            (grammar.lexeme_count()..grammar.symbol_count()).map(SymbolId::from_index).collect();
+        for text in texts(b"abc", 3) {
+            let right = Right::open(&language, &mut Predictions::default(), &text);
+            let nodes = || (0..right.node_count()).map(NodeId::from_index);
+            let found: BTreeSet<(SymbolId, usize, usize)> = nodes()
+                .flat_map(|node| right.node(node).completed.iter().map(move |&(symbol, begun)| (symbol, begun, node)))
+                .map(|(symbol, begun, node)| (symbol, position(&right, begun), position(&right, node)))
+                .collect();
+            let mut wanted = BTreeSet::new();
+            for begin in 0..text.len() {
+                let predicted = predicted(grammar, &text, begin, &before);
+                for end in begin + 1..=text.len() {
+                    let part = spelled(&text[begin..end]);
+                    let derived = nonterminals.iter().filter(|&&symbol| derives(grammar, symbol, &part));
+                    wanted.extend(
+                        derived.filter(|symbol| predicted.contains(symbol)).map(|&symbol| (symbol, begin, end)),
+                    );
+                }
+            }
+            assert_eq!(found, wanted, "{:?} of {spec:?}", String::from_utf8_lossy(&text));
+        }
+    }
+}
+
+#[test]
+fn what_began_in_the_middle_costs_its_shortest_beginning() {
+    let before = texts(b"abc", 4);
+    for spec in letters() {
+        let language = compile(&spec);
+        let grammar = &language.grammar;
+        for text in texts(b"abc", 2).iter().filter(|text| !text.is_empty()) {
+            let right = Right::open(&language, &mut Predictions::default(), text);
+            let mut found: BTreeMap<(SymbolId, usize), Cost> = BTreeMap::new();
+            for node in (0..right.node_count()).map(NodeId::from_index) {
+                for &(symbol, _, cost) in &right.node(node).completed_free {
+                    found.insert((symbol, position(&right, node)), cost);
+                }
+            }
+            for symbol in (grammar.lexeme_count()..grammar.symbol_count()).map(SymbolId::from_index) {
+                for end in 1..=text.len() {
+                    let derived = |before: &&Vec<u8>| {
+                        derives(grammar, symbol, &spelled(&[before.as_slice(), &text[..end]].concat()))
+                    };
+                    let least = before.iter().skip(1).find(derived).map(|before| before.len() as Cost);
+                    match found.get(&(symbol, end)) {
+                        // Nothing of R was read before it, but empty parts of its rule were passed in the middle.
+                        Some(0) => assert!(derived(&&Vec::new()), "{} {end} {text:?}", grammar.name(symbol)),
+                        Some(&cost) => {
+                            assert_eq!(least.unwrap_or(cost.max(5)), cost, "{} {text:?}", grammar.name(symbol))
+                        }
+                        None => assert_eq!(least, None, "{} {end} {text:?} of {spec:?}", grammar.name(symbol)),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn edges_lead_to_later_nodes_by_the_symbols_of_r() {
+    for spec in letters() {
+        let language = compile(&spec);
+        for text in texts(b"abc", 4) {
+            let right = Right::open(&language, &mut Predictions::default(), &text);
+            for node in (0..right.node_count()).map(NodeId::from_index) {
+                for &(symbol, from) in &right.node(node).incoming {
+                    let (begin, end) = (position(&right, from), position(&right, node));
+                    assert_eq!(begin + 1, end, "symbols have one byte");
+                    assert_eq!(spelled(&text[begin..end]), [[symbol]]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn some_parse_comes_to_the_end_of_r_if_some_middle_leads_to_it() {
+    let before = texts(b"abc", 3);
+    for spec in letters() {
+        let language = compile(&spec);
+        let grammar = &language.grammar;
+        for text in texts(b"abc", 3) {
+            let right = Right::open(&language, &mut Predictions::default(), &text);
+            let viable = |before: &Vec<u8>| {
+                let text = [before.as_slice(), &text].concat();
+                let sets = earley(grammar, grammar.start, &spelled(&text));
+                !sets[text.len()].is_empty()
+            };
+            assert_eq!(right.end().is_some(), before.iter().any(viable), "{text:?} of {spec:?}");
+        }
+    }
+    let language = compile(&sums());
+    let end = |text: &[u8]| Right::open(&language, &mut Predictions::default(), text).end().is_some();
+    assert!(end(b")+(a)") && end(b"a") && end(b"") && end(b"))"));
+    assert!(!end(b"+)") && !end(b"$") && !end(b"a(+"));
+}
+
+#[test]
+fn brackets_that_r_closes_are_those_it_does_not_open() {
+    let mut spec = blocks();
+    let brackets =
+        define(&["OPEN (", "CLOSE )"], &["line -> NAME OPEN inner CLOSE NEWLINE", "inner -> NAME | OPEN inner CLOSE"]);
+    spec.lexemes.extend(brackets.lexemes);
+    spec.rules.extend(brackets.rules);
+    spec.brackets = vec![("OPEN".into(), "CLOSE".into())];
+    let language = compile(&spec);
+    let closed = |text: &[u8]| Right::open(&language, &mut Predictions::default(), text).first_depth();
+    assert_eq!([closed(b"a\n"), closed(b")\n"), closed(b"(a))\na(a)\n")], [Some(0), Some(1), Some(1)]);
+    let right = Right::open(&language, &mut Predictions::default(), b"(a)) )");
+    assert_eq!(right.first_depth(), Some(2));
+    let closers = right.closers().expect("R begins with a symbol");
+    assert_eq!(closers, [(3, &b")"[..]), (5, &b")"[..])]);
+}
+
+#[test]
+fn columns_are_in_the_class_of_their_width_but_for_lines_of_r() {
+    let spaces = |wide| Column { wide, narrow: wide };
+    let tabs = Column { wide: 8, narrow: 1 };
+    let text = b"a\n  a\n        a\n";
+    let classes = Classes::of(text, true);
+    for column in [0, 2, 8].map(spaces) {
+        assert_eq!(classes.class(column), column, "a line of R");
+    }
+    assert_eq!(classes.class(Column { wide: 16, narrow: 2 }), spaces(16), "no line of R is as wide");
+    let other = classes.class(tabs);
+    assert!(other != spaces(8) && other.wide == 8);
+    assert_eq!(other, classes.class(Column { wide: 8, narrow: 5 }));
+    assert_eq!(classes.compare(other, spaces(8)), None, "tabs and spaces disagree");
+    assert_eq!(classes.compare(other, spaces(2)), Some(Ordering::Greater));
+    assert_eq!(classes.compare(spaces(2), spaces(8)), Some(Ordering::Less));
+    assert_eq!(classes.below(spaces(2)), [1, 0].map(spaces));
+    assert_eq!(classes.between(spaces(0), spaces(3)), [2, 1].map(spaces));
+    assert_eq!(classes.between(spaces(7), spaces(9)), [spaces(8), other]);
+    let each = Classes::of(text, false);
+    assert_eq!(each.class(tabs), tabs);
+    assert_eq!(each.below(spaces(2)).into_iter().collect::<BTreeSet<Column>>(), BTreeSet::from([spaces(0), spaces(1)]));
+    let mut classes = classes;
+    classes.see(spaces(8));
+    assert!(!classes.surprised);
+    classes.see(tabs);
+    assert!(classes.surprised, "a line of tabs was not foreseen");
+}
+
+#[test]
+fn a_cut_indentation_goes_on_from_the_middles_column() {
+    let language = compile(&blocks());
+    let right = Right::open(&language, &mut Predictions::default(), b"  a\nb\n");
+    let spaces = |wide| Column { wide, narrow: wide };
+    assert_eq!(right.column_through(0, spaces(3), None), Some((2, spaces(5))));
+    let cut = right.line_start(0, false).expect("a line");
+    assert_eq!((cut.position, cut.column), (2, None));
+    let begun = right.line_start(0, true).expect("a line");
+    assert_eq!((begun.position, begun.column), (2, Some(spaces(2))));
+}
