@@ -1,4 +1,7 @@
-"""The five invariants of the README's code map, read off the sources: nothing here runs or imports the package."""
+"""What the modules of the package may know of each other, read off the sources: nothing here runs or imports it.
+
+The engine's are in rust_core/tests/layering.rs.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +50,6 @@ TORCH_USERS = frozenset({"evaluation/running/modes.py"})
 """What imports one of those files at module level, and is imported only after it was asked whether torch is there."""
 PROTOCOL_CLIENT = "bench/lsp_client.py"
 """The other end of the protocol, which the benchmark of the server plays."""
-
-LEXING = frozenset(
-    {"error", "ids", "limits", "spec"} | {f"lexing::{m}" for m in ("guards", "layout", "lexer", "lookahead")}
-)
-"""Engine modules that know bytes, lexemes and columns, and nothing of grammar rules."""
-MASKING = frozenset({"error", "ids", "limits", "masking::plain", "masking::vocabulary"})
-"""Engine modules that walk a vocabulary with any recogniser, and know nothing of lexers and parsers."""
 
 
 def python_sources() -> Iterator[tuple[str, Path]]:
@@ -110,22 +106,6 @@ def rust_sources() -> list[Path]:
     return sorted((ENGINE / "src").rglob("*.rs"))
 
 
-def engine_module(path: Path) -> str:
-    """``lexing::lexer`` for ``src/lexing/lexer.rs``."""
-    return "::".join(path.relative_to(ENGINE / "src").with_suffix("").parts)
-
-
-def uses(path: Path, modules: frozenset[str]) -> set[str]:
-    """The modules of its own crate that a Rust source names (comments aside)."""
-    code = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
-    found = set()
-    for name in re.findall(r"\bcrate::([a-z_]+(?:::[a-z_]+)*)", code):
-        parts = name.split("::")
-        known = ["::".join(parts[:n]) for n in range(len(parts), 0, -1)]
-        found.add(next((module for module in known if module in modules), name))
-    return found
-
-
 def test_only_the_server_and_the_benchmarks_client_know_the_protocol() -> None:
     assert (PACKAGE / PROTOCOL_CLIENT).is_file()
     assert importers_of(PROTOCOL_LIBRARIES, besides=frozenset({PROTOCOL_CLIENT})) == {"server"}
@@ -173,15 +153,6 @@ def test_only_the_binding_knows_python() -> None:
     tables = (core.get(kind, {}) for kind in ("dependencies", "dev-dependencies", "build-dependencies"))
     assert not [name for table in tables for name in table if re.match("pyo3|numpy|cpython", name)]
     assert not [path for path in rust_sources() if "pyo3" in path.read_text(encoding="utf-8")]
-
-
-@pytest.mark.parametrize(("half", "key"), [(LEXING, "lexing::lexer"), (MASKING, "masking::plain")])
-def test_lexing_and_masking_know_no_grammar_rules(half: frozenset[str], key: str) -> None:
-    sources = {engine_module(path): path for path in rust_sources()}
-    assert key in sources
-    modules = frozenset(sources)
-    strays = [f"{name} uses {used}" for name in half & modules for used in uses(sources[name], modules) - half]
-    assert not strays
 
 
 def test_modules_import_each_other_in_no_circle() -> None:

@@ -3,23 +3,23 @@
 use serde::{Deserialize, Serialize};
 
 macro_rules! index_type {
-    ($(#[$meta:meta])* $name:ident, $repr:ty) => {
+    ($(#[$meta:meta])* $vis:vis $name:ident, $repr:ty) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-        pub struct $name(pub $repr);
+        $vis struct $name(pub $repr);
 
         impl $name {
             /// The index as a `usize`, for use with a slice.
             #[inline(always)]
             #[must_use]
-            pub fn index(self) -> usize {
+            $vis fn index(self) -> usize {
                 self.0 as usize
             }
 
             /// Wraps a slice index.
             #[inline(always)]
             #[must_use]
-            pub fn from_index(index: usize) -> Self {
+            $vis fn from_index(index: usize) -> Self {
                 Self(<$repr>::try_from(index).expect("index fits its newtype"))
             }
         }
@@ -28,40 +28,72 @@ macro_rules! index_type {
 
 index_type!(
     /// A terminal of the grammar, or a lexeme that no rule uses (ignored and error lexemes).
-    LexemeId, u16);
+    pub LexemeId, u16);
 index_type!(
     /// A grammar symbol: lexemes come first (`0..lexeme_count`), nonterminals after them.
-    SymbolId, u16);
+    pub SymbolId, u16);
 index_type!(
     /// A rule with a dot in it: `rule_base[rule] + position of the dot`.
-    DotId, u32);
+    pub DotId, u32);
 index_type!(
     /// A state of the joined lexeme DFA; 0 is the dead state.
-    StateId, u32);
+    pub StateId, u32);
 index_type!(
     /// The lexemes that one DFA state accepts (more than one only for soft keywords); 0 is the empty set.
-    AcceptId, u16);
+    pub AcceptId, u16);
 index_type!(
     /// A mode of the lexer; 0 reads the lexemes that are in no mode.
-    ModeId, u8);
+    pub ModeId, u8);
 index_type!(
     /// An interned set of guards: DFA states of ended symbols that must not match again.
-    GuardId, u32);
+    pub GuardId, u32);
 index_type!(
     /// A state of the free middle: what a text that is still to be chosen may be in between two symbols.
-    FreeId, u8);
+    pub(crate) FreeId, u8);
 index_type!(
     /// A set of the left chart.
-    SetId, u32);
+    pub(crate) SetId, u32);
 index_type!(
     /// A node of the right context's lattice, in topological order of creation within one session.
-    NodeId, u32);
+    pub(crate) NodeId, u32);
 index_type!(
     /// An interned colour.
-    ColourId, u32);
+    pub(crate) ColourId, u32);
 index_type!(
     /// An interned column of a block; 0 is "no column".
-    ColumnId, u16);
+    pub(crate) ColumnId, u16);
 index_type!(
     /// A token of the language model's vocabulary.
-    TokenId, u32);
+    pub TokenId, u32);
+index_type!(
+    /// A stack of open blocks on the left side; 0 is the module level, without any.
+    pub(crate) IndentationId, u32);
+index_type!(
+    /// A state of the automaton of a middle's shape; 0 is the state before any text.
+    pub ShapeId, u32);
+index_type!(
+    /// A node of the token table: a sequence of lexemes that tokens begin with.
+    pub SpanId, u32);
+index_type!(
+    /// An interned prediction: what the items of a set predict.
+    pub(crate) PredictionId, u32);
+index_type!(
+    /// What a set of a loose stack allows next, interned.
+    pub(crate) NextId, u32);
+index_type!(
+    /// An interned frame: what sets with equal demands have solved of them.
+    pub(crate) FrameId, u32);
+index_type!(
+    /// An interned list of ways that a symbol in progress can go on.
+    pub(crate) WaysId, u32);
+index_type!(
+    /// Where an item of the right chart began: a set of it, or the free part.
+    pub(crate) OriginId, u32);
+
+/// Lexemes are symbols of the grammar, and come first among them.
+impl From<LexemeId> for SymbolId {
+    #[inline(always)]
+    fn from(lexeme: LexemeId) -> Self {
+        Self(lexeme.0)
+    }
+}

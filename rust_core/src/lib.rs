@@ -4,6 +4,7 @@
 //! [`chart`] of L and the middle; [`right`]: the right context's lattice and chart; [`colour`]: what R asks of the parse
 //! stack) → [`masking`] over a vocabulary. The crate knows nothing of Python.
 
+mod bits;
 mod chart;
 mod colour;
 mod completing;
@@ -20,16 +21,18 @@ mod matcher;
 mod right;
 mod session;
 mod spec;
+mod state;
 
 pub use completing::plan::Outcome;
-pub use engine::stepping::Inside;
 pub use error::{Error, ErrorKind, Passed};
+pub use explaining::inside::Inside;
 pub use ids::{ModeId, TokenId};
 pub use language::compiled::Language;
 pub use language::shape::Shape;
-pub use masking::cache::Tables;
 pub use masking::plain::mask_words;
+pub use masking::tables::Tables;
 pub use masking::vocabulary::Vocabulary;
 pub use matcher::{Matcher, fill_masks};
-pub use session::{Broken, Guarantee, Session, State};
+pub use session::{Broken, Guarantee, Session};
 pub use spec::{LanguageSpec, check_definition};
+pub use state::State;

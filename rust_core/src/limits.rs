@@ -18,34 +18,37 @@ pub(crate) const LEXER_BYTES: usize = 128 << 20;
 /// an answer. Contexts of real files take some hundred; 100,000 take some ten seconds and half a GB.
 pub(crate) const COMPLETION_EXPANSIONS: usize = 100_000;
 
-/// The same where a token asks whether the middle can still end within its budget: what is not found among so many is not known.
-/// Unit: states taken off the queue, some ten microseconds each, tenths of a millisecond where much is open.
+/// Expansions of a search where a token asks whether the middle can still end within its budget: what is not found
+/// among so many is not known. Unit: states taken off the queue, some ten microseconds each, tenths of a millisecond
+/// where much is open.
 pub(crate) const LANDING_EXPANSIONS: usize = 400;
 
-/// The same once the middle has begun: where nothing is found it can go back to where something was. Unit: states.
+/// Expansions of a search for a plan once the middle has begun: where nothing is found it can go back to where
+/// something was. Unit: states.
 pub(crate) const LATER_EXPANSIONS: usize = 200;
 
-/// The same for a second search where a middle begins and the first one found nothing, since all that follows rests on it. Unit:
-/// states.
+/// Expansions of a second search for a plan where a middle begins and the first one found nothing, since all that
+/// follows rests on it. Unit: states.
 pub(crate) const FIRST_EXPANSIONS: usize = 2_000;
 
-/// The same from one bracket of a plan to the next: where it is the wrong bracket, all that may follow would be tried. Unit: states.
+/// Expansions from one bracket of a plan to the next: where it is the wrong bracket, all that may follow would be
+/// tried. Unit: states.
 pub(crate) const BRACKET_EXPANSIONS: usize = 20;
 
-/// The same where those brackets are open that R closes. Unit: states.
+/// Expansions from one bracket to the next where those brackets are open that R closes. Unit: states.
 pub(crate) const MATCHED_EXPANSIONS: usize = 160;
 
 /// Brackets open beyond those that R closes from which on they are closed before a plan is searched for. Unit: brackets.
 pub(crate) const MANY_BRACKETS: usize = 4;
 
-/// The same for one of all the tokens, after which so many more are allowed: what few tokens complete is found soon, and what
-/// is not found soon would take many.
+/// Expansions of a search for a plan after one of all the tokens, after which so many more are allowed: what few tokens
+/// complete is found soon, and what is not found soon would take many.
 #[must_use]
 pub(crate) fn landing_expansions(left: usize) -> usize {
     (50 + 10 * left).min(LATER_EXPANSIONS / 2)
 }
 
-/// The same where what the plan before comes to is a plan, but too long. Unit: states.
+/// Expansions of a search where what the plan before comes to is a plan, but too long. Unit: states.
 pub(crate) const SHORTER_EXPANSIONS: usize = 50;
 
 /// States looked at for a way to the end of the cursor's line, before whole lines are tried. Unit: states.
@@ -67,7 +70,8 @@ pub(crate) const LANDING_HINTS: usize = 8;
 /// layout and is refused.
 pub(crate) const COLUMN: u32 = 10_000;
 
-/// The same in R, whose chart grows with the square of a column: this one takes half a second and 100 MB.
+/// Columns an indentation may have in R, whose chart grows with the square of a column: this one takes half a second
+/// and 100 MB.
 pub(crate) const RIGHT_COLUMN: u32 = 2_000;
 
 /// Masks kept for all sessions of one language and vocabulary. Unit: bytes. Those not asked for lately are forgotten.
@@ -81,7 +85,7 @@ pub(crate) const OWN_MASK_BYTES: usize = 1 << 20;
 
 /// Shapes of parse stacks told apart by the masks of one language and vocabulary. Unit: shapes, of some hundred bytes
 /// each. Passing it starts afresh, masks included.
-pub(crate) const SHAPES: usize = 50_000;
+pub(crate) const STACK_FORMS: usize = 50_000;
 
 /// Sets of the left chart that a session may have made since it was opened. Unit: sets, of half a kB each. Past it, sets
 /// made during a mask are forgotten after it, and no longer left to the masks that follow.
@@ -91,11 +95,12 @@ pub(crate) const MASK_SETS: usize = 3_000;
 /// some fifty bytes, and stepping so far some ten microseconds.
 pub(crate) const STOP_BYTES: usize = 128;
 
-/// Sets of the left chart that the sessions sharing an engine may have made since its first one was opened. Unit: sets, of
-/// half a kB each. Past it, the next session opens its contexts afresh.
+/// Sets of the left chart that the sessions sharing an engine may have made since its first one was opened. Unit: sets,
+/// of half a kB each. Past it, the next session opens its contexts afresh.
 pub(crate) const REUSED_SETS: usize = 10_000;
 
-/// The same for colours. Unit: colours, of some hundred bytes each; those of long lists in R take more.
+/// Colours that the sessions sharing an engine may have made since then. Unit: colours, of some hundred bytes each;
+/// those of long lists in R take more.
 pub(crate) const REUSED_COLOURS: usize = 10_000;
 
 /// Bytes that are looked ahead for what every continuation begins with. Unit: bytes.

@@ -1,14 +1,17 @@
 //! Matchers: a state moved by the tokens of a vocabulary.
 
+use crate::completing::landing::Search;
 use crate::completing::plan::{Outcome, Plan};
-use crate::engine::stepping::{Branch, Inside};
+use crate::engine::branch::Branch;
 use crate::error::{Error, ErrorKind};
+use crate::explaining::inside::Inside;
 use crate::ids::TokenId;
 use crate::limits;
-use crate::masking::cache::{Masks, Tables};
+use crate::masking::cache::MaskCache;
 use crate::masking::plain::mask_words;
+use crate::masking::tables::Tables;
 use crate::masking::vocabulary::Vocabulary;
-use crate::session::State;
+use crate::state::State;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,7 +22,7 @@ pub struct Matcher {
     state: State,
     tables: Arc<Tables>,
     /// The masks of the session's language, once one was asked for.
-    masks: OnceLock<Arc<Masks>>,
+    masks: OnceLock<Arc<MaskCache>>,
     /// Bytes of each committed token; an end token has none.
     lengths: Vec<usize>,
     /// Those bytes.
@@ -27,7 +30,7 @@ pub struct Matcher {
     ended: bool,
     /// How the middle can end from here.
     endings: Endings,
-    /// The same before each committed token, so that it is known again when tokens are taken back.
+    /// How it can end before each committed token, so that it is known again when tokens are taken back.
     earlier: Vec<Endings>,
 }
 
@@ -76,7 +79,7 @@ impl Matcher {
         }
     }
 
-    /// The same by a walk over the vocabulary's trie, with nothing kept: the plain twin.
+    /// Fills a packed mask by a walk over the vocabulary's trie, with nothing kept: the plain twin.
     pub fn fill_mask_plain(&self, words: &mut [u32]) {
         if self.ended {
             words.fill(0);
@@ -156,7 +159,8 @@ impl Matcher {
             Some((plan, since)) => (vec![plan], plan.adapted(self.state.spelling(), since)),
             None => (Vec::new(), Vec::new()),
         };
-        let search = |most| self.state.landing(self.vocabulary(), &hints, &tries, enough, most);
+        let (hints, tries, vocabulary) = (&hints[..], &tries[..], self.vocabulary());
+        let search = |most| self.state.landing(&Search { vocabulary, hints, tries, enough, most });
         let is_first = self.earlier.is_empty();
         let mut found = search(if is_first { limits::LANDING_EXPANSIONS } else { limits::LATER_EXPANSIONS });
         if found == Outcome::Unknown && is_first {
@@ -211,7 +215,9 @@ impl Matcher {
             (None, None) => (None, Vec::new()),
         };
         let hints: Vec<&Plan> = plan.into_iter().chain(last).collect();
-        let found = self.state.landing(vocabulary, &hints, &tries, left, limits::landing_expansions(left));
+        let most = limits::landing_expansions(left);
+        let search = Search { vocabulary, hints: &hints, tries: &tries, enough: left, most };
+        let found = self.state.landing(&search);
         self.state.rollback(bytes.len())?;
         let within = found.within(left);
         if within != Some(true) {

@@ -114,7 +114,7 @@ impl Language {
         let matched = self.core.lexer.longest_match(self.mode(mode)?, text);
         let Some((length, accept)) = matched else { return Ok(None) };
         let names = self.core.lexer.lexemes(accept).iter();
-        let names = names.map(|&lexeme| self.core.grammar.name(CoreLanguage::symbol(lexeme)).to_string());
+        let names = names.map(|&lexeme| self.core.grammar.name(lexeme.into()).to_string());
         Ok(Some((length, names.collect())))
     }
 

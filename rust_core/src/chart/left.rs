@@ -1,9 +1,9 @@
 //! The left chart: ordinary Earley over L and the middle, as a tree of sets that branches share.
 
-use crate::chart::predict::{PredictionId, Predictions};
+use crate::chart::predict::Predictions;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, SetId, SymbolId};
+use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, PredictionId, SetId, SymbolId};
 use crate::language::ahead::Ahead;
 use crate::language::compiled::Language;
 use crate::language::free::Cost;
@@ -19,7 +19,7 @@ pub(crate) const NO_SET: SetId = SetId(u32::MAX);
 
 /// An Earley item whose dot has moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Item {
+pub(crate) struct Item {
     /// The dotted rule; never at its end.
     pub dot: DotId,
     /// The set where the rule began.
@@ -30,7 +30,7 @@ pub struct Item {
 
 /// One Earley set.
 #[derive(Debug)]
-pub struct Set {
+pub(crate) struct Set {
     /// Items with something left to read, sorted by the symbol after the dot.
     pub items: Box<[Item]>,
     /// What the items predict.
@@ -58,7 +58,7 @@ impl Set {
 
 /// What is read: a symbol from the lexer, or one from the layout stage with its block's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Read {
+pub(crate) enum Read {
     /// What the lexer accepted.
     Accepted(AcceptId),
     /// A block opens at a column.
@@ -69,7 +69,7 @@ pub enum Read {
 
 /// Least bytes of the indentations in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Indents {
+pub(crate) struct Indents {
     /// Of one of its own lines.
     pub own: Cost,
     /// Of a line in a block that it holds.
@@ -82,7 +82,7 @@ pub(crate) const NO_INDENTS: Indents = Indents { own: 0, deeper: 1 };
 /// The sets, interned: a set is made once for its items, whose origins are sets themselves. So a set stands for a whole
 /// parse stack, wherever in the text it comes up, and `children` is a pushdown automaton that grows as it is used.
 #[derive(Debug)]
-pub struct LeftChart {
+pub(crate) struct LeftChart {
     sets: Vec<Set>,
     interned: FxHashMap<u64, SetId>,
     children: FxHashMap<(SetId, Read), SetId>,
@@ -105,7 +105,7 @@ pub struct LeftChart {
 
 /// A size of the tree to go back to.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark {
+pub(crate) struct Mark {
     sets: usize,
     inserted: usize,
     blocks: usize,
@@ -113,12 +113,12 @@ pub struct Mark {
 
 impl LeftChart {
     /// A chart with the first set alone.
-    pub fn new(language: &Language, predictions: &mut Predictions) -> Self {
+    pub(crate) fn new(language: &Language, predictions: &mut Predictions) -> Self {
         Self::rooted(language, predictions, std::iter::once(language.grammar.start))
     }
 
     /// A chart whose first set is before any of some nonterminals.
-    pub fn rooted(
+    pub(crate) fn rooted(
         language: &Language,
         predictions: &mut Predictions,
         nonterminals: impl Iterator<Item = SymbolId>,
@@ -148,12 +148,12 @@ impl LeftChart {
     /// A set.
     #[inline]
     #[must_use]
-    pub fn set(&self, id: SetId) -> &Set {
+    pub(crate) fn set(&self, id: SetId) -> &Set {
         &self.sets[id.index()]
     }
 
     /// Tells what indentations cost in a block at an interned column.
-    pub fn price(&mut self, column: ColumnId, indents: Indents) {
+    pub(crate) fn price(&mut self, column: ColumnId, indents: Indents) {
         if self.indents.len() <= column.index() {
             self.indents.resize(column.index() + 1, NO_INDENTS);
         }
@@ -163,30 +163,24 @@ impl LeftChart {
     /// What indentations cost in the block around a set.
     #[inline]
     #[must_use]
-    pub fn indents(&self, id: SetId) -> Indents {
+    pub(crate) fn indents(&self, id: SetId) -> Indents {
         self.blocks[self.sets[id.index()].block as usize].1
     }
 
     /// The number of sets.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.sets.len()
-    }
-
-    /// Never: the first set is always there.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.sets.is_empty()
     }
 
     /// The current size.
     #[must_use]
-    pub fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         Mark { sets: self.sets.len(), inserted: self.inserted.len(), blocks: self.blocks.len() }
     }
 
     /// Forgets every set made since the mark. No branch may still hold one of them.
-    pub fn truncate(&mut self, mark: Mark) {
+    pub(crate) fn truncate(&mut self, mark: Mark) {
         for key in self.inserted.drain(mark.inserted..) {
             self.children.remove(&key);
         }
@@ -204,23 +198,35 @@ impl LeftChart {
 
     /// Items of a set that have a symbol next.
     #[must_use]
-    pub fn waiting(&self, grammar: &Grammar, id: SetId, symbol: SymbolId) -> &[Item] {
+    pub(crate) fn waiting(&self, grammar: &Grammar, id: SetId, symbol: SymbolId) -> &[Item] {
         waiting(grammar, &self.sets[id.index()].items, symbol)
     }
 
     /// Whether a symbol can come after a set.
     #[must_use]
-    pub fn can_scan(&self, language: &Language, predictions: &Predictions, from: SetId, accept: AcceptId) -> bool {
+    pub(crate) fn can_scan(
+        &self,
+        language: &Language,
+        predictions: &Predictions,
+        from: SetId,
+        accept: AcceptId,
+    ) -> bool {
         let set = &self.sets[from.index()];
         language.lexer.lexemes(accept).iter().any(|&lexeme| {
-            let symbol = Language::symbol(lexeme);
+            let symbol = SymbolId::from(lexeme);
             !waiting(&language.grammar, &set.items, symbol).is_empty()
                 || !predictions.dots(set.prediction, symbol).is_empty()
         })
     }
 
     /// The set after one more symbol, [`NO_SET`] if it cannot come here.
-    pub fn scan(&mut self, language: &Language, predictions: &mut Predictions, from: SetId, read: Read) -> SetId {
+    pub(crate) fn scan(
+        &mut self,
+        language: &Language,
+        predictions: &mut Predictions,
+        from: SetId,
+        read: Read,
+    ) -> SetId {
         if let Some(&to) = self.children.get(&(from, read)) {
             return to;
         }
@@ -241,15 +247,15 @@ impl LeftChart {
         match read {
             Read::Accepted(accept) => {
                 for &lexeme in language.lexer.lexemes(accept) {
-                    self.advance(language, predictions, from, Language::symbol(lexeme), &mut items);
+                    self.advance(language, predictions, from, SymbolId::from(lexeme), &mut items);
                 }
             }
             Read::Indent(column) => {
-                let indent = Language::symbol(layout_lexeme(language, |layout| layout.indent));
+                let indent = SymbolId::from(layout_lexeme(language, |layout| layout.indent));
                 self.advance_block(grammar, predictions, from, indent, column);
             }
             Read::Dedent => {
-                let dedent = Language::symbol(layout_lexeme(language, |layout| layout.dedent));
+                let dedent = SymbolId::from(layout_lexeme(language, |layout| layout.dedent));
                 self.advance(language, predictions, from, dedent, &mut items);
             }
         }
@@ -342,11 +348,11 @@ impl LeftChart {
         if set == FIRST_SET && (symbol == grammar.start || chain.finishes(grammar, grammar.start)) {
             self.finished = true;
         }
-        self.moved |= !chain.dots.is_empty() || chain.finished.iter().any(|&word| word != 0);
+        self.moved |= chain.moves;
     }
 
     /// What a set allows next that is not made yet: the one after an accept set has been read. None if it cannot be.
-    pub fn ahead(
+    pub(crate) fn ahead(
         &mut self,
         language: &Language,
         predictions: &mut Predictions,
@@ -361,11 +367,11 @@ impl LeftChart {
         // What is to be moved over: symbols read, then nonterminals that end, each with the set where it began.
         let mut reads: Vec<(SetId, SymbolId)> = std::mem::take(&mut self.reads);
         reads.clear();
-        reads.extend(language.lexer.lexemes(accept).iter().map(|&lexeme| (from, Language::symbol(lexeme))));
+        reads.extend(language.lexer.lexemes(accept).iter().map(|&lexeme| (from, SymbolId::from(lexeme))));
         while let Some((set, symbol)) = reads.pop() {
             let source = &self.sets[set.index()];
             let chain = predictions.chain(language, source.prediction, symbol);
-            moved |= !chain.dots.is_empty() || chain.finished.iter().any(|&word| word != 0);
+            moved |= chain.moves;
             ahead.add(&chain.ahead);
             if set == FIRST_SET && (symbol == grammar.start || chain.finishes(grammar, grammar.start)) {
                 ahead.free |= language.follow.after(grammar.start);

@@ -2,15 +2,12 @@
 //! accept sets that can be read, and the free states from which the middle can go on. Interned, since most sets of one kind
 //! of place allow the same.
 
+use crate::bits::meet;
 use crate::chart::left::{FIRST_SET, LeftChart};
-use crate::chart::predict::{PredictionId, Predictions};
-use crate::ids::{SetId, SymbolId};
+use crate::chart::predict::Predictions;
+use crate::ids::{NextId, PredictionId, SetId, SymbolId};
 use crate::language::compiled::Language;
 use rustc_hash::FxHashMap;
-
-/// An interned [`Next`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NextId(pub u32);
 
 const UNKNOWN: NextId = NextId(u32::MAX);
 
@@ -21,7 +18,7 @@ pub(crate) struct Next {
     pub free: u64,
     /// The accept sets that can be read or ignored outside of brackets, as a mask.
     pub outside: Box<[u64]>,
-    /// The same inside.
+    /// The accept sets that can be read or ignored inside of brackets, as a mask.
     pub inside: Box<[u64]>,
 }
 
@@ -31,7 +28,7 @@ impl Next {
     #[must_use]
     pub(crate) fn takes(&self, outside: bool, accepts: &[u64]) -> bool {
         let own = if outside { &self.outside } else { &self.inside };
-        own.iter().zip(accepts).any(|(one, other)| one & other != 0)
+        meet(own, accepts)
     }
 }
 
@@ -50,7 +47,7 @@ impl Nexts {
     #[inline(always)]
     #[must_use]
     pub(crate) fn get(&self, id: NextId) -> &Next {
-        &self.table[id.0 as usize]
+        &self.table[id.index()]
     }
 
     /// What is known of a set.
@@ -98,7 +95,7 @@ impl Nexts {
         let id = match self.ids.get(&next) {
             Some(&id) => id,
             None => {
-                let id = NextId(u32::try_from(self.table.len()).expect("count fits u32"));
+                let id = NextId::from_index(self.table.len());
                 self.table.push(next.clone());
                 self.ids.insert(next, id);
                 id
@@ -112,7 +109,7 @@ impl Nexts {
     }
 
     fn predicted(&mut self, language: &Language, predictions: &Predictions, id: PredictionId) -> Box<[u64]> {
-        let index = id.0 as usize;
+        let index = id.index();
         if self.of_prediction.len() <= index {
             self.of_prediction.resize(index + 1, None);
         }

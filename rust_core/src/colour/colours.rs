@@ -7,6 +7,7 @@
 //!
 //! What sets of the left chart demand by them is found in [`crate::colour::frames`].
 
+use crate::bits::{self, BitSet};
 use crate::chart::left::{Indents, LeftChart, NO_INDENTS};
 use crate::chart::predict::Predictions;
 use crate::grammar::compiled::Grammar;
@@ -21,7 +22,7 @@ use rustc_hash::FxHashMap;
 
 /// One colour.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Colour {
+pub(crate) struct Colour {
     /// Least bytes of further middle, per free state.
     pub free: Vec<Cost>,
     /// Nodes from which the rest of R follows; ascending.
@@ -30,7 +31,7 @@ pub struct Colour {
 
 /// All colours of one session.
 #[derive(Debug)]
-pub struct Colours {
+pub(crate) struct Colours {
     table: Vec<Colour>,
     ids: FxHashMap<Colour, ColourId>,
     /// Bitsets over `targets`, one row of `words` per colour.
@@ -44,7 +45,7 @@ pub struct Colours {
     symbol_crossings: FxHashMap<SymbolId, Vec<(FreeId, usize, Cost)>>,
     row: Vec<u64>,
     /// Per target: bitset of the lexemes that R goes on with there.
-    leaving: Vec<Box<[u64]>>,
+    leaving: Vec<BitSet>,
     steps: FxHashMap<(ColourId, DotId, ColumnId, Indents), ColourId>,
     bottom: ColourId,
     free_count: usize,
@@ -66,7 +67,7 @@ pub(crate) const NO_COLOUR: ColourId = ColourId(0);
 
 /// What the colours are computed from.
 #[derive(Clone, Copy)]
-pub struct Context<'a> {
+pub(crate) struct Context<'a> {
     /// The language.
     pub language: &'a Language,
     /// The right context.
@@ -82,7 +83,7 @@ pub struct Context<'a> {
 impl Colours {
     /// No colours but the bottom: at the end of R the file is finished.
     #[must_use]
-    pub fn new(language: &Language, right: &Right) -> Self {
+    pub(crate) fn new(language: &Language, right: &Right) -> Self {
         let mut targets: Vec<NodeId> = right.crossings().iter().map(|&(_, node, _)| node).collect();
         targets.extend(right.symbol_crossings().iter().map(|&(_, _, node, _)| node));
         targets.sort_unstable();
@@ -116,13 +117,12 @@ impl Colours {
         colours
     }
 
-    fn find_leaving(&self, language: &Language, right: &Right) -> Vec<Box<[u64]>> {
-        let words = language.grammar.lexeme_count().div_ceil(64);
-        let mut leaving = vec![vec![0u64; words].into_boxed_slice(); self.targets.len()];
+    fn find_leaving(&self, language: &Language, right: &Right) -> Vec<BitSet> {
+        let mut leaving = vec![BitSet::new(language.grammar.lexeme_count()); self.targets.len()];
         for node in (0..right.node_count()).map(NodeId::from_index) {
             for &(symbol, from) in &right.node(node).incoming {
                 if let Some(&target) = self.target_of.get(&from) {
-                    leaving[target][symbol.index() / 64] |= 1 << (symbol.index() % 64);
+                    leaving[target].insert(symbol.index());
                 }
             }
         }
@@ -135,19 +135,19 @@ impl Colours {
 
     /// A colour.
     #[must_use]
-    pub fn get(&self, id: ColourId) -> &Colour {
+    pub(crate) fn get(&self, id: ColourId) -> &Colour {
         &self.table[id.index()]
     }
 
     /// The condition at the bottom of the stack.
     #[must_use]
-    pub fn bottom(&self) -> ColourId {
+    pub(crate) fn bottom(&self) -> ColourId {
         self.bottom
     }
 
     /// The nodes at which the cursor can fall.
     #[must_use]
-    pub fn targets(&self) -> &[NodeId] {
+    pub(crate) fn targets(&self) -> &[NodeId] {
         &self.targets
     }
 
@@ -168,7 +168,7 @@ impl Colours {
 
     /// The bit of a node in an outlook's bitset.
     #[must_use]
-    pub fn target(&self, node: NodeId) -> Option<usize> {
+    pub(crate) fn target(&self, node: NodeId) -> Option<usize> {
         self.target_of.get(&node).copied()
     }
 
@@ -183,11 +183,11 @@ impl Colours {
         for node in &colour.nodes {
             while targets.next_if(|(_, target)| *target < node).is_some() {}
             if let Some((index, _)) = targets.next_if(|(_, target)| *target == node) {
-                self.row[index / 64] |= 1 << (index % 64);
+                bits::insert(&mut self.row, index);
             }
         }
         for (&(from, _, cost), &target) in right.crossings().iter().zip(&self.crossed) {
-            if colour.free[from.index()] > cost && self.row[target / 64] >> (target % 64) & 1 == 1 {
+            if colour.free[from.index()] > cost && bits::contains(&self.row, target) {
                 colour.free[from.index()] = cost;
             }
         }
@@ -219,7 +219,7 @@ impl Colours {
 
     /// Carries a colour backwards over the symbols from the dot to the end of its rule. `column` is the block's, where the
     /// rule has read its INDENT; `indents` what indentations cost where the rule began: each of its further lines has one.
-    pub fn step(
+    pub(crate) fn step(
         &mut self,
         context: Context<'_>,
         colour: ColourId,
@@ -257,14 +257,14 @@ impl Colours {
     }
 
     /// The colour of one node alone.
-    pub fn singleton(&mut self, right: &Right, node: NodeId) -> ColourId {
+    pub(crate) fn singleton(&mut self, right: &Right, node: NodeId) -> ColourId {
         let colour = Colour { nodes: vec![node], ..self.blank() };
         self.intern(right, colour)
     }
 
     /// The colour before a symbol.
     #[must_use]
-    pub fn before_symbol(&self, context: Context<'_>, symbol: SymbolId, after: ColourId) -> Colour {
+    pub(crate) fn before_symbol(&self, context: Context<'_>, symbol: SymbolId, after: ColourId) -> Colour {
         self.before(context, symbol, after, 0)
     }
 
@@ -349,7 +349,7 @@ impl Colours {
         let grammar = &context.language.grammar;
         let (indent, dedent) = grammar.indent_dedent.expect("a language with layout");
         let position = grammar.position(dot);
-        let at = |target: usize| DotId(dot.0 + u32::try_from(target - position).expect("inside the rule"));
+        let at = |target: usize| DotId::from_index(dot.index() + target - position);
         let (open, close) = block;
         let after = self.step(context, colour, at(close + 1), NO_COLUMN, indents);
 
@@ -424,7 +424,7 @@ impl Colours {
 
     /// Whether a colour holds a target.
     pub(super) fn projects(&self, colour: ColourId, target: usize) -> bool {
-        self.projections[colour.index() * self.words + target / 64] >> (target % 64) & 1 == 1
+        bits::contains(&self.projections[colour.index() * self.words..], target)
     }
 
     /// The free states from which the middle can go on, as a mask.

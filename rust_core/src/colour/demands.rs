@@ -1,5 +1,6 @@
 //! What R demands of the sets of the left chart: where the cursor may fall after one, and whether that leaves anything out.
 
+use crate::bits::{contains, meet};
 use crate::chart::left::FIRST_SET;
 use crate::colour::colours::{Colours, Context};
 use crate::colour::frames::Frames;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 /// What a set of the left chart can become: where the cursor may fall right after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outlook {
+pub(crate) struct Outlook {
     /// Least bytes of further middle, per free state.
     pub free: Vec<Cost>,
     /// Bitset over [`Colours::targets`].
@@ -23,21 +24,28 @@ impl Outlook {
     /// Whether the cursor may fall on a target.
     #[inline]
     #[must_use]
-    pub fn reaches(&self, target: usize) -> bool {
-        self.targets[target / 64] >> (target % 64) & 1 == 1
+    pub(crate) fn reaches(&self, target: usize) -> bool {
+        contains(&self.targets, target)
+    }
+
+    /// Whether the cursor may fall on one of some targets.
+    #[inline]
+    #[must_use]
+    pub(crate) fn meets(&self, targets: &[u64]) -> bool {
+        meet(targets, &self.targets)
     }
 
     /// Least bytes of further middle from a free state.
     #[inline]
     #[must_use]
-    pub fn cost(&self, free: FreeId) -> Cost {
+    pub(crate) fn cost(&self, free: FreeId) -> Cost {
         self.free[free.index()]
     }
 }
 
 /// The colours of one session, and what has been found out by them of sets.
 #[derive(Debug)]
-pub struct Demands {
+pub(crate) struct Demands {
     /// The colours.
     pub colours: Colours,
     frames: Frames,
@@ -47,29 +55,29 @@ pub struct Demands {
 impl Demands {
     /// Nothing is known of any set.
     #[must_use]
-    pub fn new(language: &Language, right: &Right) -> Self {
+    pub(crate) fn new(language: &Language, right: &Right) -> Self {
         Self { colours: Colours::new(language, right), frames: Frames::default(), outlooks: FxHashMap::default() }
     }
 
     /// Forgets what was found out of sets at or past a size of the left chart.
-    pub fn truncate(&mut self, sets: usize) {
+    pub(crate) fn truncate(&mut self, sets: usize) {
         self.frames.truncate(sets);
         self.outlooks.retain(|set, _| set.index() < sets);
     }
 
     /// The numbers of interned colours and frames.
     #[must_use]
-    pub fn sizes(&self) -> (usize, usize) {
+    pub(crate) fn sizes(&self) -> (usize, usize) {
         (self.colours.len(), self.frames.len())
     }
 
     /// Where the parse may be once the nonterminal begun at a set is finished.
-    pub fn colour(&mut self, context: Context<'_>, set: SetId, nonterminal: SymbolId) -> ColourId {
+    pub(crate) fn colour(&mut self, context: Context<'_>, set: SetId, nonterminal: SymbolId) -> ColourId {
         self.frames.colour(&mut self.colours, context, set, nonterminal)
     }
 
     /// Where the cursor may fall right after a set.
-    pub fn outlook(&mut self, context: Context<'_>, set: SetId) -> Arc<Outlook> {
+    pub(crate) fn outlook(&mut self, context: Context<'_>, set: SetId) -> Arc<Outlook> {
         if let Some(known) = self.outlooks.get(&set) {
             return known.clone();
         }
@@ -105,7 +113,7 @@ impl Demands {
 
     /// Whether the cursor may fall on one of some targets right after a set. [`Demands::outlook`] says it as well; here only those items are
     /// asked whose rule can go on with what R goes on with.
-    pub fn reaches(&mut self, context: Context<'_>, set: SetId, targets: &[usize]) -> bool {
+    pub(crate) fn reaches(&mut self, context: Context<'_>, set: SetId, targets: &[usize]) -> bool {
         if set == FIRST_SET || self.outlooks.contains_key(&set) {
             let outlook = self.outlook(context, set);
             return targets.iter().any(|&target| outlook.reaches(target));
@@ -117,8 +125,7 @@ impl Demands {
         let grammar = &context.language.grammar;
         for item in &source.items {
             let first = grammar.first(item.dot);
-            let can =
-                |target: usize| first.iter().zip(self.colours.leaving(target)).any(|(one, other)| one & other != 0);
+            let can = |target: usize| meet(first, self.colours.leaving(target));
             if !targets.iter().any(|&target| can(target)) {
                 continue;
             }
@@ -134,7 +141,7 @@ impl Demands {
 
     /// Whether the stack of a set is loose: wherever one of its rules ends, the middle can go on from every free state that
     /// can follow the rule at all (see `follow`). Then R has no say in what may come next, however far the stack is popped.
-    pub fn is_loose(&mut self, context: Context<'_>, set: SetId) -> bool {
+    pub(crate) fn is_loose(&mut self, context: Context<'_>, set: SetId) -> bool {
         let follow = &context.language.follow;
         let grammar = &context.language.grammar;
         if !follow.is_even() || !self.is_loose_below(context) {

@@ -4,18 +4,13 @@
 //! outlive the sets.
 
 use crate::chart::left::{FIRST_SET, Indents};
-use crate::chart::predict::PredictionId;
 use crate::colour::colours::{Colour, Colours, Context, NO_COLOUR};
 use crate::colour::components::components;
 use crate::grammar::compiled::Grammar;
-use crate::ids::{ColourId, DotId, NodeId, SetId, SymbolId};
+use crate::ids::{ColourId, DotId, FrameId, NodeId, PredictionId, SetId, SymbolId};
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::NO_COLUMN;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// An interned frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct FrameId(u32);
 
 /// A frame's prediction, indentation and seeds: all that its solutions depend on.
 type FrameKey = (PredictionId, Indents, Vec<(SymbolId, ColourId)>);
@@ -200,11 +195,11 @@ impl Frames {
         nonterminal: SymbolId,
     ) -> ColourId {
         let frame = self.frame(colours, context, set);
-        if let Some(&known) = self.frames[frame.0 as usize].solved.get(&nonterminal) {
+        if let Some(&known) = self.frames[frame.index()].solved.get(&nonterminal) {
             return known;
         }
         self.solve(colours, context, frame, nonterminal);
-        self.frames[frame.0 as usize].solved.get(&nonterminal).copied().unwrap_or(NO_COLOUR)
+        self.frames[frame.index()].solved.get(&nonterminal).copied().unwrap_or(NO_COLOUR)
     }
 
     /// The frame of a set. Origins lie behind, so the frames that it needs are made in ascending order, without recursion.
@@ -253,7 +248,7 @@ impl Frames {
         if let Some(&id) = self.ids.get(&(prediction, indents, seeds.clone())) {
             return id;
         }
-        let id = FrameId(u32::try_from(self.frames.len()).expect("frame count fits u32"));
+        let id = FrameId::from_index(self.frames.len());
         self.ids.insert((prediction, indents, seeds.clone()), id);
         self.frames.push(Frame { prediction, indents, seeds, solved: FxHashMap::default() });
         id
@@ -262,7 +257,7 @@ impl Frames {
     /// Least fixpoint over the nonterminals of a frame that lead to the wanted one. Those that lead to each other are finished
     /// before what they lead to.
     fn solve(&mut self, colours: &mut Colours, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
-        let frame = &mut self.frames[frame.0 as usize];
+        let frame = &mut self.frames[frame.index()];
         let indents = frame.indents;
         let mut unsolved = Unsolved::leading_to(wanted, frame, context);
         let child = |at: usize, index: usize| unsolved[at].children.get(index).map(|&(_, child)| child);

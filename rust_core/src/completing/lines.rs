@@ -5,7 +5,8 @@
 //! knows nothing of blocks that are wholly in the middle. Here they are put together from the language's `block_lines` and tried.
 
 use crate::completing::short;
-use crate::engine::stepping::{Branch, Engine};
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
 use crate::language::spelling::{BlockLine, Spelling};
 use crate::limits;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ pub(crate) fn complete_by_lines(engine: &mut Engine, branches: &[Branch], most: 
 
 /// The branches where a new line begins, and the text that leads there.
 fn begin_line(engine: &mut Engine, branches: &[Branch]) -> Option<(Vec<u8>, Vec<Branch>)> {
-    let mut text = if branches.iter().any(|branch| engine.is_indentation(branch)) {
+    let mut text = if branches.iter().any(|branch| engine.parser.is_indentation(branch)) {
         b"\n".to_vec() // whatever has been written of this line's own
     } else {
         short::short_to_line(engine, branches, limits::SCAFFOLD_EXPANSIONS).ok()??
@@ -139,7 +140,7 @@ impl Scaffold<'_> {
     fn open_columns(&self, branches: &[Branch]) -> Vec<usize> {
         let mut columns = Vec::new();
         if let Some(branch) = branches.first() {
-            self.engine.for_each_block(branch.indentation, |column| columns.push(column.wide as usize));
+            self.engine.parser.for_each_block(branch.indentation, |column| columns.push(column.wide as usize));
         }
         columns.push(0);
         columns.sort_unstable_by(|one, other| other.cmp(one));

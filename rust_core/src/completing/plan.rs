@@ -5,7 +5,8 @@
 //! tokens if it has a plan of at most n. Following a plan keeps the rest of it as the next state's plan, so a middle of which
 //! every token was asked about ends within its budget.
 
-use crate::engine::stepping::{Branch, Engine};
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
 use crate::ids::TokenId;
 use crate::language::spelling::{BracketKind, Spelling};
 use crate::masking::vocabulary::Vocabulary;

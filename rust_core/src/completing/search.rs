@@ -1,6 +1,7 @@
 //! A search for a text that leads from some branches to a goal: A*, the steps and what is expected of them given.
 
-use crate::engine::stepping::{Branch, Engine};
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
 use crate::error::Error;
 use crate::language::free::{Cost, INFINITE};
 use rustc_hash::FxHashMap;

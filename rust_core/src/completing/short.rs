@@ -9,9 +9,11 @@
 
 use crate::completing::search::{self, Step};
 use crate::completing::shortest;
-use crate::engine::stepping::{Branch, Engine, Inside};
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
 use crate::error::Error;
-use crate::ids::{AcceptId, SetId, StateId};
+use crate::explaining::inside::{Inside, inside};
+use crate::ids::{AcceptId, SetId, StateId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::language::spelling::{BracketKind, Spelling};
@@ -166,7 +168,7 @@ impl Ways {
     fn each_word(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
         let language = engine.language.clone();
         let lexer = &language.lexer;
-        let in_line = engine.is_indentation(branch);
+        let in_line = engine.parser.is_indentation(branch);
         let at_start = lexer.is_start(branch.state);
         let begins = |byte: u8| at_start || lexer.step(branch.state, byte) == DEAD;
         let mut before: &[u8] = &[];
@@ -195,7 +197,7 @@ impl Ways {
             let cost = self.costs[text - self.bytes];
             for &after in &reached[word.len()] {
                 // What is a keyword nowhere may still begin a longer name; but `x` is a name already.
-                if self.cut.contains(word) || !lexer.accepts(after.state) || engine.may_end(&after) {
+                if self.cut.contains(word) || !lexer.accepts(after.state) || engine.parser.may_end(&after) {
                     out.push(Step { text, after, cost });
                 }
             }
@@ -218,14 +220,14 @@ impl Ways {
     fn opened_by(&self, engine: &Engine, step: &Step) -> BracketKind {
         let language = &engine.language;
         let accept = language.lexer.accept(step.after.state);
-        let symbol = (accept.0 != 0).then(|| Language::symbol(language.lexer.lexemes(accept)[0]));
+        let symbol = (accept.0 != 0).then(|| SymbolId::from(language.lexer.lexemes(accept)[0]));
         let literal = symbol.and_then(|symbol| language.literal(symbol)).map(str::as_bytes);
         language.spelling.opened_by(literal.unwrap_or(&self.texts[step.text]))
     }
 
     fn line(&self, engine: &Engine, branch: &Branch, column: Column) -> Line {
         let mut blocks = vec![Column::ZERO];
-        engine.for_each_block(branch.indentation, |block| blocks.push(block));
+        engine.parser.for_each_block(branch.indentation, |block| blocks.push(block));
         let deepest = blocks.iter().map(|block| block.wide).max().unwrap_or(0);
         let tabs = self.tabs || !column.is_spaces() || blocks.iter().any(|block| !block.is_spaces());
         let new = [deepest + engine.language.spelling.step, deepest / 8 * 8 + 8];
@@ -256,10 +258,10 @@ impl search::Steps for Ways {
         let language = engine.language.clone();
         let lexer = &language.lexer;
         let at_start = lexer.is_start(branch.state);
-        let in_comment = engine.inside(branch) == Some(Inside::Comment);
+        let in_comment = inside(&mut engine.parser, branch) == Some(Inside::Comment);
         let at_boundary = at_start || lexer.accepts(branch.state);
         let may_end = lexer.accepts(branch.state) && !self.begun.contains(&branch.set);
-        let line = engine.indentation(branch).map(|column| self.line(engine, branch, column));
+        let line = engine.parser.indentation(branch).map(|column| self.line(engine, branch, column));
         for (text, bytes) in self.texts[..self.bytes].iter().enumerate() {
             let byte = bytes[0];
             let mut cost = if at_boundary && language.spelling.is_operator(byte) { WORD } else { 1 };
@@ -285,7 +287,7 @@ impl search::Steps for Ways {
             }
             engine.advance(&[*branch], byte, &mut self.stepped);
             for &after in &self.stepped {
-                if in_comment || engine.inside(&after) != Some(Inside::Comment) {
+                if in_comment || inside(&mut engine.parser, &after) != Some(Inside::Comment) {
                     out.push(Step { text, after, cost });
                 }
             }
@@ -311,7 +313,7 @@ impl search::Steps for Ways {
             Ordering::Greater => note.opened.push(self.opened_by(engine, step)),
             Ordering::Less if note.opened.pop().is_none() => note.closed += 1,
             Ordering::Less => {}
-            Ordering::Equal if engine.is_indentation(&step.after) && !engine.is_indentation(before) => {}
+            Ordering::Equal if engine.parser.is_indentation(&step.after) && !engine.parser.is_indentation(before) => {}
             Ordering::Equal => return note,
         }
         note.place = self.looked.len();
@@ -332,7 +334,7 @@ impl search::Steps for Ways {
     fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool {
         match self.goal {
             Goal::Completion => engine.complete(branch),
-            Goal::Line => engine.is_indentation(branch),
+            Goal::Line => engine.parser.is_indentation(branch),
         }
     }
 }
@@ -369,7 +371,7 @@ fn depth(engine: &Engine, branch: &Branch) -> usize {
 fn in_line(engine: &Engine, branch: &Branch) -> bool {
     let lexer = &engine.language.lexer;
     let accept = lexer.accept(branch.state);
-    engine.is_indentation(branch)
+    engine.parser.is_indentation(branch)
         || !lexer.is_start(branch.state)
             && lexer.accepts(branch.state)
             && engine.language.accept_role(accept) == Role::Newline

@@ -5,7 +5,8 @@
 //! whole branch taken off the queue is a shortest one.
 
 use crate::completing::search::{self, Step, Steps};
-use crate::engine::stepping::{Branch, Engine};
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
 use crate::error::Error;
 use crate::language::free::Cost;
 use rustc_hash::FxHashMap;

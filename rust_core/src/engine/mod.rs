@@ -1,3 +1,6 @@
-//! Lexer, layout and parser stepped together.
+//! Lexer, layout and parser stepped together, and what R says of where that leads.
 
-pub(crate) mod stepping;
+pub(crate) mod branch;
+pub(crate) mod parser;
+pub(crate) mod verdicts;
+mod ways;

@@ -8,8 +8,10 @@
 //! ended already, since those items have got past it. From their origin it goes on with the items that lead to them. Where
 //! the file may end nothing is open.
 
+use crate::bits;
 use crate::chart::left::{FIRST_SET, Item};
-use crate::engine::stepping::{Branch, Engine};
+use crate::engine::branch::Branch;
+use crate::engine::parser::Parser;
 use crate::ids::{DotId, LexemeId, ModeId, SetId, SymbolId};
 use crate::language::compiled::Language;
 use crate::lexing::roles::Role;
@@ -17,9 +19,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Where in the text each set was current last: the offset of the first byte after the symbol that led to it.
 #[derive(Debug, Default)]
-pub(crate) struct Places(FxHashMap<SetId, usize>);
+pub(crate) struct LastSeen(FxHashMap<SetId, usize>);
 
-impl Places {
+impl LastSeen {
     /// Notes the sets that branches have come to by the byte at an offset.
     pub(crate) fn see(&mut self, before: &[Branch], after: &[Branch], offset: usize) {
         for branch in after {
@@ -47,40 +49,40 @@ struct Told {
 
 /// The constructs around a branch, innermost first, with the offset at which each begins.
 pub(crate) fn open_constructs(
-    engine: &mut Engine,
+    parser: &mut Parser,
     branch: &Branch,
-    places: &mut Places,
+    last_seen: &mut LastSeen,
     text: &[u8],
 ) -> Vec<(String, usize)> {
-    let language = engine.language.clone();
+    let language = parser.language().clone();
     let lexer = &language.lexer;
     let mut set = branch.set;
     let accept = lexer.accept(branch.state);
     if accept.0 != 0
         && !lexer.extends(branch.state)
-        && let Some(ended) = engine.end_symbol(branch, accept)
+        && let Some(ended) = parser.end_symbol(branch, accept)
         && ended.set != set
     {
         set = ended.set;
-        places.0.insert(set, text.len());
+        last_seen.0.insert(set, text.len());
     }
-    if engine.left_set(set).accepts {
+    if parser.set(set).accepts {
         return Vec::new();
     }
     let grammar = &language.grammar;
     let mut found = Vec::new();
-    let mut items: Vec<Item> = engine.left_set(set).items.to_vec();
+    let mut items: Vec<Item> = parser.set(set).items.to_vec();
     while let Some(origin) = items.iter().map(|item| item.origin).min() {
         items.retain(|item| item.origin == origin);
         let rank = |item: &Item| told(&language, item.dot).map(|told| told.rank);
         let best = items.iter().filter_map(rank).min();
         if best.is_some() {
             items.retain(|item| rank(item) == best);
-            let begin = first_symbol(&language, text, places.of(origin));
+            let begin = first_symbol(&language, text, last_seen.of(origin));
             if let Some(told) = told(&language, items[0].dot) {
-                if let Some((position, name)) = told.bracket {
-                    let end = bracket_end(engine, set, items[0], position).map(|set| places.of(set));
-                    found.push(at_bracket(&language, items[0].dot, text, begin, end, position, name));
+                if let Some(bracket) = told.bracket {
+                    let end = bracket_end(parser, set, items[0], bracket.0).map(|set| last_seen.of(set));
+                    found.push(at_bracket(&language, items[0].dot, text, (begin, end), bracket));
                 }
                 found.extend(told.whole.map(|name| (name, begin)));
             }
@@ -92,11 +94,10 @@ pub(crate) fn open_constructs(
             let next = grammar.next(item.dot);
             !grammar.is_lexeme(next)
                 && items.iter().any(|inner| {
-                    let index = grammar.nonterminal_index(grammar.lhs(inner.dot));
-                    grammar.closure(next)[index / 64] >> (index % 64) & 1 == 1
+                    bits::contains(grammar.closure(next), grammar.nonterminal_index(grammar.lhs(inner.dot)))
                 })
         };
-        let around: Vec<Item> = engine.left_set(origin).items.iter().filter(leads).copied().collect();
+        let around: Vec<Item> = parser.set(origin).items.iter().filter(leads).copied().collect();
         items = around;
         set = origin;
     }
@@ -147,17 +148,17 @@ fn told(language: &Language, dot: DotId) -> Option<Told> {
 }
 
 /// The set right after the bracket that an item of a set has open.
-fn bracket_end(engine: &Engine, set: SetId, item: Item, position: usize) -> Option<SetId> {
-    let grammar = &engine.language.grammar;
+fn bracket_end(parser: &Parser, set: SetId, item: Item, position: usize) -> Option<SetId> {
+    let grammar = &parser.language().grammar;
     let back = grammar.position(item.dot) - position - 1;
-    let wanted = DotId(item.dot.0 - u32::try_from(back).expect("inside the rule"));
+    let wanted = DotId::from_index(item.dot.index() - back);
     let mut seen: FxHashSet<SetId> = FxHashSet::default();
     let mut stack = vec![set];
     while let Some(at) = stack.pop() {
         if !seen.insert(at) {
             continue;
         }
-        let items = &engine.left_set(at).items;
+        let items = &parser.set(at).items;
         if items.iter().any(|other| (other.dot, other.origin) == (wanted, item.origin)) {
             return Some(at);
         }
@@ -171,10 +172,8 @@ fn at_bracket(
     language: &Language,
     dot: DotId,
     text: &[u8],
-    begin: usize,
-    end: Option<usize>,
-    position: usize,
-    name: Option<String>,
+    (begin, end): (usize, Option<usize>),
+    (position, name): (usize, Option<String>),
 ) -> (String, usize) {
     let lexeme = language.grammar.rule(dot).rhs[position];
     // Of a text that ends with a bracket, the bracket.

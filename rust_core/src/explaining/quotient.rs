@@ -6,21 +6,35 @@
 //!
 //! A lexeme cut by the cursor on one side is written with `…` on that side.
 
-use crate::chart::left::NO_INDENTS;
+use crate::chart::left::{FIRST_SET, NO_INDENTS, NO_SET, Read};
 use crate::colour::colours::{Colour, Context};
 use crate::colour::demands::Demands;
-use crate::engine::stepping::{Branch, Engine, Opening};
+use crate::engine::branch::{Branch, InLine};
+use crate::engine::verdicts::Engine;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{ColourId, ColumnId, DotId, FreeId, LexemeId, NodeId, SetId, SymbolId};
-use crate::language::free::{INFINITE, LINE};
+use crate::language::free::{INFINITE, LINE, MIDDLE};
 use crate::lexing::layout::NO_COLUMN;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 
+/// One thing the middle can begin with, for the explicit quotient grammar.
+#[derive(Clone, Debug)]
+struct Opening {
+    /// The rest of the symbol in progress, if there is one to be passed on.
+    lexeme: Option<String>,
+    /// The set after it.
+    set: SetId,
+    /// The free state after it.
+    free: FreeId,
+    /// The symbol ends in R: the middle holds nothing else.
+    crosses: bool,
+}
+
 /// A nonterminal of the quotient grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Key {
+enum Nonterminal {
     /// The whole middle.
     Start,
     /// What the middle holds after the nonterminal begun at a set is finished.
@@ -33,18 +47,18 @@ enum Key {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Piece {
-    Key(Key),
+    Nonterminal(Nonterminal),
     Lexeme(String),
 }
 
-/// What follows a rule of the quotient.
+/// What comes behind a rule of the quotient.
 #[derive(Clone, Copy)]
-enum Follow {
+enum Behind {
     Rest(SetId, SymbolId, ColourId),
     Node(ColourId),
 }
 
-impl Follow {
+impl Behind {
     fn colour(self) -> ColourId {
         match self {
             Self::Rest(_, _, colour) | Self::Node(colour) => colour,
@@ -57,15 +71,15 @@ impl Follow {
 struct Tail {
     dot: DotId,
     column: ColumnId,
-    follow: Follow,
+    follow: Behind,
 }
 
 /// Writes the quotient grammar of the opening branches as BNF, reduced: every nonterminal is reachable and productive.
 pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
-    let mut rules: FxHashMap<Key, Vec<Vec<Piece>>> = FxHashMap::default();
+    let mut rules: FxHashMap<Nonterminal, Vec<Vec<Piece>>> = FxHashMap::default();
     let mut start = Vec::new();
     for branch in opening {
-        let prepared = engine.opening_reads(branch);
+        let prepared = openings(engine, branch);
         let (demands, context) = engine.parts();
         let mut extractor = Extractor { demands, context };
         for read in prepared {
@@ -74,8 +88,8 @@ pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
     }
     let (demands, context) = engine.parts();
     let mut extractor = Extractor { demands, context };
-    let mut queue: Vec<Key> = keys(&start);
-    rules.insert(Key::Start, start);
+    let mut queue: Vec<Nonterminal> = keys(&start);
+    rules.insert(Nonterminal::Start, start);
     while let Some(key) = queue.pop() {
         if rules.contains_key(&key) {
             continue;
@@ -88,12 +102,50 @@ pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
     print(&engine.language.grammar, &rules)
 }
 
-fn keys(alternatives: &[Vec<Piece>]) -> Vec<Key> {
+/// What the middle can begin with.
+fn openings(engine: &mut Engine, branch: &Branch) -> Vec<Opening> {
+    let language = engine.language.clone();
+    let between = |set, free| Opening { lexeme: None, set, free, crosses: false };
+    if let InLine::Start { .. } = branch.line {
+        return vec![between(branch.set, LINE)];
+    }
+    if language.lexer.is_start(branch.state) {
+        let boundary = language.free.at_boundary(engine.parser.guard_states(branch.guards));
+        return boundary.map(|free| between(branch.set, free)).into_iter().collect();
+    }
+    let ways = engine.ways_of(branch);
+    let mut found = Vec::new();
+    for way in ways.iter() {
+        let names: Vec<String> = match way.accept {
+            Some(accept) => {
+                let display = |&lexeme: &LexemeId| language.display(lexeme);
+                vec![language.lexer.lexemes(accept).iter().map(display).collect::<Vec<_>>().join("/")]
+            }
+            None => Vec::new(),
+        };
+        let set = way.accept.map_or(branch.set, |accept| engine.parser.scan(branch.set, Read::Accepted(accept)));
+        if set == NO_SET {
+            continue;
+        }
+        let outlook = engine.outlook(set);
+        if outlook.meets(&way.targets) {
+            let lexeme = names.first().map(|name| format!("…{name}…"));
+            found.push(Opening { lexeme, set, free: MIDDLE, crosses: true });
+        }
+        if let Some(free) = way.free {
+            let lexeme = names.first().map(|name| format!("…{name}"));
+            found.push(Opening { lexeme, set, free, crosses: false });
+        }
+    }
+    found
+}
+
+fn keys(alternatives: &[Vec<Piece>]) -> Vec<Nonterminal> {
     alternatives
         .iter()
         .flatten()
         .filter_map(|piece| match piece {
-            Piece::Key(key) => Some(*key),
+            Piece::Nonterminal(key) => Some(*key),
             Piece::Lexeme(_) => None,
         })
         .collect()
@@ -118,15 +170,15 @@ impl Extractor<'_> {
             return;
         }
         let grammar = &self.context.language.grammar;
-        if set == crate::chart::left::FIRST_SET {
+        if set == FIRST_SET {
             let bottom = self.demands.colours.bottom();
-            self.cut_or_whole(grammar.start, read.free, bottom, &prefix, out, Follow::Rest(set, grammar.start, bottom));
+            self.cut_or_whole(grammar.start, read.free, &prefix, out, Behind::Rest(set, grammar.start, bottom));
         }
         let items: Vec<_> = self.context.left.set(set).items.to_vec();
         for item in items {
             let lhs = grammar.lhs(item.dot);
             let colour = self.demands.colour(self.context, item.origin, lhs);
-            let follow = Follow::Rest(item.origin, lhs, colour);
+            let follow = Behind::Rest(item.origin, lhs, colour);
             self.tails(Tail { dot: item.dot, column: item.column, follow }, read.free, prefix.clone(), out);
         }
         if self.context.left.set(set).accepts {
@@ -137,21 +189,21 @@ impl Extractor<'_> {
         }
     }
 
-    fn expand(&mut self, key: Key) -> Vec<Vec<Piece>> {
+    fn expand(&mut self, key: Nonterminal) -> Vec<Vec<Piece>> {
         let mut out = Vec::new();
         let grammar = &self.context.language.grammar;
         match key {
-            Key::Start => {}
-            Key::Rest(set, symbol, from) => self.rest(set, symbol, from, &mut out),
-            Key::Whole(symbol, from, to) => {
+            Nonterminal::Start => {}
+            Nonterminal::Rest(set, symbol, from) => self.rest(set, symbol, from, &mut out),
+            Nonterminal::Whole(symbol, from, to) => {
                 for rule in grammar.rules().iter().filter(|rule| rule.lhs == symbol) {
                     self.whole(&rule.rhs, from, to, Vec::new(), &mut out);
                 }
             }
-            Key::Cut(symbol, from, node) => {
+            Nonterminal::Cut(symbol, from, node) => {
                 let colour = self.demands.colours.singleton(self.context.right, node);
                 for (index, _) in grammar.rules().iter().enumerate().filter(|(_, rule)| rule.lhs == symbol) {
-                    let tail = Tail { dot: grammar.dot(index, 0), column: NO_COLUMN, follow: Follow::Node(colour) };
+                    let tail = Tail { dot: grammar.dot(index, 0), column: NO_COLUMN, follow: Behind::Node(colour) };
                     self.tails(tail, from, Vec::new(), &mut out);
                 }
             }
@@ -163,17 +215,14 @@ impl Extractor<'_> {
 
     fn rest(&mut self, set: SetId, symbol: SymbolId, from: FreeId, out: &mut Vec<Vec<Piece>>) {
         let grammar = &self.context.language.grammar;
-        if set == crate::chart::left::FIRST_SET
-            && symbol == grammar.start
-            && self.falls(from, self.demands.colours.bottom())
-        {
+        if set == FIRST_SET && symbol == grammar.start && self.falls(from, self.demands.colours.bottom()) {
             out.push(Vec::new());
         }
         let waiting: Vec<_> = self.context.left.waiting(grammar, set, symbol).to_vec();
         for item in waiting {
             let lhs = grammar.lhs(item.dot);
             let colour = self.demands.colour(self.context, item.origin, lhs);
-            let follow = Follow::Rest(item.origin, lhs, colour);
+            let follow = Behind::Rest(item.origin, lhs, colour);
             let dot = Grammar::advance(item.dot);
             self.tails(Tail { dot, column: item.column, follow }, from, Vec::new(), out);
         }
@@ -181,7 +230,7 @@ impl Extractor<'_> {
         for dot in self.context.predictions.dots(prediction, symbol).to_vec() {
             let lhs = grammar.lhs(dot);
             let colour = self.demands.colour(self.context, set, lhs);
-            let follow = Follow::Rest(set, lhs, colour);
+            let follow = Behind::Rest(set, lhs, colour);
             self.tails(Tail { dot: Grammar::advance(dot), column: NO_COLUMN, follow }, from, Vec::new(), out);
         }
     }
@@ -201,11 +250,11 @@ impl Extractor<'_> {
         }
         let symbol = grammar.next(tail.dot);
         if symbol == END_OF_RULE {
-            if let Follow::Rest(set, lhs, colour) = tail.follow
+            if let Behind::Rest(set, lhs, colour) = tail.follow
                 && self.demands.colours.get(colour).free[from.index()] != INFINITE
             {
                 let mut whole = prefix;
-                whole.push(Piece::Key(Key::Rest(set, lhs, from)));
+                whole.push(Piece::Nonterminal(Nonterminal::Rest(set, lhs, from)));
                 out.push(whole);
             }
             return;
@@ -245,7 +294,7 @@ impl Extractor<'_> {
             let completed = &self.context.right.node(node).completed_free;
             if completed.iter().any(|&(done, at, _)| done == symbol && at == from) {
                 let mut cut = prefix.to_vec();
-                cut.push(Piece::Key(Key::Cut(symbol, from, node)));
+                cut.push(Piece::Nonterminal(Nonterminal::Cut(symbol, from, node)));
                 out.push(cut);
             }
         }
@@ -255,20 +304,20 @@ impl Extractor<'_> {
         &mut self,
         symbol: SymbolId,
         from: FreeId,
-        after: ColourId,
         prefix: &[Piece],
         out: &mut Vec<Vec<Piece>>,
-        follow: Follow,
+        follow: Behind,
     ) {
+        let after = follow.colour();
         self.cuts(symbol, from, after, prefix, out);
         for to in self.context.language.free.states() {
             if self.context.language.free.relation(symbol, from, to) == INFINITE {
                 continue;
             }
-            if let Follow::Rest(set, lhs, _) = follow {
+            if let Behind::Rest(set, lhs, _) = follow {
                 let mut whole = prefix.to_vec();
                 whole.push(self.whole_piece(symbol, from, to));
-                whole.push(Piece::Key(Key::Rest(set, lhs, to)));
+                whole.push(Piece::Nonterminal(Nonterminal::Rest(set, lhs, to)));
                 out.push(whole);
             }
         }
@@ -284,7 +333,7 @@ impl Extractor<'_> {
         if self.context.language.grammar.is_lexeme(symbol) {
             Piece::Lexeme(self.lexeme(symbol))
         } else {
-            Piece::Key(Key::Whole(symbol, from, to))
+            Piece::Nonterminal(Nonterminal::Whole(symbol, from, to))
         }
     }
 
@@ -307,16 +356,16 @@ impl Extractor<'_> {
 }
 
 /// Drops nonterminals that derive nothing, then those that the start does not reach.
-fn reduce(rules: &mut FxHashMap<Key, Vec<Vec<Piece>>>) {
-    let mut productive: FxHashSet<Key> = FxHashSet::default();
-    let useful = |alternative: &[Piece], productive: &FxHashSet<Key>| {
+fn reduce(rules: &mut FxHashMap<Nonterminal, Vec<Vec<Piece>>>) {
+    let mut productive: FxHashSet<Nonterminal> = FxHashSet::default();
+    let useful = |alternative: &[Piece], productive: &FxHashSet<Nonterminal>| {
         alternative.iter().all(|piece| match piece {
-            Piece::Key(key) => productive.contains(key),
+            Piece::Nonterminal(key) => productive.contains(key),
             Piece::Lexeme(_) => true,
         })
     };
     loop {
-        let found: Vec<Key> = rules
+        let found: Vec<Nonterminal> = rules
             .iter()
             .filter(|(key, alternatives)| {
                 !productive.contains(key) && alternatives.iter().any(|alternative| useful(alternative, &productive))
@@ -331,8 +380,8 @@ fn reduce(rules: &mut FxHashMap<Key, Vec<Vec<Piece>>>) {
     for alternatives in rules.values_mut() {
         alternatives.retain(|alternative| useful(alternative, &productive));
     }
-    let mut reached: FxHashSet<Key> = FxHashSet::default();
-    let mut stack = vec![Key::Start];
+    let mut reached: FxHashSet<Nonterminal> = FxHashSet::default();
+    let mut stack = vec![Nonterminal::Start];
     while let Some(key) = stack.pop() {
         if reached.insert(key) {
             stack.extend(keys(rules.get(&key).map_or(&[], Vec::as_slice)));
@@ -341,22 +390,22 @@ fn reduce(rules: &mut FxHashMap<Key, Vec<Vec<Piece>>>) {
     rules.retain(|key, _| reached.contains(key));
 }
 
-fn print(grammar: &Grammar, rules: &FxHashMap<Key, Vec<Vec<Piece>>>) -> String {
-    let mut order: Vec<Key> = rules.keys().copied().collect();
+fn print(grammar: &Grammar, rules: &FxHashMap<Nonterminal, Vec<Vec<Piece>>>) -> String {
+    let mut order: Vec<Nonterminal> = rules.keys().copied().collect();
     order.sort_unstable();
-    let mut names: FxHashMap<Key, String> = FxHashMap::default();
+    let mut names: FxHashMap<Nonterminal, String> = FxHashMap::default();
     let mut taken: FxHashMap<String, usize> = FxHashMap::default();
     for &key in &order {
         let base = match key {
-            Key::Start => "middle".to_string(),
-            Key::Rest(set, symbol, _) => format!("after {}@{}", grammar.title(symbol), set.0),
-            Key::Whole(symbol, ..) => grammar.title(symbol).to_string(),
-            Key::Cut(symbol, ..) => format!("{} up to the cursor", grammar.title(symbol)),
+            Nonterminal::Start => "middle".to_string(),
+            Nonterminal::Rest(set, symbol, _) => format!("after {}@{}", grammar.title(symbol), set.0),
+            Nonterminal::Whole(symbol, ..) => grammar.title(symbol).to_string(),
+            Nonterminal::Cut(symbol, ..) => format!("{} up to the cursor", grammar.title(symbol)),
         };
         let count = taken.entry(base.clone()).or_insert(0);
         *count += 1;
         let suffix = match key {
-            Key::Rest(_, _, from) if *count > 1 && from == LINE => " at a line start".to_string(),
+            Nonterminal::Rest(_, _, from) if *count > 1 && from == LINE => " at a line start".to_string(),
             _ if *count > 1 => format!(" {count}"),
             _ => String::new(),
         };
@@ -370,7 +419,7 @@ fn print(grammar: &Grammar, rules: &FxHashMap<Key, Vec<Vec<Piece>>>) -> String {
                 let pieces: Vec<&str> = alternative
                     .iter()
                     .map(|piece| match piece {
-                        Piece::Key(key) => names[key].as_str(),
+                        Piece::Nonterminal(key) => names[key].as_str(),
                         Piece::Lexeme(name) => name.as_str(),
                     })
                     .collect();

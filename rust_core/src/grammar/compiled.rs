@@ -1,5 +1,6 @@
 //! A grammar as the parser asks it: its rules, with everything precomputed that depends on them alone.
 
+use crate::bits::{self, BitRows};
 use crate::error::Error;
 use crate::grammar::adjacency::Adjacency;
 use crate::grammar::modes::Modes;
@@ -13,8 +14,7 @@ use std::ops::Deref;
 pub struct Grammar {
     rules: Rules,
     /// Per nonterminal: bitset of the nonterminals predicted with it.
-    closure: Vec<u64>,
-    closure_words: usize,
+    closure: BitRows,
     adjacency: Adjacency,
     modes: Modes,
 }
@@ -37,12 +37,10 @@ impl Grammar {
     pub fn compile(spec: &LanguageSpec, producible: &[bool], mode_of: Vec<ModeId>) -> Result<Self, Error> {
         let rules = Rules::compile(spec, producible)?;
         let nonterminals = rules.symbol_count() - rules.lexeme_count();
-        let closure_words = nonterminals.div_ceil(64);
         Ok(Self {
             modes: Modes::derive(&rules, spec, mode_of)?,
             adjacency: Adjacency::derive(&rules),
-            closure: closure(&rules, nonterminals, closure_words),
-            closure_words,
+            closure: closure(&rules, nonterminals),
             rules,
         })
     }
@@ -57,14 +55,13 @@ impl Grammar {
     /// Bitset of the nonterminals predicted together with one.
     #[must_use]
     pub fn closure(&self, nonterminal: SymbolId) -> &[u64] {
-        let index = self.nonterminal_index(nonterminal);
-        &self.closure[index * self.closure_words..(index + 1) * self.closure_words]
+        self.closure.row(self.nonterminal_index(nonterminal))
     }
 
-    /// Words of a bitset over nonterminals.
+    /// The number of nonterminals.
     #[must_use]
-    pub fn closure_words(&self) -> usize {
-        self.closure_words
+    pub fn nonterminal_count(&self) -> usize {
+        self.symbol_count() - self.lexeme_count()
     }
 
     /// Bitset of the lexemes that the rest of a dot's rule can begin with.
@@ -101,6 +98,13 @@ impl Grammar {
         self.modes.code()
     }
 
+    /// Whether ordinary code is read in a mode.
+    #[inline(always)]
+    #[must_use]
+    pub fn reads_code(&self, mode: ModeId) -> bool {
+        bits::has(self.modes.code(), mode.index())
+    }
+
     /// The modes of the lexemes that can come next after a dot, as a mask.
     #[inline(always)]
     #[must_use]
@@ -130,21 +134,20 @@ impl Grammar {
     }
 }
 
-/// Per nonterminal, as rows of words: the nonterminals predicted with it, itself among them.
-fn closure(rules: &Rules, nonterminals: usize, words: usize) -> Vec<u64> {
+/// Per nonterminal: the nonterminals predicted with it, itself among them.
+fn closure(rules: &Rules, nonterminals: usize) -> BitRows {
     let mut direct: Vec<Vec<usize>> = vec![Vec::new(); nonterminals];
     for symbol in (rules.lexeme_count()..rules.symbol_count()).map(SymbolId::from_index) {
         for &dot in rules.initial(symbol) {
             direct[rules.nonterminal_index(rules.lhs(dot))].push(rules.nonterminal_index(symbol));
         }
     }
-    let mut closure = vec![0; nonterminals * words];
+    let mut closure = BitRows::new(nonterminals, nonterminals);
     for nonterminal in 0..nonterminals {
         let mut stack = vec![nonterminal];
         while let Some(at) = stack.pop() {
-            let word: &mut u64 = &mut closure[nonterminal * words + at / 64];
-            if *word >> (at % 64) & 1 == 0 {
-                *word |= 1 << (at % 64);
+            if !bits::contains(closure.row(nonterminal), at) {
+                bits::insert(closure.row_mut(nonterminal), at);
                 stack.extend(&direct[at]);
             }
         }

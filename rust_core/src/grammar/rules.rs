@@ -205,7 +205,7 @@ impl Rules {
     /// The dot at a position of a rule.
     #[must_use]
     pub fn dot(&self, rule: usize, position: usize) -> DotId {
-        DotId(self.base[rule] + u32::try_from(position).expect("rule length fits u32"))
+        DotId::from_index(self.base[rule] as usize + position)
     }
 
     /// Whether a symbol derives the empty sequence.

@@ -1,13 +1,13 @@
 //! What each dot of a grammar allows next where R asks for nothing that a free middle could not bring about (see `follow`):
 //! the accept sets that can be read, and the free states from which the middle can go on.
 
+use crate::bits::{self, BitSet};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{AcceptId, DotId, SymbolId};
 use crate::language::definition::Definition;
 use crate::language::follow::{Follow, bit};
 use crate::language::free::{LINE, MIDDLE};
-use crate::lexing::lexer::bits;
 use crate::lexing::roles::Role;
 
 /// Accept sets by what is done with them, as masks.
@@ -27,18 +27,15 @@ impl<Mask: AsRef<[u64]>> ByRole<Mask> {
     fn take(&self, readable: &mut [u64], free: u64, outside: bool) {
         let (newlines, comments) = (self.newlines.as_ref(), self.comments.as_ref());
         let ignored = self.ignored[usize::from(!outside)].as_ref();
-        let line_end = readable.iter().zip(newlines).any(|(one, other)| one & other != 0);
-        let middle = free & bit(MIDDLE) != 0;
-        for (word, own) in readable.iter_mut().enumerate() {
-            if !outside {
-                *own &= !newlines[word];
-            }
-            if middle {
-                *own |= ignored[word];
-            }
-            if outside && line_end {
-                *own |= comments[word];
-            }
+        let line_end = bits::meet(readable, newlines);
+        if !outside {
+            bits::subtract(readable, newlines);
+        }
+        if free & bit(MIDDLE) != 0 {
+            bits::unite(readable, ignored);
+        }
+        if outside && line_end {
+            bits::unite(readable, comments);
         }
     }
 }
@@ -46,21 +43,17 @@ impl<Mask: AsRef<[u64]>> ByRole<Mask> {
 /// Accept sets by the lexemes that stand in them and by what is done with them, as masks.
 #[derive(Debug)]
 pub(crate) struct AcceptMasks {
-    of_lexeme: Vec<Box<[u64]>>,
-    by_role: ByRole<Box<[u64]>>,
+    of_lexeme: Vec<BitSet>,
+    by_role: ByRole<BitSet>,
     words: usize,
 }
 
 impl AcceptMasks {
     pub(crate) fn derive(definition: &Definition) -> Self {
         let lexer = &definition.lexer;
-        let words = lexer.accept_set_count().div_ceil(64);
+        let bound = lexer.accept_set_count();
         let mask = |wanted: &dyn Fn(AcceptId) -> bool| {
-            let mut mask = vec![0u64; words].into_boxed_slice();
-            for accept in lexer.accept_sets().filter(|&accept| wanted(accept)) {
-                mask[accept.index() / 64] |= 1 << (accept.index() % 64);
-            }
-            mask
+            BitSet::of(bound, lexer.accept_sets().filter(|&accept| wanted(accept)).map(AcceptId::index))
         };
         let role = |accept: AcceptId| definition.accept_role(accept);
         let layout = definition.layout.is_some();
@@ -74,7 +67,7 @@ impl AcceptMasks {
             comments: mask(&|accept| layout && role(accept) == Role::Comment),
             newlines: mask(&|accept| role(accept) == Role::Newline),
         };
-        Self { of_lexeme, by_role, words }
+        Self { of_lexeme, by_role, words: bits::words_for::<u64>(bound) }
     }
 
     /// Words of a mask.
@@ -96,12 +89,10 @@ impl AcceptMasks {
             return;
         }
         let mask = &self.of_lexeme[next.index()];
-        let newline = mask.iter().zip(&self.by_role.newlines).any(|(one, other)| one & other != 0);
+        let newline = bits::meet(mask, &self.by_role.newlines);
         let free = if newline { LINE } else { MIDDLE };
         if follow.before(Grammar::advance(dot)) & bit(free) != 0 {
-            for (word, more) in readable.iter_mut().zip(mask) {
-                *word |= more;
-            }
+            bits::unite(readable, mask);
         }
     }
 }
@@ -111,7 +102,7 @@ pub(crate) const AHEAD_WORDS: usize = 4;
 
 /// What a set allows next, before anything else is made of it: a union over its items.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ahead {
+pub(crate) struct Ahead {
     /// The accept sets that can be read, as a mask.
     pub readable: [u64; AHEAD_WORDS],
     /// The free states from which the middle can go on.
@@ -123,10 +114,8 @@ pub struct Ahead {
 impl Ahead {
     /// Adds what another allows.
     #[inline(always)]
-    pub fn add(&mut self, other: &Self) {
-        for (word, more) in self.readable.iter_mut().zip(other.readable) {
-            *word |= more;
-        }
+    pub(crate) fn add(&mut self, other: &Self) {
+        bits::unite(&mut self.readable, &other.readable);
         self.free |= other.free;
         self.modes |= other.modes;
     }
@@ -167,7 +156,7 @@ impl Aheads {
         }
         let own = of_nonterminal.clone();
         for nonterminal in (grammar.lexeme_count()..grammar.symbol_count()).map(SymbolId::from_index) {
-            for index in bits(grammar.closure(nonterminal)) {
+            for index in bits::numbers(grammar.closure(nonterminal)) {
                 of_nonterminal[nonterminal.index()].add(&own[index + grammar.lexeme_count()]);
             }
         }

@@ -1,7 +1,6 @@
 //! A compiled language: a definition, and what a middle that is still free can do in it.
 
 use crate::error::Error;
-use crate::ids::{LexemeId, SymbolId};
 use crate::language::ahead::{AcceptMasks, Aheads};
 use crate::language::definition::Definition;
 use crate::language::follow::Follow;
@@ -79,12 +78,5 @@ impl Language {
             predictions: self.predictions.clone(),
             shaped: Some(ShapedLexer::new(&self.lexer, &shape)),
         })
-    }
-
-    /// A lexeme as a grammar symbol.
-    #[inline(always)]
-    #[must_use]
-    pub fn symbol(lexeme: LexemeId) -> SymbolId {
-        SymbolId(lexeme.0)
     }
 }

@@ -144,7 +144,7 @@ impl Definition {
     pub fn display(&self, lexeme: LexemeId) -> String {
         match &self.literals[lexeme.index()] {
             Some(literal) => format!("{literal:?}"),
-            None => self.grammar.name(SymbolId(lexeme.0)).to_string(),
+            None => self.grammar.name(SymbolId::from(lexeme)).to_string(),
         }
     }
 }
@@ -168,7 +168,7 @@ fn producible(spec: &LanguageSpec, lexer: &Lexer, roles: &[Role], layout: Option
 /// the lexemes of modes that read no code and those that lead into such a mode.
 fn strings(spec: &LanguageSpec, grammar: &Grammar) -> Result<Vec<bool>, Error> {
     let part = |symbol| {
-        grammar.code_modes() >> grammar.mode_of(symbol).index() & 1 == 0
+        !grammar.reads_code(grammar.mode_of(symbol))
             || grammar.mode_of(symbol) == ModeId(0) && grammar.leads_away(symbol)
     };
     let mut strings: Vec<bool> = (0..spec.lexemes.len()).map(|index| part(SymbolId::from_index(index))).collect();
@@ -206,7 +206,7 @@ fn constructs(spec: &LanguageSpec, grammar: &Grammar) -> Result<Constructs, Erro
             found.1.entry(symbol).or_default().push(rank);
         }
         let lexeme = construct.lexeme.as_ref().map(|name| find(spec, name)).transpose()?;
-        found.0.push(Construct { lexeme: lexeme.map(|lexeme| SymbolId(lexeme.0)), name: construct.name.clone() });
+        found.0.push(Construct { lexeme: lexeme.map(SymbolId::from), name: construct.name.clone() });
     }
     Ok(found)
 }

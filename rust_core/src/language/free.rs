@@ -29,7 +29,7 @@ pub(crate) struct Free {
     count: usize,
     /// `relation[symbol * count² + from * count + to]`.
     relation: Vec<Cost>,
-    /// The same per dot, for the symbols before it.
+    /// `prefix[dot * count² + from * count + to]`: the relation of the symbols before a dot.
     prefix: Vec<Cost>,
     /// Per nonterminal and free state: what completing it there advances, as (dot after, from, cost of what precedes).
     advances: Vec<Vec<(DotId, FreeId, Cost)>>,
@@ -64,13 +64,13 @@ impl Free {
         let separators = separators(lexer, grammar, roles, layout.is_some());
         let mut terminals = match (&separators, layout) {
             (Err(lexeme), Some(_)) => {
-                let name = grammar.name(SymbolId(lexeme.0));
+                let name = grammar.name(SymbolId::from(*lexeme));
                 return Err(Error::language(format!(
                     "layout needs a blank that ends every lexeme; it does not end {name}"
                 )));
             }
             (Err(lexeme), None) if grammar.has_modes() => {
-                let name = grammar.name(SymbolId(lexeme.0));
+                let name = grammar.name(SymbolId::from(*lexeme));
                 return Err(Error::language(format!(
                     "modes need a blank that ends every lexeme; it does not end {name}"
                 )));
@@ -106,11 +106,11 @@ impl Free {
             return Err(Error::new(ErrorKind::Shape, message));
         }
         let words = (lexer.accept_set_count() * places).div_ceil(64);
-        let bytes = (shape.len() as usize).saturating_mul(lexer.state_count()).saturating_mul(8 * words);
+        let bytes = shape.states().len().saturating_mul(lexer.state_count()).saturating_mul(8 * words);
         if bytes > limits::SHAPE_PRODUCT_BYTES {
             let message = format!(
                 "the shape has {} states, which with the language's lexemes take {} MB, more than {}",
-                shape.len(),
+                shape.states().len(),
                 bytes >> 20,
                 limits::SHAPE_PRODUCT_BYTES >> 20
             );
@@ -312,7 +312,7 @@ impl Free {
         self.relation[(symbol.index() * self.count + from.index()) * self.count + to.index()]
     }
 
-    /// The same for the symbols before a dot.
+    /// Least bytes of a text that is derived from the symbols before a dot and leads from one free state to another.
     #[inline]
     #[must_use]
     pub(crate) fn prefix(&self, dot: DotId, from: FreeId, to: FreeId) -> Cost {

@@ -1,11 +1,11 @@
 //! Predicted items, never materialised: a bitset of predicted nonterminals has an index from symbol to the predicted dots that
 //! have it next (design: precomputed item sets, Aycock & Horspool 2002). Built once for all sessions of a language.
 
+use crate::bits::{BitSet, numbers};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{DotId, SymbolId};
 use crate::language::ahead::{Ahead, Aheads};
-use crate::lexing::lexer::bits;
 use crate::limits;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What one bitset of nonterminals predicts.
 #[derive(Debug)]
 pub(crate) struct Prediction {
-    nonterminals: Box<[u64]>,
     /// `dots[begin[symbol]..begin[symbol + 1]]` have the symbol next.
     begin: Box<[u32]>,
     dots: Box<[DotId]>,
@@ -25,11 +24,13 @@ pub(crate) struct Prediction {
 /// What a symbol does to the predicted items of a set, whatever the set's own items are: the moved dots, and the predicted
 /// nonterminals that it finishes, by way of each other (design: unit chains). All of them begin at the set.
 #[derive(Debug)]
-pub struct Chain {
+pub(crate) struct Chain {
     /// Moved dots with something left to read.
     pub dots: Vec<DotId>,
     /// Finished nonterminals, as a bitset.
-    pub finished: Box<[u64]>,
+    pub finished: BitSet,
+    /// Whether it does anything to them.
+    pub moves: bool,
     /// What the dots allow next, where that is known of dots.
     pub ahead: Ahead,
 }
@@ -38,9 +39,8 @@ impl Chain {
     /// Whether a nonterminal is finished.
     #[inline(always)]
     #[must_use]
-    pub fn finishes(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {
-        let index = grammar.nonterminal_index(nonterminal);
-        self.finished[index / 64] >> (index % 64) & 1 == 1
+    pub(crate) fn finishes(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {
+        self.finished.contains(grammar.nonterminal_index(nonterminal))
     }
 }
 
@@ -54,7 +54,7 @@ impl SharedPredictions {
         if let Some(known) = known {
             return known;
         }
-        let built = Arc::new(build(grammar, nonterminals.into()));
+        let built = Arc::new(build(grammar, nonterminals));
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if shared.len() >= limits::SHARED_PREDICTIONS {
             shared.clear();
@@ -78,13 +78,6 @@ impl Prediction {
         self.modes
     }
 
-    /// Whether a nonterminal is predicted.
-    #[must_use]
-    pub(crate) fn predicts(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {
-        let index = grammar.nonterminal_index(nonterminal);
-        self.nonterminals[index / 64] >> (index % 64) & 1 == 1
-    }
-
     /// What a symbol does to the predicted items, worked out when it is first asked for.
     pub(crate) fn chain(&self, grammar: &Grammar, aheads: &Aheads, symbol: SymbolId) -> Arc<Chain> {
         let mut known = self.chains.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +85,7 @@ impl Prediction {
     }
 
     fn find_chain(&self, grammar: &Grammar, aheads: &Aheads, symbol: SymbolId) -> Chain {
-        let mut finished = vec![0u64; grammar.closure_words()].into_boxed_slice();
+        let mut finished = BitSet::new(grammar.nonterminal_count());
         let mut dots = Vec::new();
         let mut ahead = Ahead::default();
         let mut seen: FxHashSet<DotId> = FxHashSet::default();
@@ -114,19 +107,20 @@ impl Prediction {
             }
             let lhs = grammar.lhs(dot);
             let index = grammar.nonterminal_index(lhs);
-            if finished[index / 64] >> (index % 64) & 1 == 0 {
-                finished[index / 64] |= 1 << (index % 64);
+            if !finished.contains(index) {
+                finished.insert(index);
                 pending.extend(self.dots(lhs).iter().map(|&dot| Grammar::advance(dot)));
             }
         }
         dots.sort_unstable_by_key(|&dot| (grammar.next(dot), dot));
-        Chain { dots, finished, ahead }
+        let moves = !dots.is_empty() || !finished.is_empty();
+        Chain { dots, finished, moves, ahead }
     }
 }
 
-fn build(grammar: &Grammar, nonterminals: Box<[u64]>) -> Prediction {
+fn build(grammar: &Grammar, nonterminals: &[u64]) -> Prediction {
     let mut wanted = vec![false; grammar.symbol_count()];
-    for index in bits(&nonterminals) {
+    for index in numbers(nonterminals) {
         wanted[index + grammar.lexeme_count()] = true;
     }
     let mut begin = Vec::with_capacity(grammar.symbol_count() + 1);
@@ -142,5 +136,5 @@ fn build(grammar: &Grammar, nonterminals: Box<[u64]>) -> Prediction {
         }
     }
     begin.push(u32::try_from(dots.len()).expect("dot count fits u32"));
-    Prediction { nonterminals, begin: begin.into(), dots: dots.into(), modes, chains: Mutex::default() }
+    Prediction { begin: begin.into(), dots: dots.into(), modes, chains: Mutex::default() }
 }

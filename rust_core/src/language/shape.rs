@@ -5,29 +5,20 @@
 //! that begins with it has the shape and completes the program.
 
 use crate::error::{Error, ErrorKind};
-use crate::ids::TokenId;
+use crate::ids::ShapeId;
+use crate::lexing::automaton::{Automaton, Minimal, Uncopied};
 use crate::limits;
-use crate::masking::plain::mask_words;
-use crate::masking::vocabulary::Vocabulary;
-use regex_automata::dfa::{Automaton, dense};
-use regex_automata::util::{start, syntax};
-use regex_automata::{Anchored, MatchKind};
-use rustc_hash::FxHashMap;
-
-/// A state of a shape's automaton; only those from which the shape can still be met have a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ShapeId(pub u32);
-
-/// Packed masks of the tokens that do not leave a shape, by the state that each leads to.
-pub(crate) type ShapeIndex = Vec<(ShapeId, Vec<u32>)>;
+use regex_automata::MatchKind;
+use regex_automata::dfa::{StartKind, dense};
+use regex_automata::util::syntax;
 
 /// No middle of the shape begins like that.
-const DEAD: u32 = u32::MAX;
+const DEAD: ShapeId = ShapeId(u32::MAX);
 
 /// The automaton of a shape.
 #[derive(Debug)]
 pub struct Shape {
-    next: Vec<[u32; 256]>,
+    next: Vec<[ShapeId; 256]>,
     accepts: Vec<bool>,
     /// The states in which a character can end, in which lexemes begin and end.
     boundaries: Vec<ShapeId>,
@@ -44,7 +35,7 @@ impl Shape {
         let wrong = |what: String| Error::new(ErrorKind::Shape, format!("shape {pattern:?}: {what}"));
         let config = dense::Config::new()
             .match_kind(MatchKind::All)
-            .start_kind(regex_automata::dfa::StartKind::Anchored)
+            .start_kind(StartKind::Anchored)
             .minimize(true)
             .dfa_size_limit(Some(limits::SHAPE_BYTES))
             .determinize_size_limit(Some(limits::SHAPE_BYTES));
@@ -53,33 +44,14 @@ impl Shape {
             .syntax(syntax::Config::new().dot_matches_new_line(false))
             .build(pattern)
             .map_err(|error| wrong(reason(&error)))?;
-        let first =
-            dfa.start_state(&start::Config::new().anchored(Anchored::Yes)).map_err(|error| wrong(error.to_string()))?;
-        let mut ids = FxHashMap::default();
-        let mut states = vec![first];
-        ids.insert(first, 0u32);
-        let mut next: Vec<[u32; 256]> = Vec::new();
-        let mut accepts = Vec::new();
-        while next.len() < states.len() {
-            let state = states[next.len()];
-            let mut row = [DEAD; 256];
-            for byte in 0..=255u8 {
-                let target = dfa.next_state(state, byte);
-                if dfa.is_dead_state(target) {
-                    continue;
-                }
-                row[byte as usize] = *ids.entry(target).or_insert_with(|| {
-                    states.push(target);
-                    u32::try_from(states.len() - 1).expect("state count fits u32")
-                });
-            }
-            next.push(row);
-            accepts.push(dfa.is_match_state(dfa.next_eoi_state(state)));
-            if next.len() > limits::SHAPE_STATES {
-                return Err(wrong(format!("it has over {} states", limits::SHAPE_STATES)));
-            }
-        }
-        Self::trim(next, accepts).ok_or_else(|| wrong("no text has it".into()))
+        let mut automaton = Automaton::default();
+        let label = |matched: Vec<usize>| u16::from(!matched.is_empty());
+        // The dead state is none of the shape's.
+        let first = automaton.copy(&dfa, limits::SHAPE_STATES + 1, label).map_err(|why| match why {
+            Uncopied::Start(why) => wrong(why),
+            Uncopied::States(_) => wrong(format!("it has over {} states", limits::SHAPE_STATES)),
+        })?;
+        Self::minimal(&automaton, first).ok_or_else(|| wrong("no text has it".into()))
     }
 
     /// The shape of all texts of at most some lines: fewer line breaks than that, which are `\n` alone.
@@ -91,70 +63,30 @@ impl Shape {
             let message = format!("a shape has 1 to {} lines, not {most}", limits::SHAPE_LINES);
             return Err(Error::new(ErrorKind::Shape, message));
         }
-        let next = (0..most).map(|line| {
+        let mut automaton = Automaton::default();
+        for line in 1..=most {
             let own = u32::try_from(line).expect("few lines");
             let mut row = [own; 256];
-            row[b'\r' as usize] = DEAD;
-            row[b'\n' as usize] = if line + 1 < most { own + 1 } else { DEAD };
-            row
-        });
-        Ok(Self::trim(next.collect(), vec![true; most]).expect("the empty text has few lines"))
+            row[b'\r' as usize] = 0;
+            row[b'\n' as usize] = if line < most { own + 1 } else { 0 };
+            automaton.push(row, 1);
+        }
+        Ok(Self::minimal(&automaton, 1).expect("the empty text has few lines"))
     }
 
-    /// Leaves out the states from which the shape cannot be met; `None` if that is the first one.
-    fn trim(next: Vec<[u32; 256]>, accepts: Vec<bool>) -> Option<Self> {
-        let mut live = accepts.clone();
-        loop {
-            let found: Vec<usize> = (0..next.len())
-                .filter(|&state| !live[state] && next[state].iter().any(|&to| to != DEAD && live[to as usize]))
-                .collect();
-            if found.is_empty() {
-                break;
-            }
-            for state in found {
-                live[state] = true;
-            }
-        }
-        if !live[0] {
+    /// The shape of an automaton's texts from a state on; `None` if there are none.
+    fn minimal(automaton: &Automaton, first: u32) -> Option<Self> {
+        let Minimal { class_of, class_count, next, labels, state_of } = automaton.minimise();
+        debug_assert!(state_of[first as usize] < 2, "the first state is the first one that is not dead");
+        if state_of[first as usize] == 0 {
             return None;
         }
-        // States that nothing tells apart become one: `regex-automata` reports a match one byte late.
-        let mut part: Vec<u32> =
-            (0..next.len()).map(|state| u32::from(live[state]) + u32::from(accepts[state])).collect();
-        loop {
-            let mut ids: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
-            let refined: Vec<u32> = (0..next.len())
-                .map(|state| {
-                    let targets = next[state].iter().map(|&to| if to == DEAD { 0 } else { part[to as usize] + 1 });
-                    let key: Vec<u32> = std::iter::once(part[state]).chain(targets).collect();
-                    let fresh = u32::try_from(ids.len()).expect("state count fits u32");
-                    *ids.entry(key).or_insert(fresh)
-                })
-                .collect();
-            let stable = refined.iter().max() == part.iter().max() && {
-                let pairs: rustc_hash::FxHashSet<(u32, u32)> =
-                    refined.iter().copied().zip(part.iter().copied()).collect();
-                pairs.len() == ids.len()
-            };
-            part = refined;
-            if stable {
-                break;
-            }
-        }
-        let mut kept: Vec<usize> = Vec::new();
-        let mut ids = vec![DEAD; next.len()];
-        for state in (0..next.len()).filter(|&state| live[state]) {
-            let same = kept.iter().position(|&other| part[other] == part[state]);
-            let id = same.unwrap_or(kept.len());
-            if same.is_none() {
-                kept.push(state);
-            }
-            ids[state] = u32::try_from(id).expect("state count fits u32");
-        }
-        let renamed = |row: &[u32; 256]| row.map(|to| if to == DEAD { DEAD } else { ids[to as usize] });
+        // States are numbered from 0 here, the dead one left out.
+        let number = |state: u32| state.checked_sub(1).map_or(DEAD, ShapeId);
+        let row = |own: &[u32]| std::array::from_fn(|byte| number(own[class_of[byte] as usize]));
         let mut shape = Self {
-            next: kept.iter().map(|&state| renamed(&next[state])).collect(),
-            accepts: kept.iter().map(|&state| accepts[state]).collect(),
+            next: next.chunks_exact(class_count).skip(1).map(row).collect(),
+            accepts: labels[1..].iter().map(|&label| label != 0).collect(),
             boundaries: Vec::new(),
             places: Vec::new(),
         };
@@ -167,10 +99,10 @@ impl Shape {
         self.places = vec![None; self.next.len()];
         let mut stack = vec![self.first()];
         while let Some(at) = stack.pop() {
-            if self.places[at.0 as usize].is_some() {
+            if self.places[at.index()].is_some() {
                 continue;
             }
-            self.places[at.0 as usize] = Some(self.boundaries.len());
+            self.places[at.index()] = Some(self.boundaries.len());
             self.boundaries.push(at);
             for (lead, rest) in (0..0x80u8).map(|byte| (byte, 0)).chain((0xc2..=0xf4).map(|byte| (byte, follow(byte))))
             {
@@ -189,16 +121,9 @@ impl Shape {
         }
     }
 
-    /// The number of states.
-    #[must_use]
-    pub fn len(&self) -> u32 {
-        u32::try_from(self.next.len()).expect("state count fits u32")
-    }
-
-    /// Never: some text has the shape.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.next.is_empty()
+    /// The states; only those from which the shape can still be met are any.
+    pub(crate) fn states(&self) -> impl ExactSizeIterator<Item = ShapeId> + use<> {
+        (0..self.next.len()).map(ShapeId::from_index)
     }
 
     /// The state before any text.
@@ -211,15 +136,14 @@ impl Shape {
     #[inline]
     #[must_use]
     pub fn step(&self, state: ShapeId, byte: u8) -> Option<ShapeId> {
-        let to = self.next[state.0 as usize][byte as usize];
-        (to != DEAD).then_some(ShapeId(to))
+        Some(self.next[state.index()][byte as usize]).filter(|&to| to != DEAD)
     }
 
     /// Whether a text that ends in a state has the shape.
     #[inline]
     #[must_use]
     pub fn accepts(&self, state: ShapeId) -> bool {
-        self.accepts[state.0 as usize]
+        self.accepts[state.index()]
     }
 
     /// The states in which a character can end.
@@ -232,37 +156,7 @@ impl Shape {
     #[inline]
     #[must_use]
     pub fn place(&self, state: ShapeId) -> Option<usize> {
-        self.places[state.0 as usize]
-    }
-
-    /// The tokens that do not leave the shape, by the state that each leads to (Outlines, arXiv 2307.09702: the FSM index).
-    #[must_use]
-    pub fn index(&self, vocabulary: &Vocabulary, state: ShapeId) -> ShapeIndex {
-        let words = mask_words(vocabulary.len());
-        let mut found: FxHashMap<ShapeId, Vec<u32>> = FxHashMap::default();
-        let nodes = vocabulary.nodes();
-        let mut path = vec![state];
-        let mut at = 0;
-        while at < nodes.len() {
-            let node = &nodes[at];
-            path.truncate(node.depth as usize);
-            let Some(to) = self.step(path[path.len() - 1], node.byte) else {
-                at = node.skip as usize;
-                continue;
-            };
-            path.push(to);
-            let ending = vocabulary.ending(node);
-            if !ending.is_empty() {
-                let mask = found.entry(to).or_insert_with(|| vec![0; words]);
-                for &TokenId(token) in ending {
-                    mask[token as usize / 32] |= 1 << (token % 32);
-                }
-            }
-            at += 1;
-        }
-        let mut found: ShapeIndex = found.into_iter().collect();
-        found.sort_unstable_by_key(|entry| entry.0);
-        found
+        self.places[state.index()]
     }
 }
 

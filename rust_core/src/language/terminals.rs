@@ -2,11 +2,12 @@
 
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
-use crate::ids::{AcceptId, FreeId, GuardId, LexemeId, StateId, SymbolId};
-use crate::language::shape::{Shape, ShapeId};
+use crate::ids::{AcceptId, FreeId, GuardId, LexemeId, ShapeId, StateId, SymbolId};
+use crate::language::shape::Shape;
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{DEAD, Lexer, NEVER};
+use crate::lexing::product::{Beside, walk_beside};
 use crate::lexing::roles::Role;
 use crate::limits;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -56,7 +57,7 @@ pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layou
                     .all(|after| lexer.step(state, after) == DEAD || only_ignored(lexer.step(lexer.start(), after)))
         })
         .collect();
-    let used = |lexeme: LexemeId| !grammar.occurrences(SymbolId(lexeme.0)).is_empty();
+    let used = |lexeme: LexemeId| !grammar.occurrences(SymbolId::from(lexeme)).is_empty();
     for state in (1..lexer.state_count()).map(StateId::from_index).filter(|&state| lexer.accepts(state)) {
         let lexemes = lexer.lexemes(lexer.accept(state));
         let role = |lexeme: &LexemeId| roles[lexeme.index()];
@@ -64,7 +65,7 @@ pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layou
             continue;
         }
         // What follows such a lexeme is another mode's text, which is free to begin so that the lexeme was the longest match.
-        if lexemes.iter().all(|lexeme| grammar.leads_away(SymbolId(lexeme.0))) {
+        if lexemes.iter().all(|&lexeme| grammar.leads_away(SymbolId::from(lexeme))) {
             continue;
         }
         if lexemes.iter().all(|lexeme| role(lexeme) == Role::Comment || layout && role(lexeme) == Role::Blank) {
@@ -166,69 +167,33 @@ impl Terminals {
     ) -> Self {
         let kinds = if layout.is_some() { KINDS } else { 1 };
         let places = shape.boundaries().len();
-        let at = |kind: FreeId, place: usize| FreeId::from_index(place * kinds + kind.index());
         // One place more stands for what L holds: R may close what the middle of this shape could not have opened.
         let mut terminals = Self::empty(kinds * (places + 1), grammar.lexeme_count());
-        let any = Self::separated(lexer, grammar, roles, layout);
-        for lexeme in (0..grammar.lexeme_count()).map(LexemeId::from_index) {
-            for from in 0..kinds {
-                for to in 0..kinds {
-                    let cost = any.relation[(lexeme.index() * kinds + from) * kinds + to];
-                    let place = |kind| at(FreeId::from_index(kind), places);
-                    terminals.set(lexeme, place(from), place(to), cost);
-                }
-            }
-        }
-        for kind in 0..kinds {
-            terminals.in_progress[at(FreeId::from_index(kind), places).index()].clone_from(&any.in_progress[kind]);
-        }
+        terminals.put_at(places, kinds, &Self::separated(lexer, grammar, roles, layout));
         for (place, &from) in shape.boundaries().iter().enumerate() {
-            let mut in_progress: FxHashMap<StateId, Cost> = FxHashMap::default();
-            // One symbol from here, in every mode: where it can end, and what can be in progress where the middle ends.
-            let mut seen: FxHashSet<(StateId, ShapeId)> = FxHashSet::default();
-            let mut layer: Vec<(StateId, ShapeId)> = lexer.starts().map(|start| (start, from)).collect();
-            let mut cost = 0;
-            while !layer.is_empty() {
-                cost += 1;
-                let mut following = Vec::new();
-                for (state, inside) in layer {
-                    for byte in 0..=255u8 {
-                        let target = lexer.step(state, byte);
-                        let Some(to) = shape.step(inside, byte).filter(|_| target != DEAD) else { continue };
-                        if !seen.insert((target, to)) {
-                            continue;
+            let at = |kind: FreeId, place: usize| FreeId::from_index(place * kinds + kind.index());
+            // One symbol from here: where it can end.
+            let symbols = walk_in_shape(lexer, shape, from, |accept, end, cost| {
+                for &lexeme in lexer.lexemes(accept) {
+                    let role = roles[lexeme.index()];
+                    if role.is_ignored() || role == Role::Newline {
+                        // In brackets a line break is ignored, and between lines it ends a blank one.
+                        for kind in (0..kinds).map(FreeId::from_index) {
+                            terminals.ignore(at(kind, place), at(kind, end), cost);
                         }
-                        following.push((target, to));
-                        if shape.accepts(to) {
-                            in_progress.entry(target).or_insert(cost);
-                        }
-                        let (true, Some(end)) = (lexer.accepts(target), shape.place(to)) else { continue };
-                        for &lexeme in lexer.lexemes(lexer.accept(target)) {
-                            let ignored = roles[lexeme.index()].is_ignored();
-                            if ignored || roles[lexeme.index()] == Role::Newline {
-                                // In brackets a line break is ignored, and between lines it ends a blank one.
-                                for kind in (0..kinds).map(FreeId::from_index) {
-                                    terminals.ignore(at(kind, place), at(kind, end), cost);
-                                }
-                            }
-                            match roles[lexeme.index()] {
-                                Role::Newline => terminals.set(lexeme, at(MIDDLE, place), at(LINE, end), cost),
-                                _ if ignored => {}
-                                _ => {
-                                    terminals.set(lexeme, at(MIDDLE, place), at(MIDDLE, end), cost);
-                                    if layout.is_some() {
-                                        terminals.set(lexeme, at(LINE, place), at(MIDDLE, end), cost);
-                                    }
-                                }
+                    }
+                    match role {
+                        Role::Newline => terminals.set(lexeme, at(MIDDLE, place), at(LINE, end), cost),
+                        _ if role.is_ignored() => {}
+                        _ => {
+                            terminals.set(lexeme, at(MIDDLE, place), at(MIDDLE, end), cost);
+                            if layout.is_some() {
+                                terminals.set(lexeme, at(LINE, place), at(MIDDLE, end), cost);
                             }
                         }
                     }
                 }
-                layer = following;
-            }
-            let mut symbols: Vec<InProgress> =
-                in_progress.into_iter().map(|(state, cost)| InProgress { state, guards: NO_GUARDS, cost }).collect();
-            symbols.sort_by_key(|symbol| symbol.state);
+            });
             terminals.in_progress[at(MIDDLE, place).index()].clone_from(&symbols);
             if let Some(layout) = layout {
                 terminals.in_progress[at(LINE, place).index()] = symbols;
@@ -237,6 +202,18 @@ impl Terminals {
             }
         }
         terminals
+    }
+
+    /// Puts the relations of middles without a shape at a place of one.
+    fn put_at(&mut self, place: usize, kinds: usize, any: &Self) {
+        let at = |kind: usize| FreeId::from_index(place * kinds + kind);
+        for (index, &cost) in any.relation.iter().enumerate() {
+            let (lexeme, from, to) = (index / (kinds * kinds), index / kinds % kinds, index % kinds);
+            self.set(LexemeId::from_index(lexeme), at(from), at(to), cost);
+        }
+        for (kind, symbols) in any.in_progress.iter().enumerate() {
+            self.in_progress[at(kind).index()].clone_from(symbols);
+        }
     }
 
     /// Without separators: one free state per guard set that can stand at a boundary.
@@ -345,33 +322,54 @@ struct Walk {
 }
 
 fn walk(lexer: &Lexer, guards: &mut Guards, boundary: GuardId) -> Walk {
-    let mut seen: FxHashMap<(StateId, GuardId), Cost> = FxHashMap::default();
-    let mut layer = vec![(lexer.start(), boundary)];
+    let from = (lexer.start(), boundary, ());
+    let found = walk_beside(lexer, guards, &lexer.representatives(), from, |(), _| Some(()), |_| true);
     let mut ends = Vec::new();
     let mut in_progress = Vec::new();
+    for Beside { state, guards: running, bytes: cost, .. } in found.into_iter().skip(1) {
+        in_progress.push(InProgress { state, guards: running, cost });
+        if lexer.accepts(state) {
+            ends.push((lexer.accept(state), guards.with(lexer, running, state), cost));
+        }
+    }
+    Walk { ends, in_progress }
+}
+
+/// One symbol's walk through a shape from a state of it, in every mode: `end` is told where it can end, as what, at which place
+/// of the shape and for how little. Returns what can be in progress where a middle has its shape.
+fn walk_in_shape(
+    lexer: &Lexer,
+    shape: &Shape,
+    from: ShapeId,
+    mut end: impl FnMut(AcceptId, usize, Cost),
+) -> Vec<InProgress> {
+    let mut in_progress: FxHashMap<StateId, Cost> = FxHashMap::default();
+    let mut seen: FxHashSet<(StateId, ShapeId)> = FxHashSet::default();
+    let mut layer: Vec<(StateId, ShapeId)> = lexer.starts().map(|start| (start, from)).collect();
     let mut cost = 0;
     while !layer.is_empty() {
         cost += 1;
         let mut following = Vec::new();
-        for (state, running) in layer {
-            for byte in lexer.representatives() {
+        for (state, inside) in layer {
+            for byte in 0..=255u8 {
                 let target = lexer.step(state, byte);
-                if target == DEAD {
+                let Some(to) = shape.step(inside, byte).filter(|_| target != DEAD) else { continue };
+                if !seen.insert((target, to)) {
                     continue;
                 }
-                let Some(stepped) = guards.step(lexer, running, byte) else { continue };
-                if seen.contains_key(&(target, stepped)) {
-                    continue;
+                following.push((target, to));
+                if shape.accepts(to) {
+                    in_progress.entry(target).or_insert(cost);
                 }
-                seen.insert((target, stepped), cost);
-                in_progress.push(InProgress { state: target, guards: stepped, cost });
-                if lexer.accepts(target) {
-                    ends.push((lexer.accept(target), guards.with(lexer, stepped, target), cost));
+                if let (true, Some(place)) = (lexer.accepts(target), shape.place(to)) {
+                    end(lexer.accept(target), place, cost);
                 }
-                following.push((target, stepped));
             }
         }
         layer = following;
     }
-    Walk { ends, in_progress }
+    let mut symbols: Vec<InProgress> =
+        in_progress.into_iter().map(|(state, cost)| InProgress { state, guards: NO_GUARDS, cost }).collect();
+    symbols.sort_by_key(|symbol| symbol.state);
+    symbols
 }

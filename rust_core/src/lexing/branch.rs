@@ -19,13 +19,13 @@ pub(crate) trait Cut: Copy {
     /// Whether the line has no symbol yet that is passed on.
     fn is_before_line(&self) -> bool;
 
-    /// The same with another symbol in progress.
+    /// This branch with another symbol in progress.
     fn with_state(self, state: StateId) -> Self;
 
-    /// The same beside other guards.
+    /// This branch beside other guards.
     fn with_guards(self, guards: GuardId) -> Self;
 
-    /// The same at column 0 of a line.
+    /// This branch at column 0 of a line.
     fn at_line_start(self) -> Self;
 }
 

@@ -6,7 +6,7 @@
 
 use crate::ids::{GuardId, StateId};
 use crate::lexing::lexer::{DEAD, Lexer};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// The empty set of guards.
 pub(crate) const NO_GUARDS: GuardId = GuardId(0);
@@ -78,37 +78,4 @@ impl Guards {
         states.push(state);
         self.intern(lexer, states)
     }
-}
-
-/// The accept sets that a symbol in progress beside guards can still be, as a mask.
-#[must_use]
-pub(crate) fn live_beside(lexer: &Lexer, guards: &mut Guards, state: StateId, id: GuardId) -> Box<[u64]> {
-    let mut live = vec![0u64; lexer.live_mask(state).len()].into_boxed_slice();
-    let mut seen: FxHashSet<(StateId, GuardId)> = FxHashSet::default();
-    let mut stack = vec![(state, id)];
-    let representatives = lexer.representatives();
-    while let Some((state, id)) = stack.pop() {
-        if !seen.insert((state, id)) {
-            continue;
-        }
-        if id == NO_GUARDS {
-            for (word, more) in live.iter_mut().zip(lexer.live_mask(state)) {
-                *word |= more;
-            }
-            continue;
-        }
-        let accept = lexer.accept(state).index();
-        if accept != 0 {
-            live[accept / 64] |= 1 << (accept % 64);
-        }
-        for &byte in &representatives {
-            let target = lexer.step(state, byte);
-            if target != DEAD
-                && let Some(stepped) = guards.step(lexer, id, byte)
-            {
-                stack.push((target, stepped));
-            }
-        }
-    }
-    live
 }

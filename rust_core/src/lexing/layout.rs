@@ -4,7 +4,7 @@
 //! counted as one. Two indentations compare only if both widths agree on the order; otherwise tabs and spaces are mixed
 //! inconsistently and the line is refused.
 
-use crate::ids::{ColumnId, LexemeId};
+use crate::ids::{ColumnId, IndentationId, LexemeId};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
@@ -23,7 +23,7 @@ pub struct Layout {
 
 /// The indentation of a line, in columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
-pub struct Column {
+pub(crate) struct Column {
     /// Width with tab stops every 8 columns.
     pub wide: u32,
     /// Width with a tab counted as 1.
@@ -32,11 +32,11 @@ pub struct Column {
 
 impl Column {
     /// Column 0.
-    pub const ZERO: Self = Self { wide: 0, narrow: 0 };
+    pub(crate) const ZERO: Self = Self { wide: 0, narrow: 0 };
 
     /// The column after one blank byte; a form feed goes back to 0.
     #[must_use]
-    pub fn after(self, byte: u8) -> Self {
+    pub(crate) fn after(self, byte: u8) -> Self {
         match byte {
             b'\t' => Self { wide: (self.wide / 8 + 1) * 8, narrow: self.narrow + 1 },
             b'\x0c' => Self::ZERO,
@@ -46,58 +46,58 @@ impl Column {
 
     /// The column after a run of blanks.
     #[must_use]
-    pub fn after_all(self, blanks: &[u8]) -> Self {
+    pub(crate) fn after_all(self, blanks: &[u8]) -> Self {
         blanks.iter().fold(self, |column, &byte| column.after(byte))
     }
 
     /// What a backslash-newline in the indentation fixes the line's column at: this one, with its tab stops for both widths
     /// (as CPython's tokenizer does); nothing at column 0.
     #[must_use]
-    pub fn kept(self) -> Option<Self> {
+    pub(crate) fn kept(self) -> Option<Self> {
         (self.wide != 0).then_some(Self { wide: self.wide, narrow: self.wide })
     }
 
     /// Least bytes of an indentation at this column: a byte a blank, or, for a column that a backslash-newline can have
     /// made, tabs and blanks and those two bytes.
     #[must_use]
-    pub fn least_bytes(self) -> u32 {
+    pub(crate) fn least_bytes(self) -> u32 {
         if self.wide == self.narrow { self.narrow.min(self.wide / 8 + self.wide % 8 + 2) } else { self.narrow }
     }
 
     /// Whether spaces alone make this column.
     #[must_use]
-    pub fn is_spaces(self) -> bool {
+    pub(crate) fn is_spaces(self) -> bool {
         self.wide == self.narrow
     }
 
     /// Whether blanks can make this column: each tab is worth 1 to 8 blanks.
     #[must_use]
-    pub fn is_possible(self) -> bool {
+    pub(crate) fn is_possible(self) -> bool {
         (self.wide / 8 + self.wide % 8..=self.wide).contains(&self.narrow)
     }
 
     /// No indentation right of this column has fewer bytes than these.
     #[must_use]
-    pub fn least_bytes_right_of(self) -> u32 {
+    pub(crate) fn least_bytes_right_of(self) -> u32 {
         (self.narrow + 1).min((self.wide + 1).div_ceil(8) + 2)
     }
 
     /// How two columns compare; `None` if tabs and spaces disagree.
     #[must_use]
-    pub fn compare(self, other: Self) -> Option<Ordering> {
+    pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
         let wide = self.wide.cmp(&other.wide);
         (wide == self.narrow.cmp(&other.narrow)).then_some(wide)
     }
 
     /// Whether this column is strictly left of another by both widths.
     #[must_use]
-    pub fn is_left_of(self, other: Self) -> bool {
+    pub(crate) fn is_left_of(self, other: Self) -> bool {
         self.compare(other) == Some(Ordering::Less)
     }
 
     /// Every column strictly between two that blanks can make, widest first.
     #[must_use]
-    pub fn between(low: Self, high: Self) -> Vec<Self> {
+    pub(crate) fn between(low: Self, high: Self) -> Vec<Self> {
         let mut found: Vec<Self> = Self::below(high).into_iter().filter(|column| low.is_left_of(*column)).collect();
         found.sort_unstable_by(|left, right| right.cmp(left));
         found
@@ -105,7 +105,7 @@ impl Column {
 
     /// Every column strictly left of one that blanks can make, column 0 included.
     #[must_use]
-    pub fn below(high: Self) -> Vec<Self> {
+    pub(crate) fn below(high: Self) -> Vec<Self> {
         let mut found = Vec::new();
         let mut layer = vec![Self::ZERO];
         while !layer.is_empty() {
@@ -127,7 +127,7 @@ pub(crate) fn is_blank(byte: u8) -> bool {
 
 /// Interned columns; `ColumnId(0)` is "no column".
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub(crate) struct Columns {
     columns: Vec<Column>,
     ids: FxHashMap<Column, ColumnId>,
 }
@@ -143,7 +143,7 @@ impl Default for Columns {
 
 impl Columns {
     /// Interns a column.
-    pub fn intern(&mut self, column: Column) -> ColumnId {
+    pub(crate) fn intern(&mut self, column: Column) -> ColumnId {
         if let Some(&id) = self.ids.get(&column) {
             return id;
         }
@@ -155,16 +155,12 @@ impl Columns {
 
     /// The column of an id that is not [`NO_COLUMN`].
     #[must_use]
-    pub fn get(&self, id: ColumnId) -> Column {
+    pub(crate) fn get(&self, id: ColumnId) -> Column {
         self.columns[id.index()]
     }
 }
 
-/// An indentation stack of the left side, as a node of a tree that all branches share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct IndentationId(pub u32);
-
-/// The tree of indentation stacks; node 0 is the module level, column 0.
+/// The tree of indentation stacks, which all branches share; node 0 is the module level, column 0.
 #[derive(Debug, Clone)]
 pub(crate) struct Indentations {
     /// The stack below, the column on top, the number of columns but the module level's.
@@ -182,24 +178,24 @@ impl Indentations {
     /// The column on top of a stack.
     #[must_use]
     pub(crate) fn top(&self, stack: IndentationId) -> Column {
-        self.nodes[stack.0 as usize].1
+        self.nodes[stack.index()].1
     }
 
     /// The number of open blocks.
     #[must_use]
     pub(crate) fn depth(&self, stack: IndentationId) -> u32 {
-        self.nodes[stack.0 as usize].2
+        self.nodes[stack.index()].2
     }
 
     /// The stack below the top; `None` at the module level.
     #[must_use]
     pub(crate) fn parent(&self, stack: IndentationId) -> Option<IndentationId> {
-        (stack.0 != 0).then(|| self.nodes[stack.0 as usize].0)
+        (stack.0 != 0).then(|| self.nodes[stack.index()].0)
     }
 
     /// The stack with one column more.
     pub(crate) fn push(&mut self, stack: IndentationId, column: Column) -> IndentationId {
-        let fresh = IndentationId(u32::try_from(self.nodes.len()).expect("indentation count fits u32"));
+        let fresh = IndentationId::from_index(self.nodes.len());
         let depth = self.depth(stack) + 1;
         *self.ids.entry((stack, column)).or_insert_with(|| {
             self.nodes.push((stack, column, depth));

@@ -4,14 +4,16 @@
 //! into a minimal table of our own so that a state is a small number, the dead state is 0, and acceptance belongs to the
 //! state itself rather than to the byte after it.
 
+use crate::bits::{self, BitRows};
 use crate::error::Error;
 use crate::ids::{AcceptId, LexemeId, ModeId, StateId};
+use crate::lexing::automaton::{Automaton, Minimal, Uncopied};
 use crate::limits;
 use crate::spec::{LanguageSpec, LexemeSpec};
-use regex_automata::dfa::{Automaton, dense};
+use regex_automata::MatchKind;
+use regex_automata::dfa::{StartKind, dense};
 use regex_automata::nfa::thompson;
-use regex_automata::util::{start, syntax};
-use regex_automata::{Anchored, MatchKind};
+use regex_automata::util::syntax;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -27,11 +29,11 @@ pub struct LexerTable {
     class_of: Vec<u8>,
     class_count: usize,
     /// `next[state * class_count + class]`.
-    next: Vec<u32>,
-    accept: Vec<u16>,
+    next: Vec<StateId>,
+    accept: Vec<AcceptId>,
     accept_sets: Vec<Vec<LexemeId>>,
     /// The start state of each mode.
-    starts: Vec<u32>,
+    starts: Vec<StateId>,
 }
 
 impl LexerTable {
@@ -40,36 +42,47 @@ impl LexerTable {
     /// # Errors
     /// A pattern that does not compile, matches the empty text, or makes the automaton too large.
     pub fn compile(spec: &LanguageSpec) -> Result<Self, Error> {
-        let mut raw = RawTable::default();
+        let wrong = |what: String| Error::language(format!("language {}: {what}", spec.name));
+        let mut automaton = Automaton::default();
+        let mut sets = AcceptSets::default();
+        let mut starts = Vec::new();
         for lexemes in modes(spec)? {
-            let mut patterns = Vec::new();
-            let mut pattern_lexeme = Vec::new();
-            for id in lexemes {
-                if let Some(pattern) = pattern_text(&spec.lexemes[id.index()]) {
-                    patterns.push(pattern);
-                    pattern_lexeme.push(id);
-                }
-            }
+            let pattern = |&id: &LexemeId| pattern_text(&spec.lexemes[id.index()]).map(|pattern| (pattern, id));
+            let (patterns, of): (Vec<String>, Vec<LexemeId>) = lexemes.iter().filter_map(pattern).unzip();
             if patterns.is_empty() {
-                return Err(Error::language(format!("language {}: no lexeme has a pattern", spec.name)));
+                return Err(wrong("no lexeme has a pattern".into()));
             }
-            let dfa = dense::Builder::new()
-                .configure(
-                    dense::Config::new()
-                        .match_kind(MatchKind::All)
-                        .start_kind(regex_automata::dfa::StartKind::Anchored)
-                        .dfa_size_limit(Some(limits::LEXER_BYTES))
-                        .determinize_size_limit(Some(limits::LEXER_BYTES)),
-                )
-                .syntax(syntax::Config::new().unicode(true).utf8(true))
-                .thompson(thompson::Config::new().utf8(true).shrink(false))
-                .build_many(&patterns)
-                .map_err(|error| {
-                    Error::language(format!("language {}: {}", spec.name, one_line(&error, &patterns, spec)))
-                })?;
-            raw.add(&dfa, spec, &pattern_lexeme)?;
+            let dfa = build(&patterns).map_err(|error| wrong(one_line(&error, &patterns, spec)))?;
+            let label = |matched: Vec<usize>| {
+                sets.intern(winners(matched.into_iter().map(|pattern| of[pattern]).collect(), spec))
+            };
+            let start = automaton.copy(&dfa, limits::LEXER_STATES, label).map_err(|why| match why {
+                Uncopied::Start(why) => Error::language(why),
+                Uncopied::States(states) => Error::limit("lexer states", states, limits::LEXER_STATES),
+            })?;
+            if let Some(lexeme) = sets.sets[automaton.label(start) as usize].first() {
+                return Err(wrong(format!("lexeme {} matches the empty text", spec.lexemes[lexeme.index()].name)));
+            }
+            starts.push(start);
         }
-        Joined::new(raw).minimise()
+        Ok(Self::with_starts(automaton.minimise(), &starts, sets.sets))
+    }
+
+    /// The table of a minimal automaton, with start states of their own, which no byte leads to: being in one means being between
+    /// two symbols.
+    fn with_starts(minimal: Minimal, starts: &[u32], accept_sets: Vec<Vec<LexemeId>>) -> Self {
+        let Minimal { class_of, class_count, next, labels, state_of } = minimal;
+        let mut next: Vec<StateId> = next.into_iter().map(StateId).collect();
+        let mut accept: Vec<AcceptId> = labels.into_iter().map(AcceptId).collect();
+        let own = |&start: &u32| {
+            let start = state_of[start as usize] as usize;
+            let fresh = StateId::from_index(accept.len());
+            next.extend_from_within(start * class_count..(start + 1) * class_count);
+            accept.push(AcceptId(0));
+            fresh
+        };
+        let starts = starts.iter().map(own).collect();
+        Self { class_of, class_count, next, accept, accept_sets, starts }
     }
 
     /// The number of states, the dead one included.
@@ -77,6 +90,21 @@ impl LexerTable {
     pub fn state_count(&self) -> usize {
         self.accept.len()
     }
+}
+
+/// The automaton of some patterns, which may match at once.
+fn build(patterns: &[String]) -> Result<dense::DFA<Vec<u32>>, Box<dense::BuildError>> {
+    let config = dense::Config::new()
+        .match_kind(MatchKind::All)
+        .start_kind(StartKind::Anchored)
+        .dfa_size_limit(Some(limits::LEXER_BYTES))
+        .determinize_size_limit(Some(limits::LEXER_BYTES));
+    dense::Builder::new()
+        .configure(config)
+        .syntax(syntax::Config::new().unicode(true).utf8(true))
+        .thompson(thompson::Config::new().utf8(true).shrink(false))
+        .build_many(patterns)
+        .map_err(Box::new)
 }
 
 fn pattern_text(lexeme: &LexemeSpec) -> Option<String> {
@@ -135,185 +163,23 @@ pub(crate) fn mode_of(spec: &LanguageSpec) -> Result<Vec<ModeId>, Error> {
     Ok(of)
 }
 
-/// The automata as `regex-automata` built them, one a mode, acceptance moved onto states.
-struct RawTable {
-    rows: Vec<[u32; 256]>,
-    accept: Vec<u16>,
+/// Interned sets of lexemes that a state accepts; number 0 is the empty one.
+struct AcceptSets {
     sets: Vec<Vec<LexemeId>>,
-    set_ids: FxHashMap<Vec<LexemeId>, u16>,
-    starts: Vec<u32>,
+    ids: FxHashMap<Vec<LexemeId>, u16>,
 }
 
-impl Default for RawTable {
+impl Default for AcceptSets {
     fn default() -> Self {
-        Self {
-            rows: vec![[0; 256]],
-            accept: vec![0],
-            sets: vec![Vec::new()],
-            set_ids: std::iter::once((Vec::new(), 0)).collect(),
-            starts: Vec::new(),
-        }
+        Self { sets: vec![Vec::new()], ids: std::iter::once((Vec::new(), 0)).collect() }
     }
 }
 
-impl RawTable {
-    fn add(
-        &mut self,
-        dfa: &dense::DFA<Vec<u32>>,
-        spec: &LanguageSpec,
-        pattern_lexeme: &[LexemeId],
-    ) -> Result<(), Error> {
-        let begin = dfa
-            .start_state(&start::Config::new().anchored(Anchored::Yes))
-            .map_err(|error| Error::language(error.to_string()))?;
-        let first = self.rows.len();
-        let mut ids = FxHashMap::default();
-        let mut order = vec![begin];
-        ids.insert(begin, u32::try_from(first).expect("state count fits u32"));
-        let mut done = 0;
-        while done < order.len() {
-            let state = order[done];
-            done += 1;
-            let mut row = [0u32; 256];
-            for byte in 0..=255u8 {
-                let target = dfa.next_state(state, byte);
-                if dfa.is_dead_state(target) || dfa.is_quit_state(target) {
-                    continue;
-                }
-                row[byte as usize] = *ids.entry(target).or_insert_with(|| {
-                    order.push(target);
-                    u32::try_from(first + order.len() - 1).expect("state count fits u32")
-                });
-            }
-            self.rows.push(row);
-            if first + order.len() > limits::LEXER_STATES {
-                return Err(Error::limit("lexer states", first + order.len(), limits::LEXER_STATES));
-            }
-            let end = dfa.next_eoi_state(state);
-            let mut matched = Vec::new();
-            if dfa.is_match_state(end) {
-                for index in 0..dfa.match_len(end) {
-                    matched.push(pattern_lexeme[dfa.match_pattern(end, index).as_usize()]);
-                }
-            }
-            let winners = winners(matched, spec);
-            let id = *self.set_ids.entry(winners.clone()).or_insert_with(|| {
-                self.sets.push(winners);
-                u16::try_from(self.sets.len() - 1).expect("accept sets fit u16")
-            });
-            self.accept.push(id);
-        }
-        if self.accept[first] != 0 {
-            let name = &spec.lexemes[self.sets[self.accept[first] as usize][0].index()].name;
-            return Err(Error::language(format!("language {}: lexeme {name} matches the empty text", spec.name)));
-        }
-        self.starts.push(u32::try_from(first).expect("state count fits u32"));
-        Ok(())
-    }
-}
-
-/// The automata of all modes in one table, before minimisation.
-struct Joined {
-    class_of: Vec<u8>,
-    class_count: usize,
-    next: Vec<u32>,
-    accept: Vec<u16>,
-    accept_sets: Vec<Vec<LexemeId>>,
-    starts: Vec<u32>,
-}
-
-impl Joined {
-    fn new(raw: RawTable) -> Self {
-        let mut columns: FxHashMap<Vec<u32>, u8> = FxHashMap::default();
-        let mut class_of = vec![0u8; 256];
-        let mut representatives = Vec::new();
-        for (byte, class) in class_of.iter_mut().enumerate() {
-            let column: Vec<u32> = raw.rows.iter().map(|row| row[byte]).collect();
-            let fresh = u8::try_from(columns.len()).unwrap_or(255);
-            *class = *columns.entry(column).or_insert_with(|| {
-                representatives.push(byte);
-                fresh
-            });
-        }
-        let class_count = representatives.len();
-        let mut next = Vec::with_capacity(raw.rows.len() * class_count);
-        for row in &raw.rows {
-            next.extend(representatives.iter().map(|&byte| row[byte]));
-        }
-        Self { class_of, class_count, next, accept: raw.accept, accept_sets: raw.sets, starts: raw.starts }
-    }
-
-    /// Whether a state can still reach acceptance.
-    fn useful(&self) -> Vec<bool> {
-        let mut useful: Vec<bool> = self.accept.iter().map(|&id| id != 0).collect();
-        loop {
-            let mut changed = false;
-            for state in (0..useful.len()).rev() {
-                let row = &self.next[state * self.class_count..(state + 1) * self.class_count];
-                if !useful[state] && row.iter().any(|&target| useful[target as usize]) {
-                    useful[state] = true;
-                    changed = true;
-                }
-            }
-            if !changed {
-                return useful;
-            }
-        }
-    }
-
-    /// Moore's partition refinement: states with equal acceptance and equal successors become one.
-    fn minimise(self) -> Result<LexerTable, Error> {
-        let count = self.accept.len();
-        let classes = self.class_count;
-        // `regex-automata` reports a match one byte late, so it steps into states that are dead for us.
-        let useful = self.useful();
-        let mut part: Vec<u32> =
-            self.accept.iter().zip(&useful).map(|(&id, &useful)| if useful { u32::from(id) + 1 } else { 0 }).collect();
-        let mut parts = 0;
-        loop {
-            let mut ids: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
-            let mut refined = Vec::with_capacity(count);
-            for state in 0..count {
-                let mut key = Vec::with_capacity(classes + 1);
-                key.push(part[state]);
-                key.extend(
-                    self.next[state * classes..(state + 1) * classes].iter().map(|&target| part[target as usize]),
-                );
-                let fresh = u32::try_from(ids.len()).expect("part count fits u32");
-                refined.push(*ids.entry(key).or_insert(fresh));
-            }
-            let found = ids.len();
-            part = refined;
-            if found == parts {
-                break;
-            }
-            parts = found;
-        }
-        let mut next = vec![0; parts * classes];
-        let mut accept = vec![0; parts];
-        for state in 0..count {
-            let to = part[state] as usize;
-            accept[to] = self.accept[state];
-            for class in 0..classes {
-                next[to * classes + class] = part[self.next[state * classes + class] as usize];
-            }
-        }
-        debug_assert_eq!(part[0], 0, "the dead state comes first");
-        // Start states of their own, which no byte leads to: being in one means being between two symbols.
-        let mut starts = Vec::new();
-        for start in self.starts {
-            let start = part[start as usize] as usize;
-            starts.push(u32::try_from(accept.len()).expect("state count fits u32"));
-            next.extend_from_within(start * classes..(start + 1) * classes);
-            accept.push(0);
-        }
-        Ok(LexerTable {
-            class_of: self.class_of,
-            class_count: classes,
-            next,
-            accept,
-            accept_sets: self.accept_sets,
-            starts,
+impl AcceptSets {
+    fn intern(&mut self, set: Vec<LexemeId>) -> u16 {
+        *self.ids.entry(set).or_insert_with_key(|set| {
+            self.sets.push(set.clone());
+            u16::try_from(self.sets.len() - 1).expect("accept sets fit u16")
         })
     }
 }
@@ -343,11 +209,10 @@ pub struct Lexer {
     table: LexerTable,
     lexeme_count: usize,
     /// Bitset of accept sets reachable by zero or more bytes, per state.
-    live: Vec<u64>,
-    live_words: usize,
+    live: BitRows,
     /// The distinct live successors of each state: `targets[first[state]..first[state + 1]]`.
     first: Vec<u32>,
-    targets: Vec<u32>,
+    targets: Vec<StateId>,
     /// Whether an accepting state is reachable by at least one byte.
     extends: Vec<bool>,
     /// Bytes from the nearest start to a state.
@@ -364,8 +229,7 @@ impl Lexer {
         let sets = table.accept_sets.len();
         let mut lexer = Self {
             lexeme_count,
-            live: Vec::new(),
-            live_words: sets.div_ceil(64),
+            live: BitRows::new(states, sets),
             first: Vec::new(),
             targets: Vec::new(),
             extends: vec![false; states],
@@ -383,7 +247,7 @@ impl Lexer {
         let classes = self.table.class_count;
         for row in self.table.next.chunks_exact(classes) {
             self.first.push(u32::try_from(self.targets.len()).expect("edge count fits u32"));
-            let mut distinct: Vec<u32> = row.iter().copied().filter(|&target| target != DEAD.0).collect();
+            let mut distinct: Vec<StateId> = row.iter().copied().filter(|&target| target != DEAD).collect();
             distinct.sort_unstable();
             distinct.dedup();
             self.targets.extend(distinct);
@@ -391,24 +255,24 @@ impl Lexer {
         self.first.push(u32::try_from(self.targets.len()).expect("edge count fits u32"));
     }
 
-    fn successors(&self, state: usize) -> &[u32] {
+    fn successors(&self, state: usize) -> &[StateId] {
         &self.targets[self.first[state] as usize..self.first[state + 1] as usize]
     }
 
     fn derive_distances(&mut self) {
         let states = self.table.state_count();
         let sets = self.table.accept_sets.len();
-        let mut predecessors: Vec<Vec<u32>> = vec![Vec::new(); states];
+        let mut predecessors: Vec<Vec<StateId>> = vec![Vec::new(); states];
         for state in 0..states {
             for &target in self.successors(state) {
-                predecessors[target as usize].push(u32::try_from(state).expect("state count fits u32"));
+                predecessors[target.index()].push(StateId::from_index(state));
             }
         }
-        let starts: Vec<usize> = self.table.starts.iter().map(|&start| start as usize).collect();
+        let starts: Vec<usize> = self.table.starts.iter().map(|start| start.index()).collect();
         self.depth = breadth_first(&starts, states, |state| self.successors(state));
         self.to_accept = vec![NEVER; states * sets];
         for set in 1..sets {
-            let seeds: Vec<usize> = (1..states).filter(|&state| self.table.accept[state] as usize == set).collect();
+            let seeds: Vec<usize> = (1..states).filter(|&state| self.table.accept[state].index() == set).collect();
             for (state, distance) in breadth_first(&seeds, states, |state| &predecessors[state]).into_iter().enumerate()
             {
                 self.to_accept[state * sets + set] = distance;
@@ -416,7 +280,7 @@ impl Lexer {
         }
         for state in 1..states {
             self.extends[state] = self.successors(state).iter().any(|&target| {
-                let row = &self.to_accept[target as usize * sets..(target as usize + 1) * sets];
+                let row = &self.to_accept[target.index() * sets..(target.index() + 1) * sets];
                 row[1..].iter().any(|&distance| distance != NEVER)
             });
         }
@@ -425,11 +289,10 @@ impl Lexer {
     fn derive_live(&mut self) {
         let states = self.table.state_count();
         let sets = self.table.accept_sets.len();
-        self.live = vec![0; states * self.live_words];
         for state in 1..states {
             for set in 1..sets {
                 if self.to_accept[state * sets + set] != NEVER {
-                    self.live[state * self.live_words + set / 64] |= 1 << (set % 64);
+                    bits::insert(self.live.row_mut(state), set);
                 }
             }
         }
@@ -439,32 +302,32 @@ impl Lexer {
     #[inline(always)]
     #[must_use]
     pub fn start(&self) -> StateId {
-        StateId(self.table.starts[0])
+        self.table.starts[0]
     }
 
     /// The state before any byte in a mode.
     #[inline(always)]
     #[must_use]
     pub fn start_of(&self, mode: ModeId) -> StateId {
-        StateId(self.table.starts[mode.index()])
+        self.table.starts[mode.index()]
     }
 
     /// The states before any byte, in all modes.
     pub fn starts(&self) -> impl Iterator<Item = StateId> + '_ {
-        self.table.starts.iter().map(|&start| StateId(start))
+        self.table.starts.iter().copied()
     }
 
     /// Whether a state is one before any byte: between two symbols.
     #[inline(always)]
     #[must_use]
     pub fn is_start(&self, state: StateId) -> bool {
-        state.0 >= self.table.starts[0]
+        state >= self.table.starts[0]
     }
 
     /// Least bytes of a symbol of an accept set, in the mode where it is shortest; [`NEVER`] if there is none.
     #[must_use]
     pub fn shortest(&self, accept: AcceptId) -> u16 {
-        self.table.starts.iter().map(|&start| self.to_accept(StateId(start), accept)).min().unwrap_or(NEVER)
+        self.table.starts.iter().map(|&start| self.to_accept(start, accept)).min().unwrap_or(NEVER)
     }
 
     /// One byte's step; [`DEAD`] if nothing can match any more.
@@ -472,21 +335,21 @@ impl Lexer {
     #[must_use]
     pub fn step(&self, state: StateId, byte: u8) -> StateId {
         let class = self.table.class_of[byte as usize] as usize;
-        StateId(self.table.next[state.index() * self.table.class_count + class])
+        self.table.next[state.index() * self.table.class_count + class]
     }
 
     /// What the state accepts; `AcceptId(0)` is nothing.
     #[inline(always)]
     #[must_use]
     pub fn accept(&self, state: StateId) -> AcceptId {
-        AcceptId(self.table.accept[state.index()])
+        self.table.accept[state.index()]
     }
 
     /// Whether the state accepts.
     #[inline(always)]
     #[must_use]
     pub fn accepts(&self, state: StateId) -> bool {
-        self.table.accept[state.index()] != 0
+        self.table.accept[state.index()] != AcceptId(0)
     }
 
     /// The lexemes of an accept set.
@@ -511,12 +374,12 @@ impl Lexer {
     #[inline(always)]
     #[must_use]
     pub fn live_mask(&self, state: StateId) -> &[u64] {
-        &self.live[state.index() * self.live_words..(state.index() + 1) * self.live_words]
+        self.live.row(state.index())
     }
 
     /// The accept sets that can still be reached from a state (by zero or more bytes).
     pub fn live(&self, state: StateId) -> impl Iterator<Item = AcceptId> + '_ {
-        bits(self.live_mask(state)).map(AcceptId::from_index)
+        bits::numbers(self.live_mask(state)).map(AcceptId::from_index)
     }
 
     /// Whether an accepting state can be reached from here by at least one byte.
@@ -535,8 +398,8 @@ impl Lexer {
         let mut at = 0;
         while at < found.len() {
             for &target in self.successors(found[at].index()) {
-                if !std::mem::replace(&mut seen[target as usize], true) {
-                    found.push(StateId(target));
+                if !std::mem::replace(&mut seen[target.index()], true) {
+                    found.push(target);
                 }
             }
             at += 1;
@@ -613,18 +476,7 @@ impl Lexer {
     }
 }
 
-/// The positions of the ones in a bitset.
-pub(crate) fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
-    words.iter().enumerate().flat_map(|(index, &word)| {
-        std::iter::successors((word != 0).then_some(word), |&rest| {
-            let rest = rest & (rest - 1);
-            (rest != 0).then_some(rest)
-        })
-        .map(move |rest| index * 64 + rest.trailing_zeros() as usize)
-    })
-}
-
-fn breadth_first<'a>(seeds: &[usize], states: usize, edges: impl Fn(usize) -> &'a [u32]) -> Vec<u16> {
+fn breadth_first<'a>(seeds: &[usize], states: usize, edges: impl Fn(usize) -> &'a [StateId]) -> Vec<u16> {
     let mut distance = vec![NEVER; states];
     let mut queue: std::collections::VecDeque<usize> = seeds.iter().copied().collect();
     for &seed in seeds {
@@ -632,7 +484,7 @@ fn breadth_first<'a>(seeds: &[usize], states: usize, edges: impl Fn(usize) -> &'
     }
     while let Some(at) = queue.pop_front() {
         for &target in edges(at) {
-            let target = target as usize;
+            let target = target.index();
             if distance[target] == NEVER {
                 distance[target] = distance[at].saturating_add(1).min(NEVER - 1);
                 queue.push_back(target);

@@ -7,7 +7,7 @@ use crate::lexing::lexer::{DEAD, Lexer};
 
 /// For every DFA state: where a symbol in progress at the cursor ends in R, if it reaches into R at all.
 #[derive(Debug)]
-pub struct Lookahead {
+pub(crate) struct Lookahead {
     ends: Vec<Option<(u32, AcceptId)>>,
 }
 
@@ -20,7 +20,7 @@ struct Group {
 impl Lookahead {
     /// Runs all states through R.
     #[must_use]
-    pub fn run(lexer: &Lexer, right: &[u8]) -> Self {
+    pub(crate) fn run(lexer: &Lexer, right: &[u8]) -> Self {
         let mut ends = vec![None; lexer.state_count()];
         let mut groups: Vec<Group> = (1..lexer.state_count())
             .map(|state| Group {
@@ -65,7 +65,7 @@ impl Lookahead {
     /// The longest match, at least one byte into R, of the symbol in progress in a state: its end in R and what it is.
     #[inline]
     #[must_use]
-    pub fn end(&self, state: StateId) -> Option<(u32, AcceptId)> {
+    pub(crate) fn end(&self, state: StateId) -> Option<(u32, AcceptId)> {
         self.ends[state.index()]
     }
 }

@@ -1,7 +1,14 @@
 //! Which tokens of a vocabulary may come: the plain walk, the token table, and what is kept.
 
 pub(crate) mod cache;
+pub(crate) mod key;
+pub(crate) mod own;
 pub(crate) mod plain;
+pub(crate) mod shape_index;
+pub(crate) mod stack;
 pub(crate) mod table;
+pub(crate) mod tables;
+pub(crate) mod trie;
+pub(crate) mod trie_walk;
 pub(crate) mod vocabulary;
 pub(crate) mod walk;

@@ -1,5 +1,6 @@
 //! Token masks by a walk over the vocabulary's trie. The walk knows a [`Recognizer`] and nothing of parsing.
 
+use crate::bits;
 use crate::masking::vocabulary::Vocabulary;
 
 /// What a mask is computed with: text that grows and shrinks at its end by bytes.
@@ -15,7 +16,7 @@ pub(crate) trait Recognizer {
 /// Words of a mask over this many tokens.
 #[must_use]
 pub fn mask_words(tokens: usize) -> usize {
-    tokens.div_ceil(32)
+    bits::words_for::<u32>(tokens)
 }
 
 /// Fills a packed mask: bit `id % 32` of word `id / 32` says whether the token is allowed. The end tokens are allowed iff
@@ -46,9 +47,7 @@ pub(crate) fn add_tokens(recognizer: &mut impl Recognizer, vocabulary: &Vocabula
             at = node.skip as usize;
             continue;
         }
-        for token in vocabulary.ending(node) {
-            words[token.index() / 32] |= 1 << (token.0 % 32);
-        }
+        vocabulary.ending(node).iter().for_each(|&token| bits::insert(words, token.index()));
         at += 1;
     }
     recognizer.pop_to(0);
@@ -56,7 +55,5 @@ pub(crate) fn add_tokens(recognizer: &mut impl Recognizer, vocabulary: &Vocabula
 
 /// Adds the end tokens to a packed mask.
 pub(crate) fn add_end_tokens(vocabulary: &Vocabulary, words: &mut [u32]) {
-    for token in vocabulary.end_tokens() {
-        words[token.index() / 32] |= 1 << (token.0 % 32);
-    }
+    vocabulary.end_tokens().iter().for_each(|&token| bits::insert(words, token.index()));
 }

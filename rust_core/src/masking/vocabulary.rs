@@ -1,21 +1,8 @@
-//! A model's vocabulary as a trie of token bytes.
+//! A model's vocabulary: the bytes of each token, and which tokens end a middle.
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
-
-/// One node of the trie, in depth-first order.
-#[derive(Debug, Clone, Copy)]
-pub struct TrieNode {
-    /// The byte on the edge to this node.
-    pub byte: u8,
-    /// Bytes from the root; the root's children have 1.
-    pub depth: u32,
-    /// The node after this one's subtree.
-    pub skip: u32,
-    /// Tokens that end here: a range of [`Vocabulary::ending`].
-    begin: u32,
-    end: u32,
-}
+use crate::masking::trie::{Trie, TrieNode};
 
 /// A vocabulary: byte strings by token id. Immutable; shared by all sessions.
 #[derive(Debug)]
@@ -24,9 +11,7 @@ pub struct Vocabulary {
     offsets: Vec<u32>,
     end_tokens: Vec<TokenId>,
     is_end: Vec<bool>,
-    nodes: Vec<TrieNode>,
-    ending: Vec<TokenId>,
-    longest: usize,
+    trie: Trie,
     fingerprint: u128,
 }
 
@@ -62,13 +47,12 @@ impl Vocabulary {
             offsets,
             end_tokens: end_tokens.iter().map(|&id| TokenId(id)).collect(),
             is_end,
-            nodes: Vec::new(),
-            ending: Vec::new(),
-            longest: 0,
+            trie: Trie::default(),
             fingerprint: 0,
         };
         vocabulary.fingerprint = vocabulary.hash();
-        vocabulary.build_trie();
+        let ids = (0..vocabulary.len()).map(TokenId::from_index).filter(|&id| !vocabulary.bytes_of(id).is_empty());
+        vocabulary.trie = Trie::new(ids.collect(), |id| vocabulary.bytes_of(id));
         Ok(vocabulary)
     }
 
@@ -83,47 +67,6 @@ impl Vocabulary {
     #[must_use]
     pub fn fingerprint(&self) -> u128 {
         self.fingerprint
-    }
-
-    fn build_trie(&mut self) {
-        let mut order: Vec<TokenId> =
-            (0..self.is_end.len()).map(TokenId::from_index).filter(|&id| !self.bytes_of(id).is_empty()).collect();
-        order.sort_by(|&one, &other| self.bytes_of(one).cmp(self.bytes_of(other)));
-        let mut path: Vec<u32> = Vec::new();
-        let mut previous: Vec<u8> = Vec::new();
-        let mut nodes: Vec<TrieNode> = Vec::new();
-        let mut ending: Vec<TokenId> = Vec::with_capacity(order.len());
-        let mut longest = 0;
-        for id in order {
-            let token = self.bytes_of(id);
-            let shared = previous.iter().zip(token).take_while(|(one, other)| one == other).count();
-            for node in path.drain(shared..) {
-                nodes[node as usize].skip = u32::try_from(nodes.len()).expect("trie fits u32");
-            }
-            for (index, &byte) in token.iter().enumerate().skip(shared) {
-                path.push(u32::try_from(nodes.len()).expect("trie fits u32"));
-                let at = u32::try_from(ending.len()).expect("tokens fit u32");
-                nodes.push(TrieNode {
-                    byte,
-                    depth: u32::try_from(index + 1).expect("token length fits u32"),
-                    skip: 0,
-                    begin: at,
-                    end: at,
-                });
-            }
-            ending.push(id);
-            let last = *path.last().expect("a token with bytes has a node") as usize;
-            nodes[last].end = u32::try_from(ending.len()).expect("tokens fit u32");
-            longest = longest.max(token.len());
-            previous.clear();
-            previous.extend_from_slice(token);
-        }
-        for node in path {
-            nodes[node as usize].skip = u32::try_from(nodes.len()).expect("trie fits u32");
-        }
-        self.nodes = nodes;
-        self.ending = ending;
-        self.longest = longest;
     }
 
     /// The number of token ids, holes included: the length of a mask.
@@ -159,38 +102,23 @@ impl Vocabulary {
     /// The trie's nodes in depth-first order.
     #[must_use]
     pub fn nodes(&self) -> &[TrieNode] {
-        &self.nodes
+        self.trie.nodes()
     }
 
     /// Tokens that end at a node.
     #[must_use]
     pub fn ending(&self, node: &TrieNode) -> &[TokenId] {
-        &self.ending[node.begin as usize..node.end as usize]
+        self.trie.ending(node)
     }
 
     /// Adds the tokens that a text begins with, shorter ones first, one of each length: (bytes, the first token of them).
     pub fn tokens_along(&self, text: &[u8], found: &mut Vec<(usize, TokenId)>) {
-        let mut at = 0;
-        let mut end = self.nodes.len();
-        for (index, &byte) in text.iter().enumerate() {
-            while at < end && self.nodes[at].byte != byte {
-                at = self.nodes[at].skip as usize;
-            }
-            if at >= end {
-                return;
-            }
-            let node = &self.nodes[at];
-            if let Some(&token) = self.ending(node).first() {
-                found.push((index + 1, token));
-            }
-            end = node.skip as usize;
-            at += 1;
-        }
+        self.trie.tokens_along(text, found);
     }
 
     /// Bytes of the longest token.
     #[must_use]
     pub fn longest(&self) -> usize {
-        self.longest
+        self.trie.longest()
     }
 }

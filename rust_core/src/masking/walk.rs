@@ -1,29 +1,30 @@
 //! Masks by a walk over the token spanner table: the parser is asked once for each lexeme sequence, not for each token.
 
+use crate::bits;
 use crate::chart::left::{NO_SET, Read};
-use crate::engine::stepping::{Branch, Engine, Mode, Nesting};
-use crate::ids::{AcceptId, GuardId, SetId, StateId, TokenId};
+use crate::engine::branch::{Branch, InLine, Nesting};
+use crate::engine::verdicts::Engine;
+use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, StateId, TokenId};
 use crate::language::ahead::AHEAD_WORDS;
 use crate::language::follow::bit;
 use crate::language::free::LINE;
-use crate::language::shape::ShapeId;
 use crate::lexing::guards::NO_GUARDS;
-use crate::lexing::layout::{Column, IndentationId};
+use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::limits;
 use crate::masking::plain::{self, Recognizer};
-use crate::masking::table::build::{End, Label, Line};
-use crate::masking::table::file::{NodeId, Spanner};
+use crate::masking::table::configuration::{End, Label, Line};
+use crate::masking::table::file::Spanner;
+use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
-use crate::session::TrieWalk;
 use rustc_hash::FxHashMap;
 
 /// What may come next in brackets or outside of them.
-pub(crate) struct Taken {
+struct Taken {
     /// The accept sets that can be read or ignored, as a mask.
-    pub(crate) accepts: [u64; AHEAD_WORDS],
+    accepts: [u64; AHEAD_WORDS],
     /// The free states from which the middle can go on.
-    pub(crate) free: u64,
+    free: u64,
 }
 
 /// Nothing is known of what may come: all is tried.
@@ -32,13 +33,13 @@ const EVERYTHING: Taken = Taken { accepts: [u64::MAX; AHEAD_WORDS], free: u64::M
 impl Taken {
     #[inline(always)]
     fn takes(&self, accept: AcceptId) -> bool {
-        accept.index() >= 64 * AHEAD_WORDS || self.accepts[accept.index() / 64] >> (accept.index() % 64) & 1 == 1
+        accept.index() >= 64 * AHEAD_WORDS || bits::contains(&self.accepts, accept.index())
     }
 }
 
 /// Where the parser is at a node.
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     set: SetId,
     depth: u32,
     indentation: IndentationId,
@@ -48,37 +49,39 @@ struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Rest {
     /// Tokens that are to be tried byte by byte.
-    pub tokens: Vec<u32>,
+    pub tokens: Vec<TokenId>,
     /// Branches that the table does not describe: the trie is to be walked.
     pub branches: Vec<Branch>,
 }
 
-/// Adds the tokens that may follow a branch by a walk over the vocabulary's trie.
-pub(crate) fn add_by_trie(
-    engine: &mut Engine,
-    vocabulary: &Vocabulary,
-    branch: &Branch,
-    at: ShapeId,
-    words: &mut [u32],
-) {
-    let mut walk = TrieWalk::new(engine, std::slice::from_ref(branch), at, vocabulary.longest());
-    plain::add_tokens(&mut walk, vocabulary, words);
-}
-
-/// Adds those of some tokens that may follow, trying each byte by byte.
-pub(crate) fn add_one_by_one(
-    engine: &mut Engine,
-    vocabulary: &Vocabulary,
-    branches: &[Branch],
-    at: ShapeId,
-    rest: &Rest,
-    words: &mut [u32],
-) {
-    let mut walk = TrieWalk::new(engine, branches, at, vocabulary.longest());
-    for &token in &rest.tokens {
-        walk.pop_to(0);
-        if vocabulary.bytes_of(TokenId(token)).iter().all(|&byte| walk.try_push(byte)) {
-            words[token as usize / 32] |= 1 << (token % 32);
+impl Rest {
+    /// Adds to a packed mask what the table walks from some branches have left, those of its tokens that may follow.
+    pub(crate) fn add_to(
+        mut self,
+        engine: &mut Engine,
+        vocabulary: &Vocabulary,
+        branches: &[Branch],
+        words: &mut [u32],
+    ) {
+        // A walk of the table is for one place of the shape; these go on from where the middle is.
+        let at = branches.first().map_or(ShapeId::default(), |branch| branch.at);
+        self.branches.iter_mut().for_each(|branch| branch.at = at);
+        self.branches.sort_unstable();
+        self.branches.dedup();
+        for branch in self.branches {
+            plain::add_tokens(&mut TrieWalk::new(engine, &[branch], vocabulary.longest()), vocabulary, words);
+        }
+        if self.tokens.is_empty() {
+            return;
+        }
+        self.tokens.sort_unstable();
+        self.tokens.dedup();
+        let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
+        for token in self.tokens {
+            walk.pop_to(0);
+            if vocabulary.bytes_of(token).iter().all(|&byte| walk.try_push(byte)) {
+                bits::insert(words, token.index());
+            }
         }
     }
 }
@@ -99,8 +102,8 @@ struct Walk<'a> {
 
 /// Adds the tokens that may follow a branch to a packed mask, but for what the table does not describe.
 pub(crate) fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch, words: &mut [u32], rest: &mut Rest) {
-    let in_line = match branch.mode {
-        Mode::Line { column, kept } => {
+    let in_line = match branch.line {
+        InLine::Start { column, kept } => {
             // An indentation may not pass its limit within a token.
             if column.wide.max(kept.map_or(0, |kept| kept.wide)) + 8 * spanner.longest() > limits::COLUMN {
                 rest.branches.push(*branch);
@@ -108,44 +111,54 @@ pub(crate) fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch
             }
             true
         }
-        Mode::Middle => false,
+        InLine::Middle => false,
     };
-    let start = engine.start_at(branch.set);
-    let Some(root) = spanner.root(branch.state, engine.guard_states(branch.guards), start, in_line) else {
+    let start = engine.parser.start_at(branch.set);
+    let Some(root) = spanner.root(branch.state, engine.parser.guard_states(branch.guards), start, in_line) else {
         rest.branches.push(*branch);
         return;
     };
-    let place = Place { set: branch.set, depth: branch.depth, indentation: branch.indentation };
+    let position = Position { set: branch.set, depth: branch.depth, indentation: branch.indentation };
     let quick = engine.is_loose() && !engine.language.aheads.is_empty();
     Walk { engine, spanner, words, before: *branch, rest, guards: FxHashMap::default(), quick, lexemes: 0 }
-        .visit(root, place);
+        .visit(root, position);
 }
 
 impl Walk<'_> {
     /// Adds the tokens of a node, and of those that follow.
-    fn visit(&mut self, node: NodeId, place: Place) {
+    fn visit(&mut self, node: SpanId, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
             self.rest.branches.push(self.before);
             return;
         }
-        if self.quick && !self.is_at_limit(place) {
-            let taken = self.engine.taken(place.set, self.is_outside(place));
-            self.add_endings(node, &taken, place);
-            self.follow(node, &taken, place);
+        if self.quick && !self.is_at_limit(position) {
+            let taken = self.taken(position);
+            self.add_endings(node, &taken, position);
+            self.follow(node, &taken, position);
             return;
         }
         for ending in self.spanner.endings(node) {
             if self.asks_column(ending.at) {
                 self.spanner.tokens(ending).for_each(|token| self.rest.tokens.push(token));
-            } else if self.may_end(ending.at, place) {
+            } else if self.may_end(ending.at, position) {
                 self.spanner.tokens(ending).add_to(self.words);
             }
         }
-        self.follow(node, &EVERYTHING, place);
+        self.follow(node, &EVERYTHING, position);
+    }
+
+    /// What may come next where the stack is loose.
+    fn taken(&mut self, position: Position) -> Taken {
+        let outside = self.is_outside(position);
+        let next = self.engine.parser.next(position.set);
+        let own = if outside { &next.outside } else { &next.inside };
+        let mut accepts = [0; AHEAD_WORDS];
+        accepts[..own.len()].copy_from_slice(own);
+        Taken { accepts, free: next.free }
     }
 
     /// Adds the tokens that end in a node, where the stack is loose.
-    fn add_endings(&mut self, node: NodeId, taken: &Taken, place: Place) {
+    fn add_endings(&mut self, node: SpanId, taken: &Taken, position: Position) {
         let spanner = self.spanner;
         let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&taken.accepts);
         for ending in spanner.endings(node) {
@@ -153,20 +166,20 @@ impl Walk<'_> {
                 taken.free & bit(LINE) != 0
             } else if ending.at.guards == NO_GUARDS {
                 let live = self.engine.language.lexer.live_mask(ending.at.state);
-                taken.accepts.iter().zip(live).any(|(one, other)| one & other != 0)
+                bits::meet(&taken.accepts, live)
             } else {
-                words.iter().zip(spanner.live_beside(ending)).any(|(one, other)| one & other != 0)
+                bits::meet(words, spanner.live_beside(ending))
             };
             if may {
                 spanner.tokens(ending).add_to(self.words);
             }
         }
-        debug_assert!(!self.is_at_limit(place), "a limit is asked of the engine");
+        debug_assert!(!self.is_at_limit(position), "a limit is asked of the engine");
     }
 
     /// Adds the tokens of the nodes after a node. What may come next is asked before the parser is moved: most of them end
     /// there, or go on with nothing that may.
-    fn follow(&mut self, node: NodeId, taken: &Taken, place: Place) {
+    fn follow(&mut self, node: SpanId, taken: &Taken, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
             self.rest.branches.push(self.before);
             return;
@@ -175,28 +188,29 @@ impl Walk<'_> {
         let spanner = self.spanner;
         self.rest.tokens.extend(spanner.odd(node));
         let mut previous = None;
-        let mut after = Place { set: NO_SET, ..place };
+        let mut after = Position { set: NO_SET, ..position };
         for index in spanner.edges(node) {
             let (label, target) = spanner.edge(index);
             match label {
                 Label::Read(accept, _) | Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => {
-                    if !taken.takes(accept) || !matches!(label, Label::Read(..)) && place.depth > 0 {
+                    if !taken.takes(accept) || !matches!(label, Label::Read(..)) && position.depth > 0 {
                         continue;
                     }
                     if let (Label::Read(_, mode), true) = (label, self.quick)
-                        && !self.opens_too_many(place, accept)
+                        && !self.opens_too_many(position, accept)
                     {
-                        let Some(ahead) = self.engine.ahead(place.set, accept) else { continue };
+                        let Some(ahead) = self.engine.parser.ahead(position.set, accept) else { continue };
                         let own = ahead.modes & !1;
                         if mode.index() != if own == 0 { 0 } else { own.trailing_zeros() as usize } {
                             continue;
                         }
-                        let next = Place { depth: self.depth_after(place, accept), ..place };
+                        let next = Position { depth: self.depth_after(position, accept), ..position };
                         if !self.is_at_limit(next) {
-                            let next_taken = self.engine.taken_of(&ahead, self.is_outside(next));
+                            let accepts = self.engine.language.aheads.taken(&ahead, self.is_outside(next));
+                            let next_taken = Taken { accepts, free: ahead.free };
                             self.add_endings(target, &next_taken, next);
                             if self.goes_on(target, &next_taken, next) {
-                                let after = self.read(place, accept);
+                                let after = self.read(position, accept);
                                 if after.set != NO_SET {
                                     self.follow(target, &next_taken, after);
                                 }
@@ -207,26 +221,28 @@ impl Walk<'_> {
                     // The edges of one symbol, in its different modes, stand side by side.
                     if previous != Some(accept) {
                         previous = Some(accept);
-                        after = self.read(place, accept);
+                        after = self.read(position, accept);
                     }
                     if after.set == NO_SET {
                         continue;
                     }
                     match label {
-                        Label::Read(_, mode) | Label::Newline(_, mode) if self.engine.mode_of(after.set) == mode => {
+                        Label::Read(_, mode) | Label::Newline(_, mode)
+                            if self.engine.parser.mode_of(after.set) == mode =>
+                        {
                             self.visit(target, after);
                         }
-                        Label::NewlineBegin(_, mode) if self.engine.mode_of(after.set) == mode => {
+                        Label::NewlineBegin(_, mode) if self.engine.parser.mode_of(after.set) == mode => {
                             self.begin(target, after, Column::ZERO);
                         }
                         _ => {}
                     }
                 }
-                Label::Inside if place.depth > 0 => self.visit(target, place),
+                Label::Inside if position.depth > 0 => self.visit(target, position),
                 Label::Inside => {}
                 Label::Begin(line) => {
                     let column = self.column(line);
-                    self.begin(target, place, column);
+                    self.begin(target, position, column);
                 }
             }
         }
@@ -234,36 +250,38 @@ impl Walk<'_> {
     }
 
     /// Whether anything at all may come after a node, of which the tokens that end in it have been taken.
-    fn goes_on(&self, node: NodeId, taken: &Taken, place: Place) -> bool {
-        !self.spanner.odd(node).is_empty()
+    fn goes_on(&self, node: SpanId, taken: &Taken, position: Position) -> bool {
+        self.spanner.odd(node).len() > 0
             || self.spanner.edges(node).any(|index| match self.spanner.edge(index).0 {
                 Label::Read(accept, _) => taken.takes(accept),
-                Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => place.depth == 0 && taken.takes(accept),
-                Label::Inside => place.depth > 0,
+                Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => {
+                    position.depth == 0 && taken.takes(accept)
+                }
+                Label::Inside => position.depth > 0,
                 Label::Begin(_) => true,
             })
     }
 
-    fn is_at_limit(&self, place: Place) -> bool {
+    fn is_at_limit(&self, position: Position) -> bool {
         let limits = self.engine.language.limits;
-        place.depth >= limits.brackets || self.engine.blocks(place.indentation) >= limits.blocks
+        position.depth >= limits.brackets || self.engine.parser.blocks(position.indentation) >= limits.blocks
     }
 
-    fn opens_too_many(&self, place: Place, accept: AcceptId) -> bool {
+    fn opens_too_many(&self, position: Position, accept: AcceptId) -> bool {
         let language = &self.engine.language;
-        language.accept_role(accept) == Role::Open && place.depth >= language.limits.brackets
+        language.accept_role(accept) == Role::Open && position.depth >= language.limits.brackets
     }
 
-    fn depth_after(&self, place: Place, accept: AcceptId) -> u32 {
+    fn depth_after(&self, position: Position, accept: AcceptId) -> u32 {
         match self.engine.language.accept_role(accept) {
-            Role::Open => place.depth + 1,
-            Role::Close => place.depth.saturating_sub(1),
-            _ => place.depth,
+            Role::Open => position.depth + 1,
+            Role::Close => position.depth.saturating_sub(1),
+            _ => position.depth,
         }
     }
 
-    fn is_outside(&self, place: Place) -> bool {
-        self.engine.nesting(&Branch { depth: place.depth, ..self.before }) == Nesting::Outside
+    fn is_outside(&self, position: Position) -> bool {
+        self.engine.parser.nesting(&Branch { depth: position.depth, ..self.before }) == Nesting::Outside
     }
 
     /// Whether a line join that R may finish is in progress in an indentation: it fixes a column, which a node does not know.
@@ -277,17 +295,18 @@ impl Walk<'_> {
     }
 
     /// Whether a token may end in a symbol in progress.
-    fn may_end(&mut self, at: End, place: Place) -> bool {
-        let mode = if at.in_line { Mode::Line { column: Column::ZERO, kept: None } } else { Mode::Middle };
+    fn may_end(&mut self, at: End, position: Position) -> bool {
+        let line = if at.in_line { InLine::Start { column: Column::ZERO, kept: None } } else { InLine::Middle };
         let guards = self.guards(at.guards);
         let branch = Branch {
-            set: place.set,
+            set: position.set,
             state: at.state,
             guards,
-            mode,
-            depth: place.depth,
-            indentation: place.indentation,
+            line,
+            depth: position.depth,
+            indentation: position.indentation,
             joined: false,
+            at: self.before.at,
         };
         self.engine.viable(&branch)
     }
@@ -300,23 +319,23 @@ impl Walk<'_> {
             return known;
         }
         let states: &[StateId] = self.spanner.guards(id);
-        let own = self.engine.guards_of(states);
+        let own = self.engine.parser.guards_of(states);
         self.guards.insert(id, own);
         own
     }
 
-    fn read(&mut self, place: Place, accept: AcceptId) -> Place {
-        if self.opens_too_many(place, accept) {
-            return Place { set: NO_SET, ..place };
+    fn read(&mut self, position: Position, accept: AcceptId) -> Position {
+        if self.opens_too_many(position, accept) {
+            return Position { set: NO_SET, ..position };
         }
-        let depth = self.depth_after(place, accept);
-        Place { set: self.engine.scan(place.set, Read::Accepted(accept)), depth, ..place }
+        let depth = self.depth_after(position, accept);
+        Position { set: self.engine.parser.scan(position.set, Read::Accepted(accept)), depth, ..position }
     }
 
     /// The column after the run of blanks that a line begins with.
     fn column(&self, line: Line) -> Column {
-        match (line, self.before.mode) {
-            (Line::Relative(run), Mode::Line { column, kept }) => {
+        match (line, self.before.line) {
+            (Line::Relative(run), InLine::Start { column, kept }) => {
                 kept.unwrap_or(column.after_all(self.spanner.run(run)))
             }
             (Line::Absolute(run) | Line::Relative(run), _) => Column::ZERO.after_all(self.spanner.run(run)),
@@ -324,10 +343,11 @@ impl Walk<'_> {
         }
     }
 
-    fn begin(&mut self, target: NodeId, place: Place, column: Column) {
-        let branch = Branch { set: place.set, indentation: place.indentation, depth: place.depth, ..self.before };
-        if let Some(begun) = self.engine.begin_line(&branch, column) {
-            self.visit(target, Place { set: begun.set, indentation: begun.indentation, depth: place.depth });
+    fn begin(&mut self, target: SpanId, position: Position, column: Column) {
+        let branch =
+            Branch { set: position.set, indentation: position.indentation, depth: position.depth, ..self.before };
+        if let Some(begun) = self.engine.parser.begin_line(&branch, column) {
+            self.visit(target, Position { set: begun.set, indentation: begun.indentation, depth: position.depth });
         }
     }
 }

@@ -4,13 +4,13 @@
 use crate::chart::predict::Predictions;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{AcceptId, DotId, FreeId, ModeId, NodeId, SymbolId};
+use crate::ids::{AcceptId, DotId, FreeId, ModeId, NodeId, OriginId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::right::columns::{Classes, Entry};
-use crate::right::lattice::{Base, Lattice, Node, Origin, OriginId, Origins, Place, Top};
+use crate::right::lattice::{Base, Lattice, Node, Origin, Origins, Place, Top};
 use crate::right::lex::{Lexed, LineStart, texts_after};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
@@ -162,9 +162,9 @@ impl Chart<'_> {
             },
             Place::Nested { position } => {
                 let modes = (0..language.mode_count()).map(ModeId::from_index);
-                for mode in modes.filter(|mode| language.grammar.code_modes() >> mode.index() & 1 == 1) {
+                for mode in modes.filter(|mode| language.grammar.reads_code(*mode)) {
                     let Some((accept, end)) = self.lexed.symbol_in(mode, position) else { continue };
-                    let own = language.grammar.mode_of(Language::symbol(language.lexer.lexemes(accept)[0]));
+                    let own = language.grammar.mode_of(SymbolId::from(language.lexer.lexemes(accept)[0]));
                     if own == mode {
                         self.read_symbol(id, accept, end);
                     }
@@ -187,7 +187,7 @@ impl Chart<'_> {
         let in_line = matches!(self.lattice.node(id).place, Place::Middle { .. });
         let role = language.accept_role(accept);
         for &lexeme in language.lexer.lexemes(accept) {
-            let symbol = Language::symbol(lexeme);
+            let symbol = SymbolId::from(lexeme);
             let after = grammar.modes_after_lexeme(symbol);
             if after & code != 0 {
                 self.read_to_code(id, symbol, role, end);
@@ -268,7 +268,7 @@ impl Chart<'_> {
     }
 
     fn read_newline(&mut self, id: NodeId, line: Top, end: u32) {
-        let newline = Language::symbol(self.language.layout.expect("a language with layout").newline);
+        let newline = SymbolId::from(self.language.layout.expect("a language with layout").newline);
         let Some(LineStart { position, column: Some(column) }) = self.lexed.line_start(end, true) else { return };
         self.classes.see(column);
         let begin = self.lexed.line_begin(position, column);

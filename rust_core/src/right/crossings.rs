@@ -1,6 +1,7 @@
 //! Where the cursor can fall: the boundaries and the cut symbols that R can go on from, for every free state, and what the
 //! middle may have left in progress there.
 
+use crate::bits;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, DotId, FreeId, ModeId, NodeId, SymbolId};
 use crate::language::compiled::Language;
@@ -97,7 +98,7 @@ impl Finder<'_> {
             let texts = grammar.has_modes()
                 && free.states().any(|to| free.ignored(from, to) != INFINITE && !free.is_line(to) && free.may_end(to));
             for mode in (0..self.language.mode_count()).map(ModeId::from_index).filter(|_| texts) {
-                if grammar.code_modes() >> mode.index() & 1 == 0 {
+                if !grammar.reads_code(mode) {
                     let node = self.lattice.intern(Place::Text { position: 0, mode });
                     self.found.between.push((from, node, 0));
                 }
@@ -143,13 +144,13 @@ impl Finder<'_> {
                 let Some(start) = self.lexed.line_start(end, true) else { return };
                 for node in self.line_start_nodes(start) {
                     for &lexeme in self.language.lexer.lexemes(accept) {
-                        self.found.by_symbol.push((from, Language::symbol(lexeme), node, cost));
+                        self.found.by_symbol.push((from, SymbolId::from(lexeme), node, cost));
                     }
                 }
             }
             role @ (Role::Symbol | Role::Open | Role::Close) => {
                 for &lexeme in self.language.lexer.lexemes(accept) {
-                    let symbol = Language::symbol(lexeme);
+                    let symbol = SymbolId::from(lexeme);
                     for (place, _) in self.lexed.places_after(symbol, role, end) {
                         let node = self.lattice.intern(place);
                         self.found.by_symbol.push((from, symbol, node, cost));
@@ -217,7 +218,7 @@ fn stands_at(grammar: &Grammar, place: Place, dot: DotId) -> bool {
     }
     match place {
         Place::Nested { .. } => grammar.modes_after(dot) & grammar.code_modes() != 0 && grammar.is_nested(dot),
-        Place::Text { mode, .. } => grammar.modes_after(dot) >> mode.index() & 1 == 1,
+        Place::Text { mode, .. } => bits::has(grammar.modes_after(dot), mode.index()),
         _ => grammar.modes_after(dot) & grammar.code_modes() != 0,
     }
 }

@@ -1,7 +1,6 @@
 //! The lattice over R: a node for each place that R can go on at, with the Earley set of the parses that come there.
 
-use crate::chart::predict::PredictionId;
-use crate::ids::{DotId, FreeId, ModeId, NodeId, SymbolId};
+use crate::ids::{DotId, FreeId, ModeId, NodeId, OriginId, PredictionId, SymbolId};
 use crate::language::free::Cost;
 use crate::lexing::layout::Column;
 use rustc_hash::FxHashMap;
@@ -9,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What is on top of the indentation stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Top {
+pub(crate) enum Top {
     /// This column.
     Exact(Column),
     /// Some column right of the next line's.
@@ -22,7 +21,7 @@ pub enum Top {
 
 /// What a node stands before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub(crate) enum Place {
     /// A symbol at a byte of R, in a line whose column is `line`.
     Middle {
         /// Byte offset in R.
@@ -90,12 +89,9 @@ pub(super) struct Origin {
     pub(super) block: Option<(Column, Column)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct OriginId(u32);
-
 /// A node of the lattice with its Earley set.
 #[derive(Debug)]
-pub struct Node {
+pub(crate) struct Node {
     /// Where it stands.
     pub place: Place,
     /// Symbols that lead here, with the nodes they come from.
@@ -125,11 +121,11 @@ impl Origins {
     /// Interns an origin; of several costs the least counts.
     pub(super) fn intern(&mut self, origin: Origin, cost: Cost) -> OriginId {
         if let Some(&id) = self.ids.get(&origin) {
-            let known = &mut self.table[id.0 as usize].1;
+            let known = &mut self.table[id.index()].1;
             *known = cost.min(*known);
             return id;
         }
-        let id = OriginId(u32::try_from(self.table.len()).expect("origin count fits u32"));
+        let id = OriginId::from_index(self.table.len());
         self.table.push((origin, cost));
         self.ids.insert(origin, id);
         id
@@ -146,11 +142,11 @@ impl Origins {
     }
 
     pub(super) fn get(&self, id: OriginId) -> Origin {
-        self.table[id.0 as usize].0
+        self.table[id.index()].0
     }
 
     pub(super) fn cost(&self, id: OriginId) -> Cost {
-        self.table[id.0 as usize].1
+        self.table[id.index()].1
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Lexing from a byte position is deterministic, so each position is lexed once, whatever led to it.
 
+use crate::bits;
 use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, Read};
 use crate::chart::predict::Predictions;
 use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
@@ -106,7 +107,7 @@ impl Lexed {
             let Some((length, accept)) = language.lexer.longest_match(ModeId(0), &self.text[at..]) else { break };
             let end = u32::try_from(at + length).expect("R fits u32");
             self.symbols[at] = Some((accept, end));
-            if language.grammar.leads_away(Language::symbol(language.lexer.lexemes(accept)[0])) {
+            if language.grammar.leads_away(SymbolId::from(language.lexer.lexemes(accept)[0])) {
                 let passed = self.pass(predictions, accept, end);
                 self.passed.insert(u32::try_from(at).expect("R fits u32"), passed);
             }
@@ -140,7 +141,7 @@ impl Lexed {
         let language = self.language.clone();
         let grammar = &language.grammar;
         let begin = language.lexer.lexemes(accept)[0];
-        let symbol = Language::symbol(begin);
+        let symbol = SymbolId::from(begin);
         let chart = self.charts.entry(begin).or_insert_with(|| {
             let begun = grammar.initial(symbol).iter().map(|&dot| grammar.lhs(dot));
             LeftChart::rooted(&language, predictions, begun)
@@ -312,7 +313,7 @@ impl Lexed {
         let grammar = &self.language.grammar;
         let code = grammar.code_modes();
         let after = grammar.modes_after_lexeme(lexeme);
-        let from_text = code >> grammar.mode_of(lexeme).index() & 1 == 0;
+        let from_text = !grammar.reads_code(grammar.mode_of(lexeme));
         let mut places = Vec::new();
         if after & code != 0 {
             if !(from_text && role == Role::Open) {
@@ -370,6 +371,5 @@ impl Lexed {
 
 /// The places of the modes in a mask that read no code.
 pub(super) fn texts_after(modes: u64, end: u32) -> impl Iterator<Item = (Place, u64)> {
-    let each = (0..64).filter(move |bit| modes >> bit & 1 == 1);
-    each.map(move |bit| (Place::Text { position: end, mode: ModeId::from_index(bit) }, 1 << bit))
+    bits::ones(modes).map(move |mode| (Place::Text { position: end, mode: ModeId::from_index(mode) }, 1 << mode))
 }

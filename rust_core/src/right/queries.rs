@@ -1,5 +1,6 @@
 //! The right context, opened, and what the colours and the branches ask of it.
 
+use crate::bits;
 use crate::chart::predict::Predictions;
 use crate::ids::{AcceptId, FreeId, ModeId, NodeId, StateId, SymbolId};
 use crate::language::compiled::Language;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 /// What the cursor is taken to be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Around {
+pub(crate) struct Around {
     /// Code that no literal holds.
     pub code: bool,
     /// The text of a literal that holds code, or that code.
@@ -26,7 +27,7 @@ pub struct Around {
 
 /// The lattice and the chart over one R.
 #[derive(Debug)]
-pub struct Right {
+pub(crate) struct Right {
     /// Where symbols in progress end in R.
     pub lookahead: Lookahead,
     lexed: Lexed,
@@ -39,7 +40,7 @@ pub struct Right {
 impl Right {
     /// Lexes and parses R from every boundary that the cursor can fall on.
     #[must_use]
-    pub fn open(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8]) -> Self {
+    pub(crate) fn open(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8]) -> Self {
         let classes = language.layout.is_none_or(|layout| layout.column_classes);
         let right = Self::open_with(language, predictions, text, classes);
         if right.classes.surprised { Self::open_with(language, predictions, text, false) } else { right }
@@ -71,45 +72,45 @@ impl Right {
 
     /// Free states that reach a node without a symbol, at a cost in bytes (of an indentation that the cursor cuts).
     #[must_use]
-    pub fn crossings(&self) -> &[(FreeId, NodeId, Cost)] {
+    pub(crate) fn crossings(&self) -> &[(FreeId, NodeId, Cost)] {
         &self.crossings.between
     }
 
     /// Free states that reach a node by a symbol cut by the cursor, at a cost in bytes.
     #[must_use]
-    pub fn symbol_crossings(&self) -> &[(FreeId, SymbolId, NodeId, Cost)] {
+    pub(crate) fn symbol_crossings(&self) -> &[(FreeId, SymbolId, NodeId, Cost)] {
         &self.crossings.by_symbol
     }
 
     /// A node.
     #[inline]
     #[must_use]
-    pub fn node(&self, id: NodeId) -> &Node {
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
         self.lattice.node(id)
     }
 
     /// The number of nodes.
     #[must_use]
-    pub fn node_count(&self) -> usize {
+    pub(crate) fn node_count(&self) -> usize {
         self.lattice.nodes().len()
     }
 
     /// R.
     #[must_use]
-    pub fn text(&self) -> &[u8] {
+    pub(crate) fn text(&self) -> &[u8] {
         self.lexed.text()
     }
 
     /// The node at the end of the file, if any parse of R reaches it.
     #[must_use]
-    pub fn end(&self) -> Option<NodeId> {
+    pub(crate) fn end(&self) -> Option<NodeId> {
         self.lattice.get(Place::End)
     }
 
     /// The furthest symbol of R that any parse gets to which begins at a position of R: the position where it begins. The
     /// end of R if all of it can be read, and still no file ends so.
     #[must_use]
-    pub fn reach(&self, start: u32, around: Around) -> u32 {
+    pub(crate) fn reach(&self, start: u32, around: Around) -> u32 {
         let chart = self.reach_of_chart(start, around);
         if around.code { chart.max(self.lexed.reach_of_symbols(start)) } else { chart }
     }
@@ -158,8 +159,8 @@ impl Right {
     }
 
     /// The nodes at which a line that has a symbol before the cursor can go on at a position, in a mode.
-    pub fn nodes_at(&self, position: u32, mode: ModeId) -> impl Iterator<Item = NodeId> + use<'_> {
-        let places = if self.language().grammar.code_modes() >> mode.index() & 1 == 1 {
+    pub(crate) fn nodes_at(&self, position: u32, mode: ModeId) -> impl Iterator<Item = NodeId> + use<'_> {
+        let places = if self.language().grammar.reads_code(mode) {
             let nested = self.language().grammar.has_modes().then(|| self.lexed.nested_place(position)).flatten();
             [self.lexed.middle_place(position), nested]
         } else {
@@ -169,23 +170,22 @@ impl Right {
     }
 
     /// The nodes at which R can go on at a position after a symbol, or after something that is not passed on.
-    pub fn nodes_after(&self, position: u32, accept: Option<AcceptId>) -> Vec<NodeId> {
+    pub(crate) fn nodes_after(&self, position: u32, accept: Option<AcceptId>) -> Vec<NodeId> {
         let grammar = &self.language().grammar;
         let code = grammar.code_modes();
         let mut modes = accept.map_or(code, |accept| {
             let lexemes = self.language().lexer.lexemes(accept).iter();
-            lexemes.fold(0, |mask, &lexeme| mask | grammar.modes_after_lexeme(Language::symbol(lexeme)))
+            lexemes.fold(0, |mask, &lexeme| mask | grammar.modes_after_lexeme(SymbolId::from(lexeme)))
         });
         if modes & code != 0 {
             modes = modes & !code | 1;
         }
-        let each = (0..64).filter(|bit| modes >> bit & 1 == 1);
-        each.flat_map(|bit| self.nodes_at(position, ModeId::from_index(bit))).collect()
+        bits::ones(modes).flat_map(|mode| self.nodes_at(position, ModeId::from_index(mode))).collect()
     }
 
     /// The node for a line start in R (its position and column known) with a column on top of the stack.
     #[must_use]
-    pub fn line_node(&self, position: u32, column: Column, top: Column) -> Option<NodeId> {
+    pub(crate) fn line_node(&self, position: u32, column: Column, top: Column) -> Option<NodeId> {
         let place = match top.compare(column)? {
             Ordering::Equal => self.lexed.line_begin(position, column),
             Ordering::Less => Place::Line { position, column, top: Top::Exact(self.classes.class(top)) },
@@ -196,7 +196,7 @@ impl Right {
 
     /// The node for a line whose indentation the cursor cuts, once its column is known.
     #[must_use]
-    pub fn entry_node(&self, position: u32, column: Column) -> Option<NodeId> {
+    pub(crate) fn entry_node(&self, position: u32, column: Column) -> Option<NodeId> {
         let exact = Place::Middle { position, line: Top::Exact(self.classes.class(column)) };
         self.lattice.get(exact).or_else(|| {
             let entries = self.crossings.entries.iter().enumerate();
@@ -210,7 +210,7 @@ impl Right {
 
     /// The closing brackets of R that nothing in R opens, with their line in R (1-based), the first first.
     #[must_use]
-    pub fn unmatched_closers(&self) -> Vec<String> {
+    pub(crate) fn unmatched_closers(&self) -> Vec<String> {
         let found = self.closers().unwrap_or_default();
         let name = |(at, bracket): (usize, &[u8])| {
             let line = 1 + self.text()[..at].iter().filter(|&&byte| byte == b'\n').count();
@@ -222,19 +222,19 @@ impl Right {
     /// The closing brackets of R that nothing in R opens, and where in R they are, the first first; `None` if R does not begin
     /// with a symbol.
     #[must_use]
-    pub fn closers(&self) -> Option<Vec<(usize, &[u8])>> {
+    pub(crate) fn closers(&self) -> Option<Vec<(usize, &[u8])>> {
         self.lexed.closers()
     }
 
     /// How many brackets R closes that were opened before it; `None` if R does not begin with a symbol.
     #[must_use]
-    pub fn first_depth(&self) -> Option<u32> {
+    pub(crate) fn first_depth(&self) -> Option<u32> {
         self.lexed.depth(0)
     }
 
     /// How many brackets are open at a node, where that is known: R closes them, and no others.
     #[must_use]
-    pub fn depth(&self, node: NodeId) -> Option<u32> {
+    pub(crate) fn depth(&self, node: NodeId) -> Option<u32> {
         match self.node(node).place {
             Place::Middle { position, .. } if self.language().layout.is_some() => self.lexed.depth(position),
             _ => None,
@@ -243,7 +243,7 @@ impl Right {
 
     /// Whether a node stands before the line whose first symbol is at a position.
     #[must_use]
-    pub fn begins_line(&self, node: NodeId, position: u32) -> bool {
+    pub(crate) fn begins_line(&self, node: NodeId, position: u32) -> bool {
         match self.node(node).place {
             Place::Line { position: at, .. } => at == position,
             Place::Middle { position: at, line } => at == position && matches!(line, Top::Exact(_)),
@@ -254,7 +254,7 @@ impl Right {
 
     /// Whether the block popped by a DEDENT edge that starts at a node can have this column.
     #[must_use]
-    pub fn pops(&self, from: NodeId, column: Column) -> bool {
+    pub(crate) fn pops(&self, from: NodeId, column: Column) -> bool {
         let Place::Line { column: line, top, .. } = self.node(from).place else { return false };
         match top {
             Top::Exact(exact) => exact == self.classes.class(column),
@@ -278,7 +278,7 @@ impl Right {
     /// backslash-newline among the blanks keeps the column it was met at, as CPython's tokenizer does. `joined` is a column
     /// already kept that way.
     #[must_use]
-    pub fn column_through(&self, from: u32, before: Column, joined: Option<Column>) -> Option<(u32, Column)> {
+    pub(crate) fn column_through(&self, from: u32, before: Column, joined: Option<Column>) -> Option<(u32, Column)> {
         self.lexed.column_through(from, before, joined)
     }
 }

@@ -1,10 +1,14 @@
 //! The token spanner table as one run of words, in memory or mapped from a file.
 
+use crate::bits;
 use crate::error::{Error, ErrorKind};
-use crate::ids::{AcceptId, GuardId, ModeId, StateId};
-use crate::language::compiled::Language;
-use crate::lexing::guards::{Guards, NO_GUARDS, live_beside};
-use crate::masking::table::build::{self, Built, Configuration, End, Label, Line, passes, run_bytes};
+use crate::ids::{AcceptId, GuardId, ModeId, SpanId, StateId, TokenId};
+use crate::language::definition::Definition;
+use crate::lexing::guards::{Guards, NO_GUARDS};
+use crate::lexing::product::live_beside;
+use crate::masking::table::build::{self, Built};
+use crate::masking::table::configuration::{Configuration, End, Label, Line, run_bytes};
+use crate::masking::table::context::passes;
 use crate::masking::table::sets::DENSE;
 use crate::masking::vocabulary::Vocabulary;
 use memmap2::Mmap;
@@ -59,12 +63,12 @@ pub struct Spanner {
     sections: [(usize, usize); SECTIONS],
     guards: Vec<Box<[StateId]>>,
     runs: Vec<Box<[u8]>>,
-    /// Nodes of the states without guards in the middle of a line, [`NO_NODE`] where there is none.
-    plain: Vec<NodeId>,
+    /// Nodes of the states without guards in the middle of a line, [`NO_SPAN`] where there is none.
+    plain: Vec<SpanId>,
     /// Per state: whether a symbol in progress leaves the mode in force, because it may be ignored.
     mode_counts: Vec<bool>,
     default_start: StateId,
-    others: FxHashMap<Key, NodeId>,
+    others: FxHashMap<Key, SpanId>,
     longest: u32,
     live_words: usize,
 }
@@ -72,11 +76,7 @@ pub struct Spanner {
 /// A root that is not a plain state: state, guards, start of the mode in force, whether the line has no symbol yet.
 type Key = (StateId, Box<[StateId]>, StateId, bool);
 
-/// A node of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct NodeId(pub u32);
-
-const NO_NODE: NodeId = NodeId(u32::MAX);
+const NO_SPAN: SpanId = SpanId(u32::MAX);
 
 #[derive(Debug)]
 enum Words {
@@ -104,14 +104,11 @@ pub enum TokenSet<'a> {
 
 impl TokenSet<'_> {
     /// Goes through the tokens.
-    pub fn for_each(self, mut each: impl FnMut(u32)) {
+    pub fn for_each(self, mut each: impl FnMut(TokenId)) {
         match self {
-            Self::Sparse(tokens) => tokens.iter().for_each(|&token| each(token)),
+            Self::Sparse(tokens) => tokens.iter().for_each(|&token| each(TokenId(token))),
             Self::Dense(mask) => {
-                for (index, &word) in mask.iter().enumerate() {
-                    let index = u32::try_from(index).expect("masks fit u32");
-                    (0..32).filter(|bit| word >> bit & 1 == 1).for_each(|bit| each(32 * index + bit));
-                }
+                bits::numbers(mask).for_each(|token| each(TokenId::from_index(token)));
             }
         }
     }
@@ -121,14 +118,10 @@ impl TokenSet<'_> {
     pub fn add_to(self, words: &mut [u32]) {
         match self {
             Self::Sparse(tokens) => {
-                for &token in tokens {
-                    words[token as usize / 32] |= 1 << (token % 32);
-                }
+                tokens.iter().for_each(|&token| bits::insert(words, token as usize));
             }
             Self::Dense(mask) => {
-                for (word, &more) in words.iter_mut().zip(mask) {
-                    *word |= more;
-                }
+                bits::unite(words, mask);
             }
         }
     }
@@ -146,7 +139,7 @@ pub struct Ending {
 impl Spanner {
     /// Builds the table.
     #[must_use]
-    pub fn build(language: &Language, vocabulary: &Vocabulary, threads: usize) -> Self {
+    pub fn build(language: &Definition, vocabulary: &Vocabulary, threads: usize) -> Self {
         let built = build::build(language, vocabulary, threads);
         let words = lay_out(&built, language, key(language, vocabulary));
         Self::read(Words::Owned(words), language, vocabulary).expect("what was laid out is read")
@@ -156,7 +149,7 @@ impl Spanner {
     ///
     /// # Errors
     /// The file is missing, damaged, or of another language, vocabulary or version: it is to be built again.
-    pub fn load(path: &Path, language: &Language, vocabulary: &Vocabulary) -> Result<Self, Error> {
+    pub fn load(path: &Path, language: &Definition, vocabulary: &Vocabulary) -> Result<Self, Error> {
         let damaged = |what: String| Error::new(ErrorKind::Vocabulary, format!("{}: {what}", path.display()));
         let file = std::fs::File::open(path).map_err(|error| damaged(error.to_string()))?;
         // SAFETY: files of the cache are written under another name, then renamed, and never changed. Should another program
@@ -191,7 +184,7 @@ impl Spanner {
         })
     }
 
-    fn read(words: Words, language: &Language, vocabulary: &Vocabulary) -> Option<Self> {
+    fn read(words: Words, language: &Definition, vocabulary: &Vocabulary) -> Option<Self> {
         let all = words.all();
         if all[..2] != [MAGIC, FORMAT] || all[2..6] != split(key(language, vocabulary)) {
             return None;
@@ -223,16 +216,16 @@ impl Spanner {
         let lexer = &language.lexer;
         let live_words = 2 * lexer.live_mask(lexer.start()).len();
         let default_start = lexer.start().0;
-        let mut plain = vec![NO_NODE; lexer.state_count()];
+        let mut plain = vec![NO_SPAN; lexer.state_count()];
         let mut others = FxHashMap::default();
         let (begin, length) = sections[Section::Roots as usize];
         for root in all[begin..begin + length].chunks_exact(5) {
             let [state, guard, start, line, node] = *root else { continue };
             if guard == 0 && line == 0 && start == default_start {
-                plain[state as usize] = NodeId(node);
+                plain[state as usize] = SpanId(node);
             } else {
                 let key = (StateId(state), guards[guard as usize].clone(), StateId(start), line != 0);
-                others.insert(key, NodeId(node));
+                others.insert(key, SpanId(node));
             }
         }
         let mode_counts =
@@ -260,25 +253,25 @@ impl Spanner {
     /// The node before a token: the symbol in progress, its guards, the lexer's state before a symbol in the mode in force, and
     /// whether the line has no symbol yet. `None` if the table does not describe it.
     #[must_use]
-    pub fn root(&self, state: StateId, guards: &[StateId], start: StateId, in_line: bool) -> Option<NodeId> {
+    pub fn root(&self, state: StateId, guards: &[StateId], start: StateId, in_line: bool) -> Option<SpanId> {
         let plain = self.plain[state.index()];
         if guards.is_empty() && !in_line && (start == self.default_start || !self.mode_counts[state.index()]) {
-            return Some(plain).filter(|&node| node != NO_NODE);
+            return Some(plain).filter(|&node| node != NO_SPAN);
         }
         let start = if in_line || self.mode_counts[state.index()] { start } else { self.default_start };
         self.others.get(&(state, guards.into(), start, in_line)).copied()
     }
 
     #[inline(always)]
-    fn span(&self, node: NodeId, which: usize) -> std::ops::Range<usize> {
+    fn span(&self, node: SpanId, which: usize) -> std::ops::Range<usize> {
         let nodes = self.section(Section::Nodes);
-        let at = 3 * node.0 as usize + which;
+        let at = 3 * node.index() + which;
         nodes[at] as usize..nodes[at + 3] as usize
     }
 
     /// Where a node's tokens end.
     #[inline]
-    pub fn endings(&self, node: NodeId) -> impl Iterator<Item = Ending> + '_ {
+    pub fn endings(&self, node: SpanId) -> impl Iterator<Item = Ending> + '_ {
         let groups = self.section(Section::Groups);
         self.span(node, 0).map(move |index| {
             let group = &groups[4 * index..4 * index + 4];
@@ -291,14 +284,14 @@ impl Spanner {
     /// The number of a node's edges.
     #[inline]
     #[must_use]
-    pub fn edges(&self, node: NodeId) -> std::ops::Range<usize> {
+    pub fn edges(&self, node: SpanId) -> std::ops::Range<usize> {
         self.span(node, 1)
     }
 
     /// An edge.
     #[inline]
     #[must_use]
-    pub fn edge(&self, index: usize) -> (Label, NodeId) {
+    pub fn edge(&self, index: usize) -> (Label, SpanId) {
         let edge = &self.section(Section::Edges)[4 * index..4 * index + 4];
         let accept = || AcceptId::from_index(edge[1] as usize);
         let mode = || ModeId::from_index(edge[2] as usize);
@@ -310,14 +303,14 @@ impl Spanner {
             4 => Label::Begin(Line::Relative(edge[1])),
             _ => Label::Begin(Line::Absolute(edge[1])),
         };
-        (label, NodeId(edge[3]))
+        (label, SpanId(edge[3]))
     }
 
     /// Tokens of a node that are to be tried byte by byte.
     #[inline]
     #[must_use]
-    pub fn odd(&self, node: NodeId) -> &[u32] {
-        &self.section(Section::Odd)[self.span(node, 2)]
+    pub fn odd(&self, node: SpanId) -> impl ExactSizeIterator<Item = TokenId> + '_ {
+        self.section(Section::Odd)[self.span(node, 2)].iter().map(|&token| TokenId(token))
     }
 
     /// The tokens of an ending.
@@ -378,25 +371,9 @@ impl Spanner {
 }
 
 /// What a table is made of.
-fn key(language: &Language, vocabulary: &Vocabulary) -> u128 {
-    // A table built by other code is another's: this is the code that decides what is in it.
-    let version = concat!(
-        env!("CARGO_PKG_VERSION"),
-        include_str!("build.rs"),
-        include_str!("file.rs"),
-        include_str!("sets.rs"),
-        include_str!("../../lexing/guards.rs"),
-        include_str!("../../lexing/lexer.rs"),
-        include_str!("../../grammar/rules.rs"),
-        include_str!("../../grammar/adjacency.rs"),
-        include_str!("../../grammar/modes.rs"),
-        include_str!("../vocabulary.rs"),
-        include_str!("../../lexing/branch.rs"),
-        include_str!("../../lexing/roles.rs"),
-        include_str!("../../language/definition.rs"),
-        include_str!("../../lexing/layout.rs"),
-        include_str!("../../limits.rs")
-    );
+fn key(language: &Definition, vocabulary: &Vocabulary) -> u128 {
+    // A table built by other code is another's: `build.rs` hashes the code that decides what is in it.
+    let version = concat!(env!("CARGO_PKG_VERSION"), env!("TABLE_SOURCES"));
     let parts = [language.fingerprint.to_le_bytes(), vocabulary.fingerprint().to_le_bytes()].concat();
     xxhash_rust::xxh3::xxh3_128_with_seed(&parts, xxh3_64(version.as_bytes()))
 }
@@ -409,7 +386,7 @@ fn word(number: usize) -> u32 {
     u32::try_from(number).expect("table fits u32")
 }
 
-fn lay_out(built: &Built, language: &Language, key: u128) -> Vec<u32> {
+fn lay_out(built: &Built, language: &Definition, key: u128) -> Vec<u32> {
     let (mut nodes, mut groups, mut edges, mut odd) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut lives, mut live_of) = (Vec::new(), FxHashMap::default());
     let mut own = built.guards.clone();

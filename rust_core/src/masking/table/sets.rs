@@ -1,5 +1,6 @@
 //! Sets of tokens, each kept once: as ids, or as a packed mask where that is quicker to take.
 
+use crate::bits;
 use crate::ids::TokenId;
 use crate::masking::plain::mask_words;
 use rustc_hash::FxHashMap;
@@ -42,7 +43,7 @@ impl TokenSets {
         if dense {
             self.mask.fill(0);
             for token in lists.iter().copied().flatten() {
-                self.mask[token.index() / 32] |= 1 << (token.0 % 32);
+                bits::insert(&mut self.mask, token.index());
             }
         } else {
             self.listed.extend(lists.iter().copied().flatten().map(|token| token.0));

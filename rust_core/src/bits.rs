@@ -1,0 +1,305 @@
+//! Sets of small numbers as bits of words: an owned set, and what is done with borrowed words.
+//!
+//! The words are of 64 bits but for packed masks over a vocabulary, whose layout is the interface's: words of 32 bits, bit
+//! `id % 32` of word `id / 32`.
+
+/// A word of a set.
+pub(crate) trait Word: Copy {
+    /// Bits of a word.
+    const BITS: usize;
+
+    /// The word with one bit alone.
+    fn bit(place: usize) -> Self;
+
+    /// Whether no bit is set.
+    fn is_empty(self) -> bool;
+
+    /// The bits of both.
+    fn and(self, other: Self) -> Self;
+
+    /// The bits of either.
+    fn or(self, other: Self) -> Self;
+
+    /// The bits that the other has not.
+    fn without(self, other: Self) -> Self;
+
+    /// The lowest bit that is set; the word is not empty.
+    fn lowest(self) -> usize;
+}
+
+macro_rules! word {
+    ($repr:ty) => {
+        impl Word for $repr {
+            const BITS: usize = <$repr>::BITS as usize;
+
+            #[inline(always)]
+            fn bit(place: usize) -> Self {
+                1 << place
+            }
+
+            #[inline(always)]
+            fn is_empty(self) -> bool {
+                self == 0
+            }
+
+            #[inline(always)]
+            fn and(self, other: Self) -> Self {
+                self & other
+            }
+
+            #[inline(always)]
+            fn or(self, other: Self) -> Self {
+                self | other
+            }
+
+            #[inline(always)]
+            fn without(self, other: Self) -> Self {
+                self & !other
+            }
+
+            #[inline(always)]
+            fn lowest(self) -> usize {
+                self.trailing_zeros() as usize
+            }
+        }
+    };
+}
+
+word!(u32);
+word!(u64);
+
+/// Words that hold so many bits.
+#[inline(always)]
+#[must_use]
+pub(crate) const fn words_for<W: Word>(bits: usize) -> usize {
+    bits.div_ceil(W::BITS)
+}
+
+/// Whether a number is in a set.
+#[inline(always)]
+#[must_use]
+pub(crate) fn contains<W: Word>(words: &[W], number: usize) -> bool {
+    !words[number / W::BITS].and(W::bit(number % W::BITS)).is_empty()
+}
+
+/// Adds a number to a set.
+#[inline(always)]
+pub(crate) fn insert<W: Word>(words: &mut [W], number: usize) {
+    let word = &mut words[number / W::BITS];
+    *word = word.or(W::bit(number % W::BITS));
+}
+
+/// Takes a number out of a set.
+#[inline(always)]
+pub(crate) fn remove<W: Word>(words: &mut [W], number: usize) {
+    let word = &mut words[number / W::BITS];
+    *word = word.without(W::bit(number % W::BITS));
+}
+
+/// Adds what is in another set; the longer of the two is looked at as far as the shorter goes.
+#[inline(always)]
+pub(crate) fn unite<W: Word>(words: &mut [W], more: &[W]) {
+    for (word, &more) in words.iter_mut().zip(more) {
+        *word = word.or(more);
+    }
+}
+
+/// Adds what is in another set; whether there was anything new.
+#[inline(always)]
+pub(crate) fn grow<W: Word>(words: &mut [W], more: &[W]) -> bool {
+    let mut grown = false;
+    for (word, &more) in words.iter_mut().zip(more) {
+        grown |= !more.without(*word).is_empty();
+        *word = word.or(more);
+    }
+    grown
+}
+
+/// Takes out what is in another set.
+#[inline(always)]
+pub(crate) fn subtract<W: Word>(words: &mut [W], less: &[W]) {
+    for (word, &less) in words.iter_mut().zip(less) {
+        *word = word.without(less);
+    }
+}
+
+/// Whether two sets have a number in common.
+#[inline(always)]
+#[must_use]
+pub(crate) fn meet<W: Word>(one: &[W], other: &[W]) -> bool {
+    one.iter().zip(other).any(|(one, &other)| !one.and(other).is_empty())
+}
+
+/// The numbers in a set of one word, ascending.
+#[inline]
+pub(crate) fn ones<W: Word>(word: W) -> impl Iterator<Item = usize> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        (!rest.is_empty()).then(|| {
+            let lowest = rest.lowest();
+            rest = rest.without(W::bit(lowest));
+            lowest
+        })
+    })
+}
+
+/// Whether a number is in a set of one word.
+#[inline(always)]
+#[must_use]
+pub(crate) fn has<W: Word>(word: W, number: usize) -> bool {
+    !word.and(W::bit(number)).is_empty()
+}
+
+/// The numbers in a set, ascending.
+#[inline]
+pub(crate) fn numbers<W: Word>(words: &[W]) -> impl Iterator<Item = usize> + '_ {
+    words.iter().enumerate().flat_map(|(index, &word)| ones(word).map(move |place| index * W::BITS + place))
+}
+
+/// A set of numbers below some bound.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub(crate) struct BitSet(Box<[u64]>);
+
+impl BitSet {
+    /// The empty set; `bound`: all its numbers will be below it.
+    #[must_use]
+    pub(crate) fn new(bound: usize) -> Self {
+        Self(vec![0; words_for::<u64>(bound)].into())
+    }
+
+    /// The set of some numbers below a bound.
+    #[must_use]
+    pub(crate) fn of(bound: usize, numbers: impl IntoIterator<Item = usize>) -> Self {
+        let mut set = Self::new(bound);
+        numbers.into_iter().for_each(|number| set.insert(number));
+        set
+    }
+
+    /// Whether a number is in it.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn contains(&self, number: usize) -> bool {
+        contains(&self.0, number)
+    }
+
+    /// Adds a number.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, number: usize) {
+        insert(&mut self.0, number);
+    }
+
+    /// Whether no number is in it. (Of its words, `is_empty` would say that there are none.)
+    #[must_use]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|&word| word == 0)
+    }
+}
+
+/// What is done with borrowed words is done with these.
+impl std::ops::Deref for BitSet {
+    type Target = [u64];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u64] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for BitSet {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u64] {
+        &mut self.0
+    }
+}
+
+impl AsRef<[u64]> for BitSet {
+    #[inline(always)]
+    fn as_ref(&self) -> &[u64] {
+        &self.0
+    }
+}
+
+/// Sets of numbers below one bound, side by side.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BitRows {
+    words: Vec<u64>,
+    width: usize,
+}
+
+impl BitRows {
+    /// Empty sets.
+    #[must_use]
+    pub(crate) fn new(rows: usize, bound: usize) -> Self {
+        let width = words_for::<u64>(bound);
+        Self { words: vec![0; rows * width], width }
+    }
+
+    /// One of the sets.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn row(&self, row: usize) -> &[u64] {
+        &self.words[row * self.width..(row + 1) * self.width]
+    }
+
+    /// One of the sets.
+    #[inline(always)]
+    pub(crate) fn row_mut(&mut self, row: usize) -> &mut [u64] {
+        &mut self.words[row * self.width..(row + 1) * self.width]
+    }
+
+    /// Adds one of the sets to another; whether there was anything new.
+    #[inline]
+    pub(crate) fn grow(&mut self, row: usize, by: usize) -> bool {
+        let mut grown = false;
+        for word in 0..self.width {
+            let more = self.words[by * self.width + word] & !self.words[row * self.width + word];
+            grown |= more != 0;
+            self.words[row * self.width + word] |= more;
+        }
+        grown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_what_was_put_into_it() {
+        let numbers_in = [0, 1, 63, 64, 65, 127, 128];
+        let set = BitSet::of(129, numbers_in);
+        assert_eq!(numbers(&set).collect::<Vec<usize>>(), numbers_in);
+        assert_eq!((0..129).filter(|&number| set.contains(number)).collect::<Vec<usize>>(), numbers_in);
+        assert_eq!(numbers(&BitSet::new(129)).next(), None);
+        assert!(BitSet::new(129).is_empty() && !set.is_empty());
+    }
+
+    #[test]
+    fn words_of_both_widths_agree() {
+        let mut narrow = [0u32; 4];
+        let mut wide = [0u64; 2];
+        for number in [3, 31, 32, 63, 64, 100] {
+            insert(&mut narrow, number);
+            insert(&mut wide, number);
+        }
+        remove(&mut narrow, 32);
+        remove(&mut wide, 32);
+        assert_eq!(numbers(&narrow).collect::<Vec<usize>>(), numbers(&wide).collect::<Vec<usize>>());
+        assert_eq!((0..128).find(|&number| contains(&narrow, number) != contains(&wide, number)), None);
+    }
+
+    #[test]
+    fn sets_grow_shrink_and_meet() {
+        let mut one = BitSet::of(70, [1, 69]);
+        let other = BitSet::of(70, [2, 69]);
+        assert!(meet(&one, &other) && !meet(&one, &BitSet::of(70, [2, 68])));
+        assert!(grow(&mut one, &other) && !grow(&mut one, &other));
+        subtract(&mut one, &BitSet::of(70, [69]));
+        assert_eq!(numbers(&one).collect::<Vec<usize>>(), [1, 2]);
+        let mut rows = BitRows::new(3, 70);
+        insert(rows.row_mut(2), 69);
+        assert!(rows.grow(0, 2) && !rows.grow(0, 2));
+        assert_eq!(rows.row(0), rows.row(2));
+        assert!(numbers(rows.row(1)).next().is_none());
+    }
+}

@@ -1,0 +1,127 @@
+//! How a middle can end in a few tokens: plans that are known are tried, then searches, then whole lines.
+
+use crate::bits::{contains, remove};
+use crate::completing::plan::{self, Outcome, Plan};
+use crate::completing::{lines, short};
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
+use crate::limits;
+use crate::masking::plain::Recognizer;
+use crate::masking::trie_walk::TrieWalk;
+use crate::masking::vocabulary::Vocabulary;
+use rustc_hash::FxHashMap;
+
+/// What a plan is searched by.
+#[derive(Debug, Clone, Copy)]
+pub struct Search<'a> {
+    /// The tokens.
+    pub vocabulary: &'a Vocabulary,
+    /// Plans of other states, tried first.
+    pub hints: &'a [&'a Plan],
+    /// Texts tried next.
+    pub tries: &'a [Vec<u8>],
+    /// A plan of at most so many tokens will do, though a shorter one may be.
+    pub enough: usize,
+    /// States that are looked at for one.
+    pub most: usize,
+}
+
+/// How a middle can end: by the first hint or else the first text tried that does it in at most `enough` tokens, or else by a plan
+/// that is searched for.
+pub(crate) fn land(engine: &mut Engine, branches: &[Branch], search: &Search<'_>) -> Outcome {
+    let &Search { vocabulary, hints, tries, enough, most } = search;
+    if engine.language.free.shape().is_some() {
+        return Outcome::Unknown; // shaped states have no distances
+    }
+    if branches.is_empty() {
+        return Outcome::Never;
+    }
+    let mark = engine.mark();
+    let hint = hints.iter().find(|hint| hint.len() <= enough && plan::completes(engine, branches, &hint.bytes));
+    let mut found = hint.map(|&hint| hint.clone());
+    let mut too_long = None;
+    if found.is_none() {
+        let tried = tries.iter().filter(|text| plan::completes(engine, branches, text));
+        let mut plans = tried.filter_map(|text| Plan::spell(vocabulary, text.clone()));
+        too_long = plans.next();
+        found = too_long.take_if(|plan| plan.len() <= enough).or_else(|| plans.find(|plan| plan.len() <= enough));
+    }
+    if found.is_none() {
+        let most = if too_long.is_some() { most.min(limits::SHORTER_EXPANSIONS) } else { most };
+        let text = short::short_completion(engine, branches, most);
+        found = text.ok().flatten().and_then(|text| Plan::spell(vocabulary, text)).or(too_long);
+    }
+    if found.is_none() && (most >= limits::LATER_EXPANSIONS || enough >= limits::SCAFFOLD_TOKENS) {
+        found = lines::complete_by_lines(engine, branches, most).and_then(|text| Plan::spell(vocabulary, text));
+    }
+    if found.is_none() {
+        let spelling = engine.language.spelling.clone();
+        let comment = spelling.line_comments.iter().find(|comment| plan::completes(engine, branches, comment));
+        found = comment.and_then(|comment| Plan::spell(vocabulary, comment.to_vec()));
+    }
+    engine.truncate(mark);
+    // Something completes every state that is viable: in more steps, perhaps, or in words that have other tokens.
+    found.map_or(Outcome::Unknown, Outcome::Plan)
+}
+
+/// Whether the text so far is known to end within `left` tokens. Plans that show it come first among the hints for the next.
+fn lands(walk: &mut TrieWalk<'_>, vocabulary: &Vocabulary, hints: &mut Vec<Plan>, left: usize) -> bool {
+    let branches = walk.branches().to_vec();
+    let tried: Vec<&Plan> = hints.iter().collect();
+    let most = limits::landing_expansions(left);
+    let search = Search { vocabulary, hints: &tried, tries: &[], enough: left, most };
+    match land(walk.engine(), &branches, &search) {
+        Outcome::Plan(plan) if plan.len() <= left => {
+            hints.retain(|hint| *hint != plan);
+            hints.insert(0, plan);
+            hints.truncate(limits::LANDING_HINTS);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Takes out of a packed mask the tokens after which the middle is not known to end within `left` tokens more; returns how many.
+/// The mask is one of these branches, and `plan` one of theirs.
+pub(crate) fn restrict(
+    engine: &mut Engine,
+    branches: &[Branch],
+    vocabulary: &Vocabulary,
+    plan: Option<&Plan>,
+    left: usize,
+    words: &mut [u32],
+) -> usize {
+    let mark = engine.mark();
+    let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
+    let mut known: FxHashMap<Box<[Branch]>, bool> = FxHashMap::default();
+    let mut hints: Vec<Plan> = plan.into_iter().cloned().collect();
+    let mut refused = 0;
+    let nodes = vocabulary.nodes();
+    let mut index = 0;
+    while index < nodes.len() {
+        let node = &nodes[index];
+        walk.pop_to(node.depth as usize - 1);
+        if !walk.try_push(node.byte) {
+            index = node.skip as usize;
+            continue;
+        }
+        index += 1;
+        for &token in vocabulary.ending(node) {
+            if !contains(words, token.index()) {
+                continue;
+            }
+            let follows = || plan?.after(vocabulary, token);
+            let lands = follows().is_some_and(|rest| rest.len() <= left)
+                || *known
+                    .entry(walk.branches().into())
+                    .or_insert_with(|| lands(&mut walk, vocabulary, &mut hints, left));
+            if !lands {
+                remove(words, token.index());
+                refused += 1;
+            }
+        }
+    }
+    drop(walk);
+    engine.truncate(mark);
+    refused
+}

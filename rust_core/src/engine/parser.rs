@@ -1,0 +1,443 @@
+//! The lexer, the layout stage and the parser stepped together, one byte at a time.
+//!
+//! More than one branch lives only while a symbol may have ended or may still go on. Nothing here knows R: a branch that cannot
+//! be parsed is dropped, one that cannot be completed is not.
+
+use crate::bits::BitSet;
+use crate::chart::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
+use crate::chart::next::{Next, Nexts};
+use crate::chart::predict::Predictions;
+use crate::engine::branch::{Branch, InLine, Nesting};
+use crate::ids::{AcceptId, GuardId, IndentationId, ModeId, NextId, SetId, ShapeId, StateId};
+use crate::language::ahead::Ahead;
+use crate::language::compiled::Language;
+use crate::lexing::branch::{self, Cut, Reader};
+use crate::lexing::guards::{Guards, NO_GUARDS};
+use crate::lexing::layout::{Column, Columns, Indentations};
+use crate::lexing::lexer::{DEAD, Lexer};
+use crate::lexing::product::live_beside;
+use crate::lexing::roles::{LineByte, Role, line_bytes};
+use crate::limits;
+use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// The left chart, and what branches over it refer to.
+#[derive(Debug)]
+pub(crate) struct Parser {
+    language: Arc<Language>,
+    left: LeftChart,
+    predictions: Predictions,
+    columns: Columns,
+    indentations: Indentations,
+    guards: Guards,
+    line_bytes: Vec<LineByte>,
+    nexts: Nexts,
+    /// Accept sets that a symbol in progress beside guards can still be.
+    guarded_live: FxHashMap<(StateId, GuardId), BitSet>,
+    /// What a symbol in progress may be that goes on by at least one byte.
+    live_later: FxHashMap<StateId, Box<[u64]>>,
+}
+
+impl Parser {
+    /// A left chart before the first symbol. `predictions` are those of R's chart.
+    pub(super) fn new(language: &Arc<Language>, mut predictions: Predictions) -> Self {
+        Self {
+            left: LeftChart::new(language, &mut predictions),
+            predictions,
+            columns: Columns::default(),
+            indentations: Indentations::default(),
+            guards: Guards::default(),
+            line_bytes: line_bytes(&language.lexer, |accept| language.accept_role(accept)),
+            nexts: Nexts::default(),
+            guarded_live: FxHashMap::default(),
+            live_later: FxHashMap::default(),
+            language: language.clone(),
+        }
+    }
+
+    /// The branch before any text.
+    #[must_use]
+    pub(crate) fn first_branch(&self) -> Branch {
+        Branch {
+            set: FIRST_SET,
+            state: self.start_at(FIRST_SET),
+            guards: NO_GUARDS,
+            line: if self.language.layout.is_some() {
+                InLine::Start { column: Column::ZERO, kept: None }
+            } else {
+                InLine::Middle
+            },
+            depth: 0,
+            indentation: IndentationId::default(),
+            joined: false,
+            at: ShapeId::default(),
+        }
+    }
+
+    /// The lexer's state between two symbols, in the mode that the set before them is in.
+    #[inline]
+    pub(crate) fn start_at(&self, set: SetId) -> StateId {
+        self.language.lexer.start_of(self.left.set(set).mode)
+    }
+
+    /// The language.
+    pub(crate) fn language(&self) -> &Arc<Language> {
+        &self.language
+    }
+
+    /// The left chart's size, to go back to.
+    #[must_use]
+    pub(crate) fn mark(&self) -> Mark {
+        self.left.mark()
+    }
+
+    /// Forgets the sets made since a mark; returns how many are left. No branch made since may be used again.
+    pub(super) fn truncate(&mut self, mark: Mark) -> usize {
+        self.left.truncate(mark);
+        self.nexts.truncate(self.left.len());
+        self.left.len()
+    }
+
+    /// The number of sets.
+    #[must_use]
+    pub(crate) fn set_count(&self) -> usize {
+        self.left.len()
+    }
+
+    /// A set of the left chart.
+    #[inline]
+    pub(crate) fn set(&self, id: SetId) -> &Set {
+        self.left.set(id)
+    }
+
+    /// The mode of a set.
+    #[inline]
+    pub(crate) fn mode_of(&self, set: SetId) -> ModeId {
+        self.left.set(set).mode
+    }
+
+    pub(crate) fn scan(&mut self, set: SetId, read: Read) -> SetId {
+        self.left.scan(&self.language, &mut self.predictions, set, read)
+    }
+
+    /// The left chart, the predictions of both charts and the columns of L's blocks, for what is computed from them.
+    pub(super) fn charts(&self) -> (&LeftChart, &Predictions, &Columns) {
+        (&self.left, &self.predictions, &self.columns)
+    }
+
+    /// One byte's step of every branch, those that cannot be parsed left out; viability is not asked.
+    pub(crate) fn step_all(&mut self, branches: &[Branch], byte: u8, out: &mut Vec<Branch>) {
+        out.clear();
+        for branch in branches {
+            branch::step(self, *branch, byte, out);
+        }
+        if out.len() > 1 {
+            out.sort_unstable();
+            out.dedup();
+        }
+    }
+
+    /// The branch after a byte that only goes on with its symbol: nothing ends, nothing forks. `None` if more happens; the
+    /// general step then says what.
+    #[inline]
+    #[must_use]
+    pub(crate) fn continued(&self, branch: &Branch, byte: u8) -> Option<Branch> {
+        let lexer = &self.language.lexer;
+        if branch.guards != NO_GUARDS || lexer.is_start(branch.state) {
+            return None;
+        }
+        let state = lexer.step(branch.state, byte);
+        if state == DEAD || lexer.accepts(branch.state) && !lexer.accepts(state) {
+            return None;
+        }
+        Some(Branch { state, joined: false, ..*branch })
+    }
+
+    /// Reads the layout symbols that a line's first symbol at a column brings about.
+    pub(crate) fn begin_line(&mut self, branch: &Branch, column: Column) -> Option<Branch> {
+        let mut begun = Branch { line: InLine::Middle, ..*branch };
+        loop {
+            let top = self.indentations.top(begun.indentation);
+            match column.compare(top) {
+                Some(Ordering::Equal) => return Some(begun),
+                Some(Ordering::Greater) if begun.indentation == branch.indentation => {
+                    if self.indentations.depth(begun.indentation) >= self.language.limits.blocks {
+                        return None;
+                    }
+                    let id = self.columns.intern(column);
+                    let indents = Indents { own: column.least_bytes(), deeper: column.least_bytes_right_of() };
+                    self.left.price(id, indents);
+                    begun.set = self.scan(begun.set, Read::Indent(id));
+                    begun.indentation = self.indentations.push(begun.indentation, column);
+                    return (begun.set != NO_SET).then_some(begun);
+                }
+                // Only the wide column pops, as in CPython's tokenizer; the last comparison looks at both.
+                _ if column.wide < top.wide => {
+                    begun.set = self.scan(begun.set, Read::Dedent);
+                    begun.indentation = self.indentations.parent(begun.indentation)?;
+                    if begun.set == NO_SET {
+                        return None;
+                    }
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// The branch after the symbol in progress has been ended as `accept`, guards left as they were.
+    pub(crate) fn end_symbol(&mut self, branch: &Branch, accept: AcceptId) -> Option<Branch> {
+        let mut found = None;
+        branch::end_symbol(self, *branch, accept, |_, ended, ()| found = Some(ended));
+        found
+    }
+
+    /// What comes of a symbol that is passed on, between two symbols; `None` where the parser refuses it.
+    fn pass_on(&mut self, branch: Branch, accept: AcceptId) -> Option<Branch> {
+        let set = self.scan(branch.set, Read::Accepted(accept));
+        (set != NO_SET).then(|| Branch { set, state: self.start_at(set), ..branch })
+    }
+
+    /// Whether a symbol in progress can still become one that may come here, or that is ignored. Text has to be read to its
+    /// symbol's end before the parser refuses it; this says from which byte on that was certain.
+    #[must_use]
+    pub(crate) fn can_go_on(&self, branch: &Branch) -> bool {
+        let lexer = &self.language.lexer;
+        lexer.is_start(branch.state) || lexer.live(branch.state).any(|accept| self.can_read(branch, accept))
+    }
+
+    /// Whether the symbol in progress of a branch may end as an accept set, as far as grammar and brackets say it.
+    pub(crate) fn can_read(&self, branch: &Branch, accept: AcceptId) -> bool {
+        match self.language.accept_role(accept) {
+            Role::Blank | Role::Comment | Role::Join => true,
+            Role::Newline if branch.depth > 0 => true,
+            Role::Open if branch.depth >= self.language.limits.brackets => false,
+            _ => self.left.can_scan(&self.language, &self.predictions, branch.set, accept),
+        }
+    }
+
+    /// Whether the symbol in progress may end as it is.
+    pub(crate) fn may_end(&mut self, branch: &Branch) -> bool {
+        let accept = self.language.lexer.accept(branch.state);
+        self.end_symbol(branch, accept).is_some()
+    }
+
+    /// Whether a branch is in an indentation.
+    pub(crate) fn is_indentation(&self, branch: &Branch) -> bool {
+        self.indentation(branch).is_some()
+    }
+
+    /// The column of the next byte, in an indentation.
+    pub(crate) fn indentation(&self, branch: &Branch) -> Option<Column> {
+        match branch.line {
+            InLine::Start { column, .. } if self.language.lexer.is_start(branch.state) => Some(column),
+            InLine::Start { .. } | InLine::Middle => None,
+        }
+    }
+
+    /// The columns of the open blocks, innermost first.
+    pub(crate) fn for_each_block(&self, indentation: IndentationId, mut each: impl FnMut(Column)) {
+        let mut at = indentation;
+        while let Some(parent) = self.indentations.parent(at) {
+            each(self.indentations.top(at));
+            at = parent;
+        }
+    }
+
+    /// Open blocks of a stack.
+    pub(crate) fn blocks(&self, indentation: IndentationId) -> u32 {
+        self.indentations.depth(indentation)
+    }
+
+    /// The column of the innermost block.
+    pub(crate) fn top(&self, indentation: IndentationId) -> Column {
+        self.indentations.top(indentation)
+    }
+
+    /// The columns of the open blocks, innermost first, the module level left out.
+    pub(crate) fn columns_of(&self, indentation: IndentationId) -> Vec<Column> {
+        self.indentations.columns(indentation)
+    }
+
+    pub(crate) fn nesting(&self, branch: &Branch) -> Nesting {
+        if self.language.layout.is_some() && branch.depth == 0 { Nesting::Outside } else { Nesting::Inside }
+    }
+
+    #[inline]
+    pub(crate) fn is_at_limit(&self, branch: &Branch) -> bool {
+        let limits = self.language.limits;
+        branch.depth >= limits.brackets || self.indentations.depth(branch.indentation) >= limits.blocks
+    }
+
+    /// The limit of the language that some branch has reached, for people.
+    #[must_use]
+    pub(crate) fn limit_reached(&self, branches: &[Branch]) -> Option<String> {
+        let limits = self.language.limits;
+        branches.iter().find(|branch| self.is_at_limit(branch)).map(|branch| {
+            let (count, what) =
+                if branch.depth >= limits.brackets { (limits.brackets, "brackets") } else { (limits.blocks, "blocks") };
+            format!("{count} {what} are open, and no more may be")
+        })
+    }
+
+    /// Whether a block must open here and the limit on blocks forbids it.
+    pub(super) fn needs_one_block_more(&self, branch: &Branch) -> bool {
+        let Some((indent, _)) = self.language.grammar.indent_dedent else { return false };
+        self.indentations.depth(branch.indentation) >= self.language.limits.blocks
+            && self.left.set(branch.set).items.iter().all(|item| self.language.grammar.next(item.dot) == indent)
+            && branch.set != FIRST_SET
+    }
+
+    /// An interned set of guards.
+    pub(crate) fn guards_of(&mut self, states: &[StateId]) -> GuardId {
+        self.guards.intern(&self.language.lexer, states.to_vec())
+    }
+
+    /// The states of a set of guards.
+    pub(crate) fn guard_states(&self, id: GuardId) -> &[StateId] {
+        self.guards.states(id)
+    }
+
+    /// The interned guards.
+    pub(super) fn guards_mut(&mut self) -> &mut Guards {
+        &mut self.guards
+    }
+
+    /// Whether the set of a branch, on a loose stack, allows what its symbol in progress, which guards run beside, can be.
+    pub(super) fn takes_beside(&mut self, branch: &Branch, outside: bool) -> bool {
+        let id = self.next_id(branch.set);
+        let Self { language, guards, guarded_live, .. } = self;
+        let find = || live_beside(&language.lexer, guards, branch.state, branch.guards);
+        let live = guarded_live.entry((branch.state, branch.guards)).or_insert_with(find);
+        self.nexts.get(id).takes(outside, live)
+    }
+
+    /// What a symbol in progress may be that goes on by at least one byte, as a mask over accept sets.
+    pub(crate) fn live_later(&mut self, state: StateId) -> &[u64] {
+        let lexer = &self.language.lexer;
+        self.live_later.entry(state).or_insert_with(|| live_later(lexer, state))
+    }
+
+    /// What may come after an accept set has been read after a set of a loose stack, as far as the set after that says it.
+    pub(crate) fn ahead(&mut self, set: SetId, accept: AcceptId) -> Option<Ahead> {
+        self.left.ahead(&self.language, &mut self.predictions, set, accept)
+    }
+
+    /// What a set allows next where its stack is loose.
+    #[inline]
+    pub(crate) fn next(&mut self, set: SetId) -> &Next {
+        let id = self.next_id(set);
+        self.nexts.get(id)
+    }
+
+    #[inline]
+    fn next_id(&mut self, set: SetId) -> NextId {
+        match self.nexts.known(set) {
+            Some(known) => known,
+            None => self.nexts.of(&self.language, &self.left, &self.predictions, set),
+        }
+    }
+}
+
+/// The parser reads a symbol as soon as it has ended, so that a branch which cannot be parsed is dropped at once.
+impl Reader for Parser {
+    type Branch = Branch;
+    type Read = ();
+
+    const NOTHING: () = ();
+
+    #[inline(always)]
+    fn lexer(&self) -> &Lexer {
+        &self.language.lexer
+    }
+
+    #[inline(always)]
+    fn role(&self, accept: AcceptId) -> Role {
+        self.language.accept_role(accept)
+    }
+
+    #[inline(always)]
+    fn line_byte(&self, byte: u8) -> LineByte {
+        self.line_bytes[byte as usize]
+    }
+
+    #[inline]
+    fn step_guards(&mut self, guards: GuardId, byte: u8) -> Option<GuardId> {
+        self.guards.step(&self.language.lexer, guards, byte)
+    }
+
+    #[inline]
+    fn add_guard(&mut self, guards: GuardId, state: StateId) -> GuardId {
+        self.guards.with(&self.language.lexer, guards, state)
+    }
+
+    #[inline(always)]
+    fn between(&self, branch: &Branch) -> StateId {
+        self.start_at(branch.set)
+    }
+
+    fn indent(&mut self, branch: Branch, byte: u8) -> Option<Branch> {
+        let InLine::Start { column, kept } = branch.line else { return Some(branch) };
+        let column = column.after(byte);
+        (column.wide <= limits::COLUMN).then_some(Branch { line: InLine::Start { column, kept }, ..branch })
+    }
+
+    fn join(&mut self, branch: Branch) -> Option<Branch> {
+        let line = match branch.line {
+            InLine::Start { column, kept } => InLine::Start { column, kept: kept.or(column.kept()) },
+            InLine::Middle => InLine::Middle,
+        };
+        Some(Branch { line, joined: true, ..branch })
+    }
+
+    #[inline]
+    fn end_line(&mut self, branch: Branch, accept: AcceptId, mut each: impl FnMut(&mut Self, Branch, ())) {
+        if branch.depth > 0 {
+            each(self, branch.with_state(self.start_at(branch.set)), ());
+        } else if let Some(ended) = self.pass_on(branch.at_line_start(), accept) {
+            each(self, ended, ());
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, branch: Branch, accept: AcceptId, role: Role, mut each: impl FnMut(&mut Self, Branch, ())) {
+        let depth = match role {
+            Role::Open if branch.depth >= self.language.limits.brackets => return,
+            Role::Open => branch.depth + 1,
+            Role::Close => branch.depth.saturating_sub(1),
+            _ => branch.depth,
+        };
+        if let Some(ended) = self.pass_on(Branch { depth, ..branch }, accept) {
+            each(self, ended, ());
+        }
+    }
+
+    #[inline(always)]
+    fn reach(&mut self, branch: Branch, (): (), out: &mut Vec<Branch>) {
+        out.push(Branch { joined: false, ..branch });
+    }
+
+    #[inline(always)]
+    fn begin_symbol(&mut self, branch: Branch, (): (), out: &mut Vec<Branch>) {
+        self.reach(branch, (), out);
+    }
+
+    fn begin_line(&mut self, branch: Branch, state: StateId, (): (), out: &mut Vec<Branch>) {
+        let InLine::Start { column, kept } = branch.line else { return };
+        if let Some(begun) = Parser::begin_line(self, &branch, kept.unwrap_or(column)) {
+            self.reach(begun.with_state(state), (), out);
+        }
+    }
+}
+
+/// What a symbol in progress may be that goes on by at least one byte.
+fn live_later(lexer: &Lexer, state: StateId) -> Box<[u64]> {
+    let mut live = vec![0u64; lexer.live_mask(state).len()];
+    for byte in lexer.representatives() {
+        let target = lexer.step(state, byte);
+        if target != DEAD {
+            live.iter_mut().zip(lexer.live_mask(target)).for_each(|(word, more)| *word |= more);
+        }
+    }
+    live.into()
+}

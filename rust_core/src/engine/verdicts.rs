@@ -1,0 +1,477 @@
+//! Verdicts on branches: whether R can still be reached, for how little, and whether the text so far is a whole middle.
+//!
+//! A branch that cannot be completed is dropped at once, so a list of branches is viable iff it is not empty.
+
+use crate::chart::left::{Mark, NO_SET, Read};
+use crate::chart::predict::Predictions;
+use crate::colour::colours::Context;
+use crate::colour::demands::{Demands, Outlook};
+use crate::engine::branch::{Branch, InLine, Nesting};
+use crate::engine::parser::Parser;
+use crate::engine::ways::{Sources, Way, Ways};
+use crate::ids::{FreeId, GuardId, NodeId, SetId, ShapeId, WaysId};
+use crate::language::compiled::Language;
+use crate::language::follow::bit;
+use crate::language::free::{Cost, INFINITE, LINE, MIDDLE};
+use crate::lexing::guards::NO_GUARDS;
+use crate::lexing::lexer::NEVER;
+use crate::lexing::roles::Role;
+use crate::limits;
+use crate::right::queries::Right;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Whether a set can go on by some ways, as far as that was asked.
+#[derive(Debug, Default)]
+struct Answers {
+    known: FxHashMap<(SetId, WaysId), bool>,
+    /// The last answer: a mask asks the same again for every byte of an identifier or a string.
+    last: Option<(SetId, WaysId, bool)>,
+}
+
+impl Answers {
+    fn get(&mut self, set: SetId, ways: WaysId) -> Option<bool> {
+        if let Some((_, _, answer)) = self.last.filter(|last| (last.0, last.1) == (set, ways)) {
+            return Some(answer);
+        }
+        let answer = *self.known.get(&(set, ways))?;
+        self.last = Some((set, ways, answer));
+        Some(answer)
+    }
+
+    fn put(&mut self, set: SetId, ways: WaysId, answer: bool) -> bool {
+        self.known.insert((set, ways), answer);
+        self.last = Some((set, ways, answer));
+        answer
+    }
+
+    /// Forgets the sets past a size of the chart.
+    fn truncate(&mut self, sets: usize) {
+        self.known.retain(|key, _| key.0.index() < sets);
+        self.last = None;
+    }
+}
+
+/// Whether R has a say in what may come next.
+#[derive(Debug, Default)]
+struct Looseness {
+    /// It has none: the stacks of all branches are loose.
+    loose: bool,
+    /// That was found out for some branch, and holds for all sessions that share this engine.
+    settled: bool,
+}
+
+/// How much the engine held, and holds on to.
+#[derive(Debug)]
+struct Sizes {
+    /// Sets and colours when the first session was opened.
+    first: Option<(usize, usize)>,
+    /// Sets when the last session was opened.
+    last: usize,
+    /// Sets that have not been forgotten since this was last asked.
+    kept: usize,
+}
+
+/// One R, and what has been asked of it: all that the sessions which share it compute with.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    /// The language.
+    pub language: Arc<Language>,
+    /// The right context.
+    pub right: Right,
+    /// What L and the middle are read by.
+    pub(crate) parser: Parser,
+    demands: Demands,
+    ways: Ways,
+    answers: Answers,
+    looseness: Looseness,
+    sizes: Sizes,
+    right_asked: u64,
+}
+
+impl Engine {
+    /// Lexes and parses R, and prepares an empty left chart.
+    #[must_use]
+    pub(crate) fn open(language: &Arc<Language>, right_text: &[u8]) -> Self {
+        let mut predictions = Predictions::default();
+        let right = Right::open(language, &mut predictions, right_text);
+        Self {
+            language: language.clone(),
+            parser: Parser::new(language, predictions),
+            demands: Demands::new(language, &right),
+            ways: Ways::new(language, &right),
+            answers: Answers::default(),
+            looseness: Looseness::default(),
+            sizes: Sizes { first: None, last: 0, kept: usize::MAX },
+            right_asked: 0,
+            right,
+        }
+    }
+
+    /// The left chart's size, to go back to.
+    #[must_use]
+    pub(crate) fn mark(&self) -> Mark {
+        self.parser.mark()
+    }
+
+    /// Forgets the sets made since a mark. No branch made since may be used again.
+    pub(crate) fn truncate(&mut self, mark: Mark) {
+        let sets = self.parser.truncate(mark);
+        self.demands.truncate(sets);
+        self.answers.truncate(sets);
+        self.sizes.kept = self.sizes.kept.min(sets);
+    }
+
+    /// Sets made since the last session was opened.
+    pub(crate) fn sets_since_opened(&self) -> usize {
+        self.parser.set_count().saturating_sub(self.sizes.last)
+    }
+
+    /// The number of sets that have not been forgotten since this was last asked: the id of a later one may be another's now.
+    pub(crate) fn take_kept(&mut self) -> usize {
+        std::mem::replace(&mut self.sizes.kept, usize::MAX)
+    }
+
+    /// Finds out whether R has a say in what may follow the branches that a session opens with. Branches that come of them
+    /// need not be asked again. False where it is otherwise for an earlier session: the two cannot share an engine.
+    pub(crate) fn loosen(&mut self, branches: &[Branch]) -> bool {
+        let sets = self.parser.set_count();
+        self.sizes.last = sets;
+        self.sizes.first.get_or_insert((sets, self.demands.sizes().0));
+        let loose = branches.iter().all(|branch| {
+            let (demands, context) = self.parts();
+            demands.is_loose(context, branch.set)
+        });
+        // Without branches nothing is ever asked.
+        if self.looseness.settled {
+            return branches.is_empty() || loose == self.looseness.loose;
+        }
+        self.looseness = Looseness { loose, settled: !branches.is_empty() };
+        true
+    }
+
+    /// Whether sessions have left so much behind in this engine that the next one shall have its own.
+    #[must_use]
+    pub(crate) fn is_worn(&self) -> bool {
+        self.sizes.first.is_some_and(|(sets, colours)| {
+            self.parser.set_count() > sets + limits::REUSED_SETS
+                || self.demands.sizes().0 > colours + limits::REUSED_COLOURS
+        })
+    }
+
+    /// Whether R has no say in what may come next.
+    #[must_use]
+    pub(crate) fn is_loose(&self) -> bool {
+        self.looseness.loose
+    }
+
+    /// Takes R into account at every step, even where it has no say: the plain twin.
+    pub(crate) fn tighten(&mut self) {
+        self.looseness.loose = false;
+    }
+
+    /// How often R was asked whether a branch is viable: at a limit even where the stack is loose, since R may close what the
+    /// middle could not open.
+    #[must_use]
+    pub(crate) fn right_asked(&self) -> u64 {
+        self.right_asked
+    }
+
+    /// The sizes of everything kept: sets, lattice nodes, colours, frames.
+    #[must_use]
+    pub(crate) fn sizes(&self) -> (usize, usize, usize, usize) {
+        let (colours, frames) = self.demands.sizes();
+        (self.parser.set_count(), self.right.node_count(), colours, frames)
+    }
+
+    /// What R demands of sets, and what that is computed from.
+    pub(crate) fn parts(&mut self) -> (&mut Demands, Context<'_>) {
+        let (left, predictions, columns) = self.parser.charts();
+        let context = Context { language: &self.language, right: &self.right, left, predictions, columns };
+        (&mut self.demands, context)
+    }
+
+    /// Where the cursor may fall right after a set.
+    pub(crate) fn outlook(&mut self, set: SetId) -> Arc<Outlook> {
+        let (demands, context) = self.parts();
+        demands.outlook(context, set)
+    }
+
+    /// One byte's step of every branch, those that cannot be completed left out.
+    pub(crate) fn advance(&mut self, branches: &[Branch], byte: u8, out: &mut Vec<Branch>) {
+        if self.language.free.shape().is_none() {
+            self.parser.step_all(branches, byte, out);
+        } else {
+            out.clear();
+            // All branches are at one place of the shape.
+            let Some(at) = branches.first().and_then(|branch| self.next_at(branch.at, byte)) else { return };
+            self.parser.step_all(branches, byte, out);
+            out.iter_mut().for_each(|branch| branch.at = at);
+        }
+        out.retain(|branch| self.viable(branch));
+    }
+
+    /// The branches after some bytes that leave the whole viable.
+    pub(crate) fn advance_all(&mut self, branches: &[Branch], bytes: &[u8], out: &mut Vec<Branch>) {
+        let mut before = branches.to_vec();
+        for &byte in bytes {
+            self.advance(&before, byte, out);
+            std::mem::swap(&mut before, out);
+        }
+        std::mem::swap(&mut before, out);
+    }
+
+    /// Where in its shape the middle is after one byte more; `None` if no middle of the shape goes on so.
+    fn next_at(&self, at: ShapeId, byte: u8) -> Option<ShapeId> {
+        self.language.free.shape().map_or(Some(at), |shape| shape.step(at, byte))
+    }
+
+    /// The branch after a byte that only goes on with its symbol, if that is all that the byte does: nothing ends, nothing
+    /// forks. `None` if more happens, or less; the general step then says what.
+    #[inline]
+    #[must_use]
+    pub(crate) fn continued(&self, branch: &Branch, byte: u8) -> Option<Branch> {
+        let continued = self.parser.continued(branch, byte)?;
+        Some(Branch { at: self.next_at(branch.at, byte)?, ..continued })
+    }
+
+    /// Whether some further middle completes the branch.
+    pub(crate) fn viable(&mut self, branch: &Branch) -> bool {
+        if self.looseness.loose && !self.parser.is_at_limit(branch) {
+            return self.viable_loosely(branch);
+        }
+        self.right_asked += 1;
+        self.viable_by_colours(branch)
+    }
+
+    /// Whether some further middle completes a branch whose stack is loose.
+    fn viable_loosely(&mut self, branch: &Branch) -> bool {
+        let lexer = &self.language.lexer;
+        let parser = &mut self.parser;
+        if let InLine::Start { .. } = branch.line {
+            return parser.next(branch.set).free & bit(LINE) != 0;
+        }
+        if lexer.is_start(branch.state) {
+            return parser.next(branch.set).free & bit(MIDDLE) != 0;
+        }
+        let outside = parser.nesting(branch) == Nesting::Outside;
+        if branch.guards == NO_GUARDS {
+            return parser.next(branch.set).takes(outside, lexer.live_mask(branch.state));
+        }
+        parser.takes_beside(branch, outside)
+    }
+
+    pub(crate) fn viable_by_colours(&mut self, branch: &Branch) -> bool {
+        if let InLine::Start { .. } = branch.line {
+            if self.language.shaped.is_some() && !self.language.lexer.is_start(branch.state) {
+                return self.viable_in_trivia(branch);
+            }
+            let Some(line) = self.free_at(LINE, branch.at) else { return false };
+            return self.outlook(branch.set).cost(line) != INFINITE && !self.parser.needs_one_block_more(branch);
+        }
+        if self.language.lexer.is_start(branch.state) {
+            let free = self.language.free.at_boundary(self.parser.guard_states(branch.guards));
+            return match free.and_then(|free| self.free_at(free, branch.at)) {
+                Some(free) => self.outlook(branch.set).cost(free) != INFINITE,
+                None => false,
+            };
+        }
+        let mut ways = self.ways_id(branch);
+        if self.parser.is_at_limit(branch) {
+            ways = self.ways_at_limit(branch, ways);
+        }
+        if let Some(known) = self.answers.get(branch.set, ways) {
+            return known;
+        }
+        let found = self.any_way(branch.set, ways);
+        self.answers.put(branch.set, ways, found)
+    }
+
+    /// Those of a branch's ways that open neither a bracket nor a block too many.
+    fn ways_at_limit(&mut self, branch: &Branch, ways: WaysId) -> WaysId {
+        let language = self.language.clone();
+        let mut few = self.ways.get(ways).to_vec();
+        few.retain(|way| {
+            let Some(accept) = way.accept else { return true };
+            match language.accept_role(accept) {
+                Role::Open => branch.depth < language.limits.brackets,
+                Role::Newline => {
+                    let set = self.parser.scan(branch.set, Read::Accepted(accept));
+                    set == NO_SET || !self.parser.needs_one_block_more(&Branch { set, ..*branch })
+                }
+                _ => true,
+            }
+        });
+        self.ways.intern(few)
+    }
+
+    fn any_way(&mut self, set: SetId, ways: WaysId) -> bool {
+        self.ways.get(ways).iter().any(|way| {
+            let after = match way.accept {
+                Some(accept) => self.parser.scan(set, Read::Accepted(accept)),
+                None => set,
+            };
+            if after == NO_SET {
+                return false;
+            }
+            let outlook = self.outlook(after);
+            way.free.is_some_and(|free| outlook.cost(free) != INFINITE) || outlook.meets(&way.targets)
+        })
+    }
+
+    /// The ways in which the symbol in progress of a branch can go on.
+    pub(crate) fn ways_of(&mut self, branch: &Branch) -> Arc<[Way]> {
+        let id = self.ways_id(branch);
+        self.ways.get(id)
+    }
+
+    fn ways_id(&mut self, branch: &Branch) -> WaysId {
+        let nesting = self.parser.nesting(branch);
+        let mut sources = Sources {
+            language: &self.language,
+            right: &self.right,
+            colours: &self.demands.colours,
+            guards: self.parser.guards_mut(),
+        };
+        self.ways.of(&mut sources, branch, nesting)
+    }
+
+    /// The free state of a kind where in the shape the middle is; `None` between the bytes of a character.
+    fn free_at(&self, kind: FreeId, at: ShapeId) -> Option<FreeId> {
+        let free = &self.language.free;
+        free.shape().map_or(Some(kind), |shape| shape.place(at).map(|place| free.at_place(kind, place)))
+    }
+
+    /// Whether the middle has its shape.
+    fn has_shape(&self, at: ShapeId) -> bool {
+        self.language.free.shape().is_none_or(|shape| shape.accepts(at))
+    }
+
+    /// Whether some further middle of the shape completes a branch that is in a comment or a line join, in a line that has no
+    /// symbol yet: the shape may leave no way to end it but in R.
+    fn viable_in_trivia(&mut self, branch: &Branch) -> bool {
+        let language = self.language.clone();
+        let Some(shaped) = &language.shaped else { return false };
+        let mut after: Vec<FreeId> = Vec::new();
+        for (accept, place) in shaped.ends(branch.state, branch.at) {
+            match language.accept_role(accept) {
+                Role::Comment => {
+                    let ended = self.ways.ended_at(&language, accept, Nesting::Outside, place).into_iter();
+                    after.extend(ended.map(|(_, free)| free));
+                }
+                _ => after.push(language.free.at_place(LINE, place)),
+            }
+        }
+        let outlook = self.outlook(branch.set);
+        if after.into_iter().any(|free| outlook.cost(free) != INFINITE) && !self.parser.needs_one_block_more(branch) {
+            return true;
+        }
+        self.guards_hold(branch.guards)
+            && self.ways.ends_in_right(&language, branch).into_iter().any(|(end, accept)| {
+                let ended = self.parser.end_symbol(branch, accept);
+                ended.is_some_and(|ended| self.complete_between(&ended, end, false))
+            })
+    }
+
+    /// Whether no guard matches again in R.
+    fn guards_hold(&self, guards: GuardId) -> bool {
+        self.parser.guard_states(guards).iter().all(|&state| self.right.lookahead.end(state).is_none())
+    }
+
+    /// Whether the text so far is a whole middle: L, it and R are a program.
+    pub(crate) fn complete(&mut self, branch: &Branch) -> bool {
+        if !self.has_shape(branch.at) || !self.guards_hold(branch.guards) {
+            return false;
+        }
+        if self.language.lexer.is_start(branch.state) {
+            return self.complete_between(branch, 0, false);
+        }
+        let ended = match self.right.lookahead.end(branch.state) {
+            Some(end) => Some(end),
+            None => self.language.lexer.accepts(branch.state).then(|| (0, self.language.lexer.accept(branch.state))),
+        };
+        let Some((end, accept)) = ended else { return false };
+        match self.parser.end_symbol(branch, accept) {
+            Some(ended) => {
+                let begun = self.language.accept_role(accept) == Role::Newline && end > 0;
+                self.complete_between(&ended, end, begun)
+            }
+            None => false,
+        }
+    }
+
+    /// Whether the text so far is a whole middle, for a branch between two symbols, the first of them already read into R up to `position`; `begun` if it was
+    /// a newline that ended in R.
+    fn complete_between(&mut self, branch: &Branch, position: u32, begun: bool) -> bool {
+        if branch.joined && position as usize == self.right.text().len() {
+            return false;
+        }
+        let (set, nodes) = match branch.line {
+            InLine::Middle => (branch.set, self.right.nodes_at(position, self.parser.mode_of(branch.set)).collect()),
+            InLine::Start { column, kept } => {
+                let Some(start) = self.right.line_start(position, begun) else { return false };
+                if let Some(line) = start.column {
+                    let top = self.parser.top(branch.indentation);
+                    (branch.set, Vec::from_iter(self.right.line_node(start.position, line, top)))
+                } else {
+                    let Some((at, column)) = self.right.column_through(position, column, kept) else {
+                        return false;
+                    };
+                    let Some(begun) = self.parser.begin_line(branch, column) else { return false };
+                    (begun.set, Vec::from_iter(self.right.entry_node(at, column)))
+                }
+            }
+        };
+        let fits = |node: &NodeId| self.right.depth(*node).is_none_or(|depth| depth == branch.depth);
+        let nodes = nodes.into_iter().filter(fits);
+        let targets: Vec<usize> = nodes.filter_map(|node| self.demands.colours.target(node)).collect();
+        if targets.is_empty() {
+            return false;
+        }
+        let (demands, context) = self.parts();
+        demands.reaches(context, set, &targets)
+    }
+
+    /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.
+    pub(crate) fn bound(&mut self, branch: &Branch) -> Cost {
+        if let InLine::Start { column, kept } = branch.line {
+            // Part of the indentation that the cost counts may have been written; a backslash-newline in progress is part of
+            // the cost of the column that it will fix.
+            let joining = if self.language.lexer.is_start(branch.state) { 0 } else { 2 };
+            let written = kept.unwrap_or(column).least_bytes() + joining;
+            return match self.outlook(branch.set).cost(LINE) {
+                INFINITE => INFINITE,
+                cost => cost.saturating_sub(written),
+            };
+        }
+        if self.language.lexer.is_start(branch.state) {
+            return match self.language.free.at_boundary(self.parser.guard_states(branch.guards)) {
+                Some(free) => self.outlook(branch.set).cost(free),
+                None => INFINITE,
+            };
+        }
+        let ways = self.ways_of(branch);
+        let mut best = INFINITE;
+        for way in ways.iter() {
+            let after = match way.accept {
+                Some(accept) => self.parser.scan(branch.set, Read::Accepted(accept)),
+                None => branch.set,
+            };
+            if after == NO_SET {
+                continue;
+            }
+            let outlook = self.outlook(after);
+            if outlook.meets(&way.targets) {
+                return 0;
+            }
+            if let Some(free) = way.free {
+                let finish = match way.accept.map(|accept| self.language.lexer.to_accept(branch.state, accept)) {
+                    Some(NEVER) | None => 0,
+                    Some(bytes) => bytes.into(),
+                };
+                best = best.min(outlook.cost(free).saturating_add(finish));
+            }
+        }
+        best
+    }
+}

@@ -1,0 +1,325 @@
+//! The ways in which a symbol in progress can go on: to end in the middle, or to be cut by the cursor and end in R. Found once
+//! for each state of the lexer, and shared by all states of a lexeme.
+
+use crate::bits;
+use crate::colour::colours::Colours;
+use crate::engine::branch::{Branch, Nesting};
+use crate::ids::{AcceptId, FreeId, GuardId, ShapeId, StateId, SymbolId, WaysId};
+use crate::language::compiled::Language;
+use crate::language::free::{INFINITE, LINE, MIDDLE};
+use crate::language::shaped::{Reach, ShapedLexer};
+use crate::lexing::guards::{Guards, NO_GUARDS};
+use crate::lexing::product::{Beside, walk_beside};
+use crate::lexing::roles::Role;
+use crate::right::queries::Right;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// One way in which a symbol in progress can go on, and where the cursor may fall then.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Way {
+    /// What is read; `None` for an ignored lexeme.
+    pub(crate) accept: Option<AcceptId>,
+    /// The free state after a symbol that ends in the middle.
+    pub(crate) free: Option<FreeId>,
+    /// Where R goes on after a symbol that ends in R: bitset over the colours' targets.
+    pub(crate) targets: Vec<u64>,
+}
+
+impl Way {
+    fn ended((accept, free): (Option<AcceptId>, FreeId)) -> Self {
+        Self { accept, free: Some(free), targets: Vec::new() }
+    }
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+/// What ways are found by.
+pub(super) struct Sources<'a> {
+    pub(super) language: &'a Language,
+    pub(super) right: &'a Right,
+    pub(super) colours: &'a Colours,
+    pub(super) guards: &'a mut Guards,
+}
+
+impl Sources<'_> {
+    /// Whether no guard matches again in R.
+    fn guards_hold(&self, guards: GuardId) -> bool {
+        self.guards.states(guards).iter().all(|&state| self.right.lookahead.end(state).is_none())
+    }
+
+    /// A symbol in progress where the cursor falls, ended in R.
+    fn cut(&self, end: u32, accept: AcceptId, nesting: Nesting) -> Option<Way> {
+        let language = self.language;
+        let mut targets = vec![0u64; bits::words_for::<u64>(self.colours.targets().len())];
+        let mut add = |node| {
+            if let Some(bit) = self.colours.target(node) {
+                bits::insert(&mut targets, bit);
+            }
+        };
+        let role = language.accept_role(accept);
+        let read = matches!(role, Role::Symbol | Role::Open | Role::Close)
+            || role == Role::Newline && nesting == Nesting::Outside;
+        if role == Role::Newline && nesting == Nesting::Outside {
+            for &(_, symbol, node, _) in self.right.symbol_crossings() {
+                if language.lexer.lexemes(accept).iter().any(|&lexeme| SymbolId::from(lexeme) == symbol)
+                    && self.right.begins_line(node, self.right.line_start(end, true)?.position)
+                {
+                    add(node);
+                }
+            }
+        } else {
+            if role == Role::Join && end as usize == self.right.text().len() {
+                return None;
+            }
+            let mut found = false;
+            for node in self.right.nodes_after(end, read.then_some(accept)) {
+                add(node);
+                found = true;
+            }
+            if !found {
+                return None;
+            }
+        }
+        Some(Way { accept: read.then_some(accept), free: None, targets })
+    }
+}
+
+/// All ways that have been asked for, interned.
+#[derive(Debug)]
+pub(super) struct Ways {
+    table: Vec<Arc<[Way]>>,
+    ids: FxHashMap<Arc<[Way]>, WaysId>,
+    /// Ways of a state without guards: `[outside, inside]`.
+    plain: [Vec<u32>; 2],
+    guarded: FxHashMap<(StateId, GuardId, Nesting), WaysId>,
+    shaped: FxHashMap<(StateId, GuardId, ShapeId, Nesting), WaysId>,
+    /// How R goes on with a symbol that the cursor cuts, and which of these each pair of lexer and shape can come to.
+    cuts: Option<(Vec<(u32, AcceptId)>, Reach)>,
+    newline_accepts: Vec<AcceptId>,
+}
+
+impl Ways {
+    pub(super) fn new(language: &Language, right: &Right) -> Self {
+        let states = language.lexer.state_count();
+        let newline = |accept: &AcceptId| language.accept_role(*accept) == Role::Newline;
+        Self {
+            table: Vec::new(),
+            ids: FxHashMap::default(),
+            plain: [vec![UNKNOWN; states], vec![UNKNOWN; states]],
+            guarded: FxHashMap::default(),
+            shaped: FxHashMap::default(),
+            cuts: language.shaped.as_ref().map(|shaped| cuts(language, shaped, right)),
+            newline_accepts: language.lexer.accept_sets().filter(newline).collect(),
+        }
+    }
+
+    /// The ways of a list.
+    pub(super) fn get(&self, id: WaysId) -> Arc<[Way]> {
+        self.table[id.index()].clone()
+    }
+
+    /// The ways of the symbol in progress of a branch.
+    pub(super) fn of(&mut self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> WaysId {
+        if self.cuts.is_some() {
+            let key = (branch.state, branch.guards, branch.at, nesting);
+            if let Some(&known) = self.shaped.get(&key) {
+                return known;
+            }
+            let ways = self.shaped(sources, branch, nesting);
+            let id = self.intern(ways);
+            self.shaped.insert(key, id);
+            return id;
+        }
+        if branch.guards == NO_GUARDS && sources.language.free.is_separated() {
+            let known = self.plain[nesting as usize][branch.state.index()];
+            if known != UNKNOWN {
+                return WaysId(known);
+            }
+            let ways = self.plain(sources, branch.state, nesting);
+            let id = self.intern(ways);
+            self.plain[nesting as usize][branch.state.index()] = id.0;
+            return id;
+        }
+        let key = (branch.state, branch.guards, nesting);
+        if let Some(&known) = self.guarded.get(&key) {
+            return known;
+        }
+        let ways = self.guarded(sources, branch, nesting);
+        let id = self.intern(ways);
+        self.guarded.insert(key, id);
+        id
+    }
+
+    /// Interns a list of ways, in whatever order.
+    pub(super) fn intern(&mut self, mut ways: Vec<Way>) -> WaysId {
+        ways.sort_unstable();
+        ways.dedup();
+        let ways: Arc<[Way]> = ways.into();
+        if let Some(&id) = self.ids.get(&ways) {
+            return id;
+        }
+        let id = WaysId::from_index(self.table.len());
+        self.table.push(ways.clone());
+        self.ids.insert(ways, id);
+        id
+    }
+
+    /// Ways of a state where the middle must have a shape.
+    fn shaped(&self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> Vec<Way> {
+        let language = sources.language;
+        let (Some(shaped), Some(shape)) = (&language.shaped, language.free.shape()) else { return Vec::new() };
+        let mut ends: Vec<(AcceptId, usize)> = Vec::new();
+        let mut ended: Vec<(u32, AcceptId)> = Vec::new();
+        if branch.guards == NO_GUARDS {
+            ends.extend(shaped.ends(branch.state, branch.at));
+            ended.extend(self.ends_in_right(language, branch));
+        } else {
+            for (state, guards, inside) in shaped.beside(sources.guards, (branch.state, branch.guards, branch.at)) {
+                if let (true, Some(place)) = (language.lexer.accepts(state), shape.place(inside)) {
+                    ends.push((language.lexer.accept(state), place));
+                }
+                if shape.accepts(inside) && sources.guards_hold(guards) {
+                    let end = sources.right.lookahead.end(state);
+                    ended.extend(end.or_else(|| ended_comment(language, state)));
+                }
+            }
+            ended.sort_unstable();
+            ended.dedup();
+        }
+        let mut ways = Vec::new();
+        for (accept, place) in ends {
+            ways.extend(self.ended_at(language, accept, nesting, place).into_iter().map(Way::ended));
+        }
+        ways.extend(ended.into_iter().filter_map(|(end, accept)| sources.cut(end, accept, nesting)));
+        ways
+    }
+
+    /// How R goes on with the symbol in progress of a branch if the middle ends in it, where the middle must have a shape.
+    pub(super) fn ends_in_right(&self, language: &Language, branch: &Branch) -> Vec<(u32, AcceptId)> {
+        match (&self.cuts, &language.shaped) {
+            (Some((cuts, reach)), Some(shaped)) => {
+                shaped.reached(reach, branch.state, branch.at).map(|index| cuts[index]).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Ways of a state that no guard runs beside, in a language with separators.
+    fn plain(&self, sources: &Sources<'_>, state: StateId, nesting: Nesting) -> Vec<Way> {
+        let language = sources.language;
+        let mut ways = Vec::new();
+        for accept in language.lexer.live(state) {
+            ways.extend(self.ended(language, accept, nesting).into_iter().map(Way::ended));
+        }
+        let reachable = language.lexer.reachable(state).into_iter();
+        let mut cuts: Vec<(u32, AcceptId)> = reachable.filter_map(|state| sources.right.lookahead.end(state)).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        ways.extend(cuts.into_iter().filter_map(|(end, accept)| sources.cut(end, accept, nesting)));
+        ways
+    }
+
+    /// Ways of a state beside guards, or in a language without separators: a walk over the product with the guards.
+    fn guarded(&self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> Vec<Way> {
+        let language = sources.language;
+        let lexer = &language.lexer;
+        let mut ways = Vec::new();
+        let separated = language.free.is_separated();
+        let goes_on = |guards| guards != NO_GUARDS || !separated;
+        let bytes = lexer.representatives();
+        let step = |(), _| Some(());
+        for Beside { state, guards, .. } in
+            walk_beside(lexer, sources.guards, &bytes, (branch.state, branch.guards, ()), step, goes_on)
+        {
+            if !goes_on(guards) {
+                ways.extend(self.plain(sources, state, nesting));
+                continue;
+            }
+            if lexer.accepts(state) {
+                let after = sources.guards.with(lexer, guards, state);
+                if let Some(boundary) = language.free.at_boundary(sources.guards.states(after)) {
+                    for (accept, free) in self.ended(language, lexer.accept(state), nesting) {
+                        let free = if separated { free } else { boundary };
+                        ways.push(Way::ended((accept, free)));
+                    }
+                }
+            }
+            if let Some((end, accept)) = sources.right.lookahead.end(state)
+                && sources.guards_hold(guards)
+            {
+                ways.extend(sources.cut(end, accept, nesting));
+            }
+        }
+        ways
+    }
+
+    /// What the parser reads when a symbol ends at a place of the shape, and the free states after it.
+    pub(super) fn ended_at(
+        &self,
+        language: &Language,
+        accept: AcceptId,
+        nesting: Nesting,
+        place: usize,
+    ) -> Vec<(Option<AcceptId>, FreeId)> {
+        let free = &language.free;
+        if language.layout.is_none() || language.accept_role(accept) != Role::Comment {
+            let ended = self.ended(language, accept, nesting).into_iter();
+            return ended.map(|(accept, kind)| (accept, free.at_place(kind, place))).collect();
+        }
+        // A comment ends with its line.
+        let mut found = Vec::new();
+        for &newline in &self.newline_accepts {
+            for &lexeme in language.lexer.lexemes(newline) {
+                for after in (0..free.count()).map(FreeId::from_index).filter(|&after| free.is_line(after)) {
+                    if free.relation(SymbolId::from(lexeme), free.at_place(MIDDLE, place), after) != INFINITE {
+                        let inside = FreeId::from_index(after.index() - LINE.index() + MIDDLE.index());
+                        found.push(match nesting {
+                            Nesting::Outside => (Some(newline), after),
+                            Nesting::Inside => (None, inside),
+                        });
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// What the parser reads when a symbol ends inside the middle, and the free state after it.
+    fn ended(&self, language: &Language, accept: AcceptId, nesting: Nesting) -> Vec<(Option<AcceptId>, FreeId)> {
+        let layout = language.layout.is_some();
+        match language.accept_role(accept) {
+            Role::Symbol | Role::Open | Role::Close => vec![(Some(accept), MIDDLE)],
+            Role::Newline if nesting == Nesting::Outside => vec![(Some(accept), LINE)],
+            // A comment ends with its line.
+            Role::Comment if layout && nesting == Nesting::Outside => {
+                self.newline_accepts.iter().map(|&newline| (Some(newline), LINE)).collect()
+            }
+            _ => vec![(None, MIDDLE)],
+        }
+    }
+}
+
+/// A comment may end with the middle, whatever the shape says of line breaks: its line ends in R.
+fn ended_comment(language: &Language, state: StateId) -> Option<(u32, AcceptId)> {
+    let accept = language.lexer.accept(state);
+    let comment = language.layout.is_some() && accept.0 != 0 && language.accept_role(accept) == Role::Comment;
+    comment.then_some((0, accept))
+}
+
+/// How R goes on with symbols that the cursor cuts where the middle has its shape.
+fn cuts(language: &Language, shaped: &ShapedLexer, right: &Right) -> (Vec<(u32, AcceptId)>, Reach) {
+    let shape = language.free.shape().expect("a shaped language has a shape");
+    let end = |state: StateId| right.lookahead.end(state).or_else(|| ended_comment(language, state));
+    let ends = (1..language.lexer.state_count()).filter_map(|state| end(StateId::from_index(state)));
+    let mut ends: Vec<(u32, AcceptId)> = ends.collect();
+    ends.sort_unstable();
+    ends.dedup();
+    let reach = shaped.reach(ends.len(), |state, inside, row| {
+        if let (true, Some(end)) = (shape.accepts(inside), end(state)) {
+            let index = ends.binary_search(&end).expect("listed above");
+            bits::insert(row, index);
+        }
+    });
+    (ends, reach)
+}

@@ -1,0 +1,71 @@
+//! What may come next, for people: the lexemes, and the rules that are open.
+
+use crate::chart::left::{FIRST_SET, NO_SET, Read};
+use crate::engine::branch::{Branch, InLine};
+use crate::engine::parser::Parser;
+use crate::engine::verdicts::Engine;
+use crate::ids::SetId;
+use crate::language::free::INFINITE;
+use crate::lexing::layout::Column;
+use crate::lexing::roles::Role;
+
+/// The lexemes that may be read next, for people: after the symbol in progress, if it can end here.
+pub(crate) fn expected(engine: &mut Engine, branch: &Branch) -> Vec<String> {
+    let language = engine.language.clone();
+    let accept = language.lexer.accept(branch.state);
+    let ended = if accept.0 == 0 { None } else { engine.parser.end_symbol(branch, accept) };
+    let branch = &ended.unwrap_or(*branch);
+    let mut names = Vec::new();
+    let line = matches!(branch.line, InLine::Start { .. });
+    for accept in language.lexer.accept_sets() {
+        let role = language.accept_role(accept);
+        if role.is_ignored() || line && role == Role::Newline {
+            continue;
+        }
+        let mut befores = vec![branch.set];
+        if line {
+            befores.extend(sets_after_layout(&mut engine.parser, branch));
+        }
+        for before in befores {
+            let after = engine.parser.scan(before, Read::Accepted(accept));
+            if after != NO_SET {
+                let outlook = engine.outlook(after);
+                if outlook.free.iter().any(|&cost| cost != INFINITE) || outlook.targets.iter().any(|&word| word != 0) {
+                    names.extend(language.lexer.lexemes(accept).iter().map(|&lexeme| language.display(lexeme)));
+                }
+            }
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The sets after what a line at some column reads first: the columns of the open blocks, and one right of them.
+fn sets_after_layout(parser: &mut Parser, branch: &Branch) -> Vec<SetId> {
+    let mut columns = parser.columns_of(branch.indentation);
+    let top = parser.top(branch.indentation);
+    columns.push(Column::ZERO);
+    columns.push(top.after(b' '));
+    columns.into_iter().filter_map(|column| parser.begin_line(branch, column)).map(|begun| begun.set).collect()
+}
+
+/// Nonterminals of L that are open at a branch, innermost first. Lists that Lark made out of
+/// `*` and `+` (their names begin with `__`) are left out.
+pub(crate) fn open_rules(engine: &Engine, branch: &Branch) -> Vec<String> {
+    let grammar = &engine.language.grammar;
+    let mut found: Vec<String> = Vec::new();
+    let mut set = branch.set;
+    while set != FIRST_SET {
+        let items = &engine.parser.set(set).items;
+        let Some(item) = items.iter().filter(|item| item.origin < set).max_by_key(|item| item.origin) else {
+            break;
+        };
+        let name = grammar.title(grammar.lhs(item.dot));
+        if !name.starts_with("__") {
+            found.push(name.to_string());
+        }
+        set = item.origin;
+    }
+    found
+}

@@ -1,0 +1,60 @@
+//! What a cursor is inside of that is not code: a comment, or a string.
+
+use crate::bits::numbers as bits;
+use crate::engine::branch::{Branch, InLine};
+use crate::engine::parser::Parser;
+use crate::ids::AcceptId;
+use crate::language::definition::CommentEnd;
+
+/// What a cursor can be inside of that is not code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inside {
+    /// A comment.
+    Comment,
+    /// A string literal, or the text of one that holds code; not that code.
+    String,
+}
+
+/// What all branches that can go on are inside of.
+pub(crate) fn inside_all(parser: &mut Parser, branches: &[Branch]) -> Option<Inside> {
+    let possible: Vec<&Branch> = branches.iter().filter(|branch| parser.can_go_on(branch)).collect();
+    let mut found = possible.into_iter().map(|branch| inside(parser, branch));
+    let first = found.next()??;
+    found.all(|other| other == Some(first)).then_some(first)
+}
+
+/// What the cursor is inside of at the end of a branch, whichever way the symbol in progress goes on.
+pub(crate) fn inside(parser: &mut Parser, branch: &Branch) -> Option<Inside> {
+    let language = parser.language().clone();
+    let lexer = &language.lexer;
+    if lexer.is_start(branch.state) {
+        return inside_between(parser, branch);
+    }
+    // Every way counts: to end here, as a closing quote does, and to go on.
+    let mut found = Vec::new();
+    let accept = lexer.accept(branch.state);
+    if accept.0 != 0 && parser.can_read(branch, accept) {
+        found.push(match language.comment(accept) {
+            Some(CommentEnd::Line) => Some(Inside::Comment),
+            _ => parser.end_symbol(branch, accept).and_then(|ended| inside_between(parser, &ended)),
+        });
+    }
+    let live: Vec<AcceptId> = bits(parser.live_later(branch.state)).map(AcceptId::from_index).collect();
+    for accept in live {
+        if parser.can_read(branch, accept) {
+            found.push(match language.comment(accept) {
+                Some(_) => Some(Inside::Comment),
+                None => language.is_string(accept).then_some(Inside::String),
+            });
+        }
+    }
+    let first = *found.first()?;
+    first.filter(|_| found.iter().all(|other| *other == first))
+}
+
+/// What the end of a branch is inside of between two symbols: the text of a literal that holds code, or code.
+fn inside_between(parser: &Parser, branch: &Branch) -> Option<Inside> {
+    let mode = parser.mode_of(branch.set);
+    let text = !parser.language().grammar.reads_code(mode);
+    (branch.line == InLine::Middle && text).then_some(Inside::String)
+}

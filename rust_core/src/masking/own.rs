@@ -1,0 +1,54 @@
+//! What the masks of the sessions of one engine keep for themselves, beside the engine.
+
+use crate::ids::ShapeId;
+use crate::language::shape::Shape;
+use crate::limits;
+use crate::masking::key::{Key, Mask};
+use crate::masking::shape_index::ShapeIndex;
+use crate::masking::stack::KnownForms;
+use crate::masking::vocabulary::Vocabulary;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What is kept beside an engine.
+#[derive(Debug, Default)]
+pub(crate) struct OwnMasks {
+    /// Forms of the left chart's sets.
+    pub(crate) forms: KnownForms,
+    /// Room for a key.
+    pub(crate) key: Vec<u32>,
+    /// Masks where R has a say.
+    masks: FxHashMap<Key, Mask>,
+    /// The cache that they are beside, and how often it had been cleared: beside another one they are forgotten.
+    of: (u64, u64),
+    /// The tokens that do not leave the shape, by vocabulary and place.
+    indexes: FxHashMap<(u128, ShapeId), Arc<ShapeIndex>>,
+}
+
+impl OwnMasks {
+    /// A mask where R has a say.
+    pub(crate) fn get(&mut self, of: (u64, u64), key: &[u32]) -> Option<&Mask> {
+        if self.of != of {
+            self.of = of;
+            self.masks.clear();
+        }
+        self.masks.get(key)
+    }
+
+    /// Keeps a mask where R has a say.
+    pub(crate) fn keep(&mut self, key: Key, words: &[u32]) {
+        if self.masks.len() * size_of_val(words) >= limits::OWN_MASK_BYTES {
+            self.masks.clear();
+        }
+        self.masks.insert(key, words.into());
+    }
+
+    /// The tokens that do not leave a shape.
+    pub(crate) fn shape_index(&mut self, vocabulary: &Vocabulary, shape: &Shape, at: ShapeId) -> Arc<ShapeIndex> {
+        if self.indexes.len() >= limits::SHAPE_INDEXES {
+            self.indexes.clear();
+        }
+        let key = (vocabulary.fingerprint(), at);
+        self.indexes.entry(key).or_insert_with(|| Arc::new(ShapeIndex::new(vocabulary, shape, at))).clone()
+    }
+}
