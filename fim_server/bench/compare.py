@@ -23,8 +23,9 @@ from fim_server.text.terminal import Table
 FIGURES = ("p50", "mean", "p95", "p99", "max")
 """Figures that rows of benchmarks have; none has them all."""
 
-LEAST_PAIRS = 3
-"""So many pairs have to agree before a row is called slower or faster."""
+LEAST_PAIRS = 5
+"""So many pairs have to agree before a row is called slower or faster. Five that differ by chance alone agree once in
+sixteen times."""
 
 SETTINGS_OF_A_RUN = frozenset({"machine", "libraries", "versions", "command", "contexts with f-strings"})
 """What may differ between runs that are compared: the machine's load is part of its name."""
@@ -227,7 +228,9 @@ class Comparison:
         mean = self.geometric_mean()
         if mean is not None:
             yield f"times, geometric mean of the ratios: {mean:.3f}"
-        for verdict in ("slower", "faster"):
+        if self.runs < LEAST_PAIRS:
+            yield f"too few runs to call a row slower or faster: {LEAST_PAIRS} of each side are needed"
+        for verdict in ("slower", "faster") if self.runs >= LEAST_PAIRS else ():
             count = sum(row.verdict == verdict for row in self.rows)
             yield f"{verdict} in every pair: {count} of {len(self.rows)} rows"
         if self.missing:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fim_server.bench import peers, plot
+from fim_server.bench import plot
 from fim_server.bench.corpus import LANGUAGES
 from fim_server.bench.cursors import Choice, Cursor, choose
 from fim_server.bench.masks_report import (
@@ -40,6 +40,9 @@ from fim_server.bench.masks_report import (
     summed,
 )
 from fim_server.bench.options import positive_count, positive_counts
+from fim_server.bench.peers import running
+from fim_server.bench.peers.engines import PEERS
+from fim_server.bench.peers.jobs import Job, Work
 from fim_server.bench.processes import (
     forget_peak,
     growth,
@@ -522,14 +525,14 @@ def measure_peers(subject: Subject, tokens: Tokens, most_seconds: float, report:
     """Rows of the peers, at the same steps."""
     ends = subject.vocabulary.end_token_ids
     jobs, others = (
-        [peers.Job(cursor.left.encode(), subject.vocabulary.encode(cursor.left), cursor.ids) for cursor in chosen]
+        [Job(cursor.left.encode(), subject.vocabulary.encode(cursor.left), cursor.ids) for cursor in chosen]
         for chosen in (subject.cursors, subject.others)
     )
-    work = peers.Work(subject.name, tokens.tokens, ends[0] if ends else None, jobs, others)
+    work = Work(subject.name, tokens.tokens, ends[0] if ends else None, jobs, others)
     indentation = False if subject.name == "python" else None
-    for peer in peers.PEERS:
+    for peer in PEERS:
         progress.say(f"{peer.name}, {subject.name}")
-        outcome = peers.run(peer, work, most_seconds)
+        outcome = running.run(peer, work, most_seconds)
         if not outcome.ran:
             report.facts.append(Fact(subject.name, outcome.name, "not measured", None, note=outcome.note))
             continue

@@ -21,7 +21,6 @@ import argparse
 import itertools
 import json
 import math
-import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -35,15 +34,7 @@ from numpy.typing import NDArray
 
 from fim_server.bench.options import positive_count, positive_counts
 from fim_server.bench.processes import Clock, clock_of, timed
-from fim_server.bench.report import (
-    DONE,
-    kind_of_time,
-    machine,
-    progress_for,
-    publish,
-    setting_lines,
-    shown,
-)
+from fim_server.bench.report import DONE, kind_of_time, machine, progress_for, publish, setting_lines, shown
 from fim_server.errors import BenchError
 from fim_server.models import onnx_backend
 from fim_server.models.backend import PREFILL_CHUNK
@@ -333,18 +324,18 @@ class Variant:
         row = Row(self.name, self.precision, self.threads, note=self.note)
         if self.runtime is None or self.note:
             return row
-        step = statistics.median(self.decode)
+        step = float(np.median(self.decode))
         agreed = [mine == other for mine, other in zip(self.choices, reference.choices, strict=False)]
         return replace(
             row,
-            prefill_ms=1e3 * statistics.median(self.prefill),
+            prefill_ms=1e3 * float(np.median(self.prefill)),
             decode_ms=1e3 * step,
             decode_tokens_per_second=1 / step if step else None,
-            keystroke_ms=1e3 * statistics.median(self.keystroke),
+            keystroke_ms=1e3 * float(np.median(self.keystroke)),
             load_ms=1e3 * self.load,
             megabytes=self.runtime.size / 1e6,
-            nats=statistics.fmean(self.losses),
-            same=statistics.fmean(agreed) if agreed else None,
+            nats=float(np.mean(self.losses)),
+            same=float(np.mean(agreed)) if agreed else None,
         )
 
 

@@ -7,6 +7,7 @@ A command declares its options on a parser and its arguments as a frozen datacla
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -157,14 +158,14 @@ def address(text: str) -> tuple[str, int]:
 
 
 def positive(number: Callable[[str], Number], zero: bool = False) -> Callable[[str], Number]:
-    """An argument type for numbers above (or from) zero."""
+    """An argument type for finite numbers above (or from) zero."""
 
     def convert(text: str) -> Number:
         try:
             value = number(text)
         except ValueError:
             value = number("-1")
-        if not (value > 0 or (zero and value == 0)):
+        if not (0 < value < math.inf or (zero and value == 0)):
             raise argparse.ArgumentTypeError(f"{text!r} is not a number {'from' if zero else 'above'} 0")
         return value
 

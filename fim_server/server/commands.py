@@ -17,7 +17,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import reload
 from fim_server.server.messages import explanation_json
 from fim_server.server.status import tell_status
-from fim_server.server.worker import Request
+from fim_server.server.work import Request
 
 EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
 SET_ENABLED, RELOAD = "fim-server.setEnabled", "fim-server.reload"

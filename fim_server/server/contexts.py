@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
 from fim_server.server.place import Place, contains_in_order
+from fim_server.server.threads import OneThread
 from fim_server.text.reuse import Sessions
 
 if TYPE_CHECKING:
@@ -58,9 +59,10 @@ class Opened:
 
 
 class Contexts:
-    """Opens sessions. Used by one thread."""
+    """Opens sessions. Used by one thread: the worker's."""
 
     def __init__(self) -> None:
+        self._thread = OneThread()
         self._sessions = Sessions(SESSIONS)
         self._recoveries: OrderedDict[tuple[str, Language], Recovery] = OrderedDict()
 
@@ -71,6 +73,7 @@ class Contexts:
         left to the middle: an editor put them there for a bracket that is closed already. Otherwise, where the text
         does not parse, the lines that break it are left out.
         """
+        assert self._thread.is_current()
         left, right = split.left, split.right
         session = self._sessions.open(language, left, right)
         if session.guarantee == "exact":
@@ -88,6 +91,7 @@ class Contexts:
 
     def healed(self, opened: Opened, language: Language, text: str) -> Session | None:
         """A session whose middle begins with the last characters left of the cursor, if there is one as good."""
+        assert self._thread.is_current()
         if opened.guarantee == "none":
             return opened.session
         if not opened.left.endswith(text):
@@ -97,11 +101,13 @@ class Contexts:
 
     def forget(self, uri: str) -> None:
         """Forget what is known of a document."""
+        assert self._thread.is_current()
         for key in [key for key in self._recoveries if key[0] == uri]:
             del self._recoveries[key]
 
     def clear(self) -> None:
         """Forget all sessions."""
+        assert self._thread.is_current()
         self._sessions = Sessions(SESSIONS)
         self._recoveries.clear()
 

@@ -18,6 +18,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import LanguageServerProtocol
 from pygls.workspace import TextDocument, Workspace
 
+from fim_server.server.threads import OneThread
 from fim_server.text.document import Document, PositionEncoding
 
 logger = logging.getLogger(__name__)
@@ -114,11 +115,13 @@ class DocumentProtocol(LanguageServerProtocol):
     """The protocol with a workspace of ours, and with requests for completions seen when they arrive.
 
     A handler that is a coroutine begins to run after all messages of one packet were taken in; the change that a client
-    sent right after its request would be in the document by then.
+    sent right after its request would be in the document by then. One thread handles all messages, and changes all
+    documents.
     """
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        self._thread = OneThread()
         self._arrivals: dict[int, Arrival] = {}
         self._changes: dict[str, tuple[float, float]] = {}
 
@@ -148,6 +151,7 @@ class DocumentProtocol(LanguageServerProtocol):
         return Arrival(time.perf_counter(), opened.frozen(), opened.version)
 
     def _handle_request(self, msg_id: Any, method_name: str, params: Any) -> None:
+        assert self._thread.is_current()
         if method_name in COMPLETIONS and self._workspace is not None:
             self._arrivals[id(params)] = self._arrive(params)
             while len(self._arrivals) > MOST_ARRIVALS:  # a handler that was cancelled before it began asks for none
@@ -170,6 +174,7 @@ class DocumentProtocol(LanguageServerProtocol):
             super()._send_data(data)
 
     def _handle_notification(self, method_name: str, params: Any) -> None:
+        assert self._thread.is_current()
         if method_name == types.TEXT_DOCUMENT_DID_CHANGE:
             uri = params.text_document.uri
             if (

@@ -21,7 +21,8 @@ from fim_server.server.memory import Memory
 from fim_server.server.messages import FallbackKinds
 from fim_server.server.settings import ServerSettings
 from fim_server.server.usage import Usage
-from fim_server.server.worker import CompletionWorker, Job, Request
+from fim_server.server.work import Job, Request
+from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import PositionEncoding
 
 SERVER_NAME = "fim-server"

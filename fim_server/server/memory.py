@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fim_server.server.place import CLOSERS, MOST_CLOSERS, contains_in_order
+from fim_server.server.threads import OneThread
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
@@ -64,14 +65,16 @@ class Answer:
 
 
 class Memory:
-    """The last answers. Used by one thread."""
+    """The last answers. Used by one thread: the protocol's."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
+        self._thread = OneThread()
         self._capacity = capacity
         self._answers: OrderedDict[tuple[tuple[str, str], str, str, bool], Answer] = OrderedDict()
 
     def add(self, answer: Answer) -> None:
         """Remember an answer; the least recently used one is forgotten beyond the capacity."""
+        assert self._thread.is_current()
         place = (answer.key, answer.left, answer.right, answer.single_line)
         known = self._answers.pop(place, None)
         if known is not None and known.complete and not answer.complete:
@@ -95,6 +98,7 @@ class Memory:
         for; else the first of its offers is all that is wanted. ``asked``: somebody did, so that nothing was offered
         unasked is no answer.
         """
+        assert self._thread.is_current()
         for place, answer in reversed(self._answers.items()):
             if answer.key != key or (alternatives and not answer.complete):
                 continue
@@ -113,11 +117,13 @@ class Memory:
 
     def forget(self, uri: str) -> None:
         """Forget what belongs to a document."""
+        assert self._thread.is_current()
         for place in [place for place in self._answers if place[0][0] == uri]:
             del self._answers[place]
 
     def clear(self) -> None:
         """Forget everything."""
+        assert self._thread.is_current()
         self._answers.clear()
 
 

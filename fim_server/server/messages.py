@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fim_server.models.model import FimModel
     from fim_server.server.contexts import Opened
     from fim_server.server.memory import Answer, Offer
-    from fim_server.server.worker import Costs, Explained
+    from fim_server.server.work import Costs, Explained
     from fim_server.text.document import Split
 
 ACCEPTED = "fim-server.accepted"

@@ -21,7 +21,7 @@ from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.memory import Answer
 from fim_server.server.place import Place, silent, wants_single_line
 from fim_server.server.status import tell_answered, tell_declined, tell_status
-from fim_server.server.worker import LANGUAGES, Costs, Request, Work, answer_of
+from fim_server.server.work import LANGUAGES, Costs, Request, Work, answer_of
 from fim_server.text.document import LINE_BREAK, Split
 
 

@@ -11,7 +11,7 @@ from lsprotocol import types
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.memory import Answer
 from fim_server.server.messages import latency_json, model_json
-from fim_server.server.worker import Costs
+from fim_server.server.work import Costs
 
 STATUS = "fim-server/status"
 

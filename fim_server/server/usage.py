@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fim_server.server.memory import Offer
-    from fim_server.server.worker import Costs
+    from fim_server.server.work import Costs
 
 RECENT = 200
 """Latencies that are kept."""

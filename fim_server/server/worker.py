@@ -6,18 +6,20 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from fim_server.language import Language
+from fim_server.language import Language, Session
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
-from fim_server.server.memory import Answer, Offer
+from fim_server.server.memory import Offer
 from fim_server.server.place import Place, quiet
+from fim_server.server.work import Explained, Job, Request, Work, answer_of
 from fim_server.text.document import Split
 from fim_server.tokens import masks
 
 if TYPE_CHECKING:
+    from fim_server.decoding.healing import Healing
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
@@ -29,8 +31,6 @@ T = TypeVar("T")
 PROMPT_GRID = 64
 """Tokens by which a prompt's far ends move while somebody types: see ``DecodeOptions.prompt_grid``."""
 
-LANGUAGES = frozenset(Language.names())
-
 WARM_UP = Split("def first(values):\n    return ", "\n")
 
 LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
@@ -41,75 +41,21 @@ CANDIDATES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What one request is about, taken before anything else could change it."""
+class Task:
+    """A request at work.
 
-    uri: str
-    split: Split
-    language_id: str
-    """The editor's name of the language."""
-    path: str
-    """Names the language where the editor's name is unknown."""
-    invoked: bool
-    single_line: bool
-    settings: ServerSettings
+    Attributes:
+        inside: `comment` or `string`: what the cursor is inside of.
+        began: When the work on it began, by ``time.perf_counter``.
+    """
 
-    def language(self) -> Language:
-        """The document's language. Raises LanguageError if it is not one of ours."""
-        name = self.language_id if self.language_id in LANGUAGES else None
-        return Language.for_path(self.path, name, {"python": self.settings.python_version})
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """What answers to other cursors must share with this one to hold here."""
-        return self.uri, self.language_id
-
-
-@dataclass(slots=True)
-class Costs:
-    """Where the time of a request went, in milliseconds."""
-
-    total_ms: float = 0.0
-    debounce_ms: float = 0.0
-    queue_ms: float = 0.0
-    open_ms: float = 0.0
-    prefill_ms: float = 0.0
-    decode_ms: float = 0.0
-    engine_ms: float = 0.0
-
-    @property
-    def server_ms(self) -> float:
-        """What is left when everything named is taken from the total."""
-        named = self.debounce_ms + self.queue_ms + self.open_ms + self.prefill_ms + self.decode_ms + self.engine_ms
-        return max(0.0, self.total_ms - named)
-
-
-@dataclass(slots=True)
-class Work:
-    """What came of a request."""
-
-    answer: Answer
-    costs: Costs = field(default_factory=Costs)
-    completions: list[Completion] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A request under way."""
-
-    future: Future[Work | None]
-    cancelled: threading.Event
-    """Stops the work within one forward pass of the model when it is set."""
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """What there is to say about a cursor."""
-
+    request: Request
+    model: FimModel
     language: Language
     opened: Opened
-    candidates: list[tuple[str, float, bool, str | None]]
-    """Text, probability, whether it is allowed, and why not."""
+    inside: str | None
+    cancelled: threading.Event
+    began: float
 
 
 class CompletionWorker:
@@ -227,56 +173,49 @@ class CompletionWorker:
             work.answer = answer_of(request, (), reason)
             return work
         # A deadline is for the work, not for the model's loading: what comes late then still comes.
-        self._decode(model, request, language, opened, inside, cancelled, work, started)
+        self._decode(Task(request, model, language, opened, inside, cancelled, started), work)
         return None if cancelled.is_set() else work
 
-    def _decode(
-        self,
-        model: FimModel,
-        request: Request,
-        language: Language,
-        opened: Opened,
-        inside: str | None,
-        cancelled: threading.Event,
-        work: Work,
-        began: float,
-    ) -> None:
+    def _decode(self, task: Task, work: Work) -> None:
+        """Have the model write, and put what came of it into ``work``."""
         from fim_server.decoding.alternatives import alternatives
-        from fim_server.decoding.healing import Healing
 
+        request = task.request
         started = time.perf_counter()
-        session, healing = opened.session, Healing.of(model, request.split)
-        if healing.text:
-            healed = self._contexts.healed(opened, language, healing.text)
-            session, healing = (opened.session, Healing(request.split, "")) if healed is None else (healed, healing)
+        session, healing = self._heal(task)
         work.costs.open_ms += 1000 * (time.perf_counter() - started)
-        options = options_of(request, model, 1000 * (time.perf_counter() - began), inside)
-        wanted = request.settings.alternatives if request.invoked else 1
         offers: list[Offer] = []
         reason = None
         for completion in alternatives(
-            model,
+            task.model,
             session,
             healing.split,
-            wanted,
-            options,
-            cancelled,
+            request.settings.alternatives if request.invoked else 1,
+            options_of(request, task.model, 1000 * (time.perf_counter() - task.began), task.inside),
+            task.cancelled,
             readings=self._readings,
             healing=healing.text,
         ):
             completion = healing.undo(completion)
             work.completions.append(completion)
-            offer = self._offer(completion, request, opened)
+            offer = self._offer(completion, request, task.opened)
             if isinstance(offer, str):
                 reason = reason or offer
             elif all(offer.text != other.text for other in offers):
                 offers.append(offer)
-        statistics = [completion.statistics for completion in work.completions]
-        work.costs.prefill_ms = sum(entry.prefill_ms for entry in statistics)
-        work.costs.decode_ms = sum(entry.decode_ms for entry in statistics)
-        work.costs.engine_ms = sum(entry.engine_wait_ms for entry in statistics)
+        work.count_decoding()
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
+
+    def _heal(self, task: Task) -> tuple[Session, Healing]:
+        """The session that the model completes, and what it has to write again of the text left of the cursor."""
+        from fim_server.decoding.healing import Healing
+
+        healing = Healing.of(task.model, task.request.split)
+        if not healing.text:
+            return task.opened.session, healing
+        healed = self._contexts.healed(task.opened, task.language, healing.text)
+        return (task.opened.session, Healing(task.request.split, "")) if healed is None else (healed, healing)
 
     def _language(self, request: Request) -> Language:
         """The request's language. Which one it is says the project's own file, which is not read at every keystroke."""
@@ -356,18 +295,4 @@ def options_of(request: Request, model: FimModel, elapsed_ms: float, inside: str
         no_comments=inside != "comment" and not Place.of(request.split).is_at_line_end,
         prompt_grid=PROMPT_GRID,
         stop_repetition=True,
-    )
-
-
-def answer_of(request: Request, offers: tuple[Offer, ...], reason: str | None = None, lasting: bool = True) -> Answer:
-    """The answer to a request."""
-    return Answer(
-        key=request.key,
-        left=request.split.left,
-        right=request.split.right,
-        single_line=request.single_line,
-        offers=offers,
-        complete=request.invoked,
-        reason=reason,
-        lasting=lasting,
     )

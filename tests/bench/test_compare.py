@@ -34,9 +34,10 @@ def written(folder: Path, name: str, reports: Sequence[dict[str, Any]]) -> list[
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[str]:
-    """Three runs of each side, as the command takes them: `open` is slower in all pairs, `mask` is not."""
-    before = [engine_report(open=value, mask=2.0, gone=1.0) for value in (10.0, 20.0, 30.0)]
-    after = [engine_report(open=1.5 * value, mask=mask) for value, mask in ((10.0, 1.0), (20.0, 2.5), (30.0, 2.0))]
+    """Five runs of each side, as the command takes them: `open` is slower in all pairs, `mask` is not."""
+    opened, masks = (10.0, 20.0, 30.0, 5.0, 40.0), (1.0, 2.5, 2.0, 1.5, 2.25)
+    before = [engine_report(open=value, mask=2.0, gone=1.0) for value in opened]
+    after = [engine_report(open=1.5 * value, mask=mask) for value, mask in zip(opened, masks, strict=True)]
     return ["--before", *written(tmp_path, "before", before), "--after", *written(tmp_path, "after", after)]
 
 
@@ -57,7 +58,7 @@ def test_rows_are_ratios_of_medians_with_the_spread_of_pairs(
 def test_the_table_says_the_same(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "compare", *runs]) == 0
     head, table, ends = capsys.readouterr().out.split("\n\n")
-    assert head == "runs: 3 before, 3 after; p50 of rows that have several figures"
+    assert head == "runs: 5 before, 5 after; p50 of rows that have several figures"
     header, opened, mask = table.splitlines()
     assert header.split() == ["row", "before", "after", "ratio", "least", "most"]
     assert opened.split() == ["open", "20.0", "30.0", "ms", "1.500", "1.500", "1.500", "slower"]
@@ -72,12 +73,16 @@ def test_other_figures_and_rows_can_be_chosen(runs: list[str], capsys: pytest.Ca
     assert [(row["what"], row["before"]) for row in answer["rows"]] == [("mask", 9)]
 
 
-def test_two_pairs_are_no_verdict() -> None:
-    assert Row.of("open", "ms", [1, 1], [2, 2]).verdict == ""
-    assert Row.of("open", "ms", [2, 2, 2], [1, 1, 1]).verdict == "faster"
-    assert Row.of("memory", "MB", [1, 1, 1], [2, 2, 2]).verdict == "more"
-    nothing = Row.of("refused", "", [0, 0, 0], [0, 1, 0])
+def test_few_pairs_are_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert Row.of("open", "ms", [1] * 4, [2] * 4).verdict == ""
+    assert Row.of("open", "ms", [2] * 5, [1] * 5).verdict == "faster"
+    assert Row.of("memory", "MB", [1] * 5, [2] * 5).verdict == "more"
+    assert Row.of("open", "ms", [1] * 5, [2] * 4 + [1]).verdict == ""
+    nothing = Row.of("refused", "", [0] * 5, [0, 1, 0, 0, 0])
     assert (nothing.ratio, nothing.least, nothing.verdict) == (None, None, "")
+    one, two = written(tmp_path, "run", [engine_report(open=1.0), engine_report(open=2.0)])
+    assert cli.main(["bench", "compare", "--before", one, "--after", two]) == 0
+    assert capsys.readouterr().out.endswith("too few runs to call a row slower or faster: 5 of each side are needed\n")
 
 
 def test_different_work_is_told() -> None:

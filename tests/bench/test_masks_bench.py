@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from bench_corpus import write_corpus
 from fim_server.bench import masks as masks_bench
-from fim_server.bench import masks_report, peers
+from fim_server.bench import masks_report
+from fim_server.bench.peers.engines import PEERS
+from fim_server.bench.peers.jobs import Peer
 from fim_server.bench.vocabularies import EMBEDDED_TOKENIZER, read_tokens
 from fim_server.cli import program as cli
 from fim_server.language import Matcher
@@ -49,7 +51,7 @@ def written(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dic
     """A tiny run's JSON, and the folder with its plot and its page."""
     folder = tmp_path_factory.mktemp("written")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(peers.Peer, "installed", lambda peer: False)
+        patch.setattr(Peer, "installed", lambda peer: False)
         files = ("--plot", str(folder / "masks.svg"), "--output", str(folder / "masks.md"))
         languages = ("--language", "python", "--language", "json")
         status, output = printed(*command(corpus, *languages, "--verify", "--peers", "--json", *files))
@@ -92,7 +94,7 @@ def test_facts_and_verdicts_are_there(written: tuple[dict[str, Any], Path]) -> N
             "mean of a warm mask with R, over without",
         } <= set(facts)
     absent = [fact for fact in report["facts"] if fact["what"] == "not measured"]
-    assert [fact["note"].split(":")[0] for fact in absent] == ["absent"] * 2 * len(peers.PEERS)
+    assert [fact["note"].split(":")[0] for fact in absent] == ["absent"] * 2 * len(PEERS)
     assert report["steps"] > 0
     assert report["verified_masks"] > 0
     assert (report["refused_tokens"], report["refused_ends"], report["differing_masks"]) == (0, 0, 0)

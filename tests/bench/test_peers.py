@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from bench_corpus import SOURCE
-from fim_server.bench import peers
-from fim_server.bench.peers import grammars
+from fim_server.bench.peers import grammars, running
+from fim_server.bench.peers.engines import PEERS
+from fim_server.bench.peers.jobs import Engine, Job, Peer, Work
 from fim_server.bench.processes import in_limited_process
 
 
@@ -57,7 +58,7 @@ class FakeEngine:
     def __init__(self) -> None:
         self.words = np.full(1, ~(1 << 9), dtype=np.int32)
 
-    def open(self, job: peers.Job) -> FakeEngine | None:
+    def open(self, job: Job) -> FakeEngine | None:
         return None if job.left.endswith(b" ") else self
 
     def fill_mask(self) -> None: ...
@@ -67,14 +68,14 @@ class FakeEngine:
         return True
 
 
-def work(*jobs: peers.Job, others: tuple[peers.Job, ...] = ()) -> peers.Work:
-    return peers.Work("json", [b"x"] * 32, None, list(jobs), list(others))
+def work(*jobs: Job, others: tuple[Job, ...] = ()) -> Work:
+    return Work("json", [b"x"] * 32, None, list(jobs), list(others))
 
 
 def test_a_peer_is_measured_and_its_refusals_counted() -> None:
-    fake = peers.Peer("json", "fake", lambda language: language, lambda work, text: FakeEngine())
-    jobs = (peers.Job(b"a", [0], [1, 2, 3]), peers.Job(b"a", [0], [1, 9, 3]), peers.Job(b"a ", [0], [1]))
-    outcome = peers.run_here(fake, work(*jobs, others=jobs[:1]))
+    fake = Peer("json", "fake", lambda language: language, lambda work, text: FakeEngine())
+    jobs = (Job(b"a", [0], [1, 2, 3]), Job(b"a", [0], [1, 9, 3]), Job(b"a ", [0], [1]))
+    outcome = running.run_here(fake, work(*jobs, others=jobs[:1]))
     assert outcome.ran
     assert (len(outcome.cold), len(outcome.warm), len(outcome.others), len(outcome.commits)) == (5, 5, 3, 11)
     assert (outcome.steps, outcome.refused, outcome.refused_left) == (13, 2, 2)
@@ -82,16 +83,16 @@ def test_a_peer_is_measured_and_its_refusals_counted() -> None:
 
 
 def test_a_peer_that_refuses_its_grammar_is_a_line() -> None:
-    def refuse(work: peers.Work, text: str) -> peers.Engine:
+    def refuse(work: Work, text: str) -> Engine:
         raise ValueError("no such\nrule")
 
-    outcome = peers.run_here(peers.Peer("json", "fake", lambda language: language, refuse), work())
+    outcome = running.run_here(Peer("json", "fake", lambda language: language, refuse), work())
     assert (outcome.ran, outcome.note) == (False, "failed: no such rule")
 
 
 def test_an_absent_peer_is_a_line() -> None:
-    absent = peers.Peer("no_such_engine", "trie", lambda language: language, lambda work, text: FakeEngine())
-    outcome = peers.run(absent, work(), 1)
+    absent = Peer("no_such_engine", "trie", lambda language: language, lambda work, text: FakeEngine())
+    outcome = running.run(absent, work(), 1)
     assert (outcome.ran, outcome.name) == (False, "no_such_engine, trie")
     assert outcome.note.startswith("absent")
 
@@ -104,16 +105,16 @@ def test_a_peer_has_its_time() -> None:
         in_limited_process(60, os._exit, 3)
 
 
-@pytest.mark.parametrize("peer", peers.PEERS, ids=lambda peer: f"{peer.package} {peer.settings}")
+@pytest.mark.parametrize("peer", PEERS, ids=lambda peer: f"{peer.package} {peer.settings}")
 @pytest.mark.parametrize("language", ["json", "python"])
-def test_installed_peers_take_their_grammar(peer: peers.Peer, language: str) -> None:
+def test_installed_peers_take_their_grammar(peer: Peer, language: str) -> None:
     if not peer.installed():
         pytest.skip("not installed")
     if (language, peer.settings) == ("python", "automaton"):
         pytest.skip("takes minutes and gigabytes")
     tokens: list[bytes | None] = [None, *(bytes([byte]) for byte in range(256))]
     left, middle = (b"# a\nx = (", b"\n1)\nelse:\n") if language == "python" else (b' {"a": [1', b"2, null]}\n")
-    job = peers.Job(left, [byte + 1 for byte in left], [byte + 1 for byte in middle])
-    outcome = peers.run_here(peer, peers.Work(language, tokens, 0, [job], []))
+    job = Job(left, [byte + 1 for byte in left], [byte + 1 for byte in middle])
+    outcome = running.run_here(peer, Work(language, tokens, 0, [job], []))
     assert outcome.ran, outcome.note
     assert (outcome.refused, outcome.refused_left, outcome.steps) == (0, 0, 2 * len(middle))

@@ -318,6 +318,8 @@ BAD_INPUT = {
     "no budget": (["complete", "{hole}", "2:16", "--max-new-tokens", "0"], "'0' is not a number above 0"),
     "budget in words": (["complete", "{hole}", "2:16", "--max-new-tokens", "many"], "'many' is not a number above 0"),
     "cold": (["complete", "{hole}", "2:16", "--temperature", "-1"], "'-1' is not a number from 0"),
+    "without end": (["complete", "{hole}", "2:16", "--temperature", "inf"], "'inf' is not a number from 0"),
+    "no number": (["complete", "{hole}", "2:16", "--temperature", "nan"], "'nan' is not a number from 0"),
     "missing model folder": (["complete", "{hole}", "2:16", "--model", "./none"], "./none: no such model folder"),
     "folder without a model": (["complete", "{hole}", "2:16", "--model", "{tmp}"], "no config.json in it"),
     "file as a model": (["complete", "{hole}", "2:16", "--model", "{hole}"], "not a model folder"),

@@ -18,7 +18,7 @@ from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_it
 from fim_server.server.place import Place, contains_in_order, quiet, silent, wants_single_line
 from fim_server.server.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings, own_fields
 from fim_server.server.usage import LONGEST_DEBOUNCE_MS, OFFERS, Usage, percentile
-from fim_server.server.worker import Costs
+from fim_server.server.work import Costs
 from fim_server.text.document import PositionEncoding, Split
 
 KEY = ("file:///a.py", "python")

@@ -1,0 +1,112 @@
+"""What the worker is asked, and what it answers: requests, what they cost, and what came of them."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fim_server.language import Language
+from fim_server.server.contexts import Opened
+from fim_server.server.memory import Answer, Offer
+from fim_server.text.document import Split
+
+if TYPE_CHECKING:
+    from fim_server.decoding.results import Completion
+    from fim_server.server.settings import ServerSettings
+
+LANGUAGES = frozenset(Language.names())
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one request is about, taken before anything else could change it."""
+
+    uri: str
+    split: Split
+    language_id: str
+    """The editor's name of the language."""
+    path: str
+    """Names the language where the editor's name is unknown."""
+    invoked: bool
+    single_line: bool
+    settings: ServerSettings
+
+    def language(self) -> Language:
+        """The document's language. Raises LanguageError if it is not one of ours."""
+        name = self.language_id if self.language_id in LANGUAGES else None
+        return Language.for_path(self.path, name, {"python": self.settings.python_version})
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What answers to other cursors must share with this one to hold here."""
+        return self.uri, self.language_id
+
+
+@dataclass(slots=True)
+class Costs:
+    """Where the time of a request went, in milliseconds."""
+
+    total_ms: float = 0.0
+    debounce_ms: float = 0.0
+    queue_ms: float = 0.0
+    open_ms: float = 0.0
+    prefill_ms: float = 0.0
+    decode_ms: float = 0.0
+    engine_ms: float = 0.0
+
+    @property
+    def server_ms(self) -> float:
+        """What is left when everything named is taken from the total."""
+        named = self.debounce_ms + self.queue_ms + self.open_ms + self.prefill_ms + self.decode_ms + self.engine_ms
+        return max(0.0, self.total_ms - named)
+
+
+@dataclass(slots=True)
+class Work:
+    """What came of a request."""
+
+    answer: Answer
+    costs: Costs = field(default_factory=Costs)
+    completions: list[Completion] = field(default_factory=list)
+
+    def count_decoding(self) -> None:
+        """Take the time of the completions into the costs."""
+        statistics = [completion.statistics for completion in self.completions]
+        self.costs.prefill_ms = sum(entry.prefill_ms for entry in statistics)
+        self.costs.decode_ms = sum(entry.decode_ms for entry in statistics)
+        self.costs.engine_ms = sum(entry.engine_wait_ms for entry in statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A request under way."""
+
+    future: Future[Work | None]
+    cancelled: threading.Event
+    """Stops the work within one forward pass of the model when it is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What there is to say about a cursor."""
+
+    language: Language
+    opened: Opened
+    candidates: list[tuple[str, float, bool, str | None]]
+    """Text, probability, whether it is allowed, and why not."""
+
+
+def answer_of(request: Request, offers: tuple[Offer, ...], reason: str | None = None, lasting: bool = True) -> Answer:
+    """The answer to a request."""
+    return Answer(
+        key=request.key,
+        left=request.split.left,
+        right=request.split.right,
+        single_line=request.single_line,
+        offers=offers,
+        complete=request.invoked,
+        reason=reason,
+        lasting=lasting,
+    )
