@@ -187,6 +187,12 @@ impl BitSet {
     pub(crate) fn insert(&mut self, number: usize) {
         insert(&mut self.0, number);
     }
+
+    /// Whether no number is in it. (Of its words, `is_empty` would say that there are none.)
+    #[must_use]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|&word| word == 0)
+    }
 }
 
 /// What is done with borrowed words is done with these.
@@ -265,6 +271,7 @@ mod tests {
         assert_eq!(numbers(&set).collect::<Vec<usize>>(), numbers_in);
         assert_eq!((0..129).filter(|&number| set.contains(number)).collect::<Vec<usize>>(), numbers_in);
         assert_eq!(numbers(&BitSet::new(129)).next(), None);
+        assert!(BitSet::new(129).is_empty() && !set.is_empty());
     }
 
     #[test]

@@ -21,7 +21,7 @@ from fim_server.evaluation.reporting.summary import summary
 from fim_server.evaluation.reporting.tables.costs import cost, latencies
 from fim_server.evaluation.reporting.tables.endings import stop_reasons, what_won
 from fim_server.evaluation.reporting.tables.failures import failure_reason, failures
-from fim_server.evaluation.reporting.tables.pairs import said_left_out
+from fim_server.evaluation.reporting.tables.pairs import said_left_out, verdict_cells
 from fim_server.evaluation.reporting.tables.slices import slices as parts_of
 from fim_server.evaluation.reporting.tables.success import overview
 from fim_server.evaluation.reporting.tables.table import Table
@@ -106,19 +106,13 @@ def differences(joined: Joined) -> Table:
                 left_out[mode] = missing
             one, two = data.modes[f"A {mode}"], data.modes[f"B {mode}"]
             files = data.clusters_of(kept)
-            success = mcnemar(two.success[kept], one.success[kept])
-            exact = mcnemar(two.exact[kept], one.exact[kept])
             rows.append(
                 (
                     name,
                     mode,
                     f"{int(kept.sum()):,}",
-                    difference(paired_difference(two.success[kept], one.success[kept], files)),
-                    f"{success.only_first:,} : {success.only_second:,}",
-                    probability(success.p),
-                    difference(paired_difference(two.exact[kept], one.exact[kept], files)),
-                    f"{exact.only_first:,} : {exact.only_second:,}",
-                    probability(exact.p),
+                    *verdict_cells(two.success[kept], one.success[kept], files),
+                    *verdict_cells(two.exact[kept], one.exact[kept], files),
                     difference(paired_difference(two.edit[kept], one.edit[kept], files)),
                 )
             )

@@ -348,7 +348,7 @@ impl LeftChart {
         if set == FIRST_SET && (symbol == grammar.start || chain.finishes(grammar, grammar.start)) {
             self.finished = true;
         }
-        self.moved |= !chain.dots.is_empty() || !chain.finished.is_empty();
+        self.moved |= chain.moves;
     }
 
     /// What a set allows next that is not made yet: the one after an accept set has been read. None if it cannot be.
@@ -371,7 +371,7 @@ impl LeftChart {
         while let Some((set, symbol)) = reads.pop() {
             let source = &self.sets[set.index()];
             let chain = predictions.chain(language, source.prediction, symbol);
-            moved |= !chain.dots.is_empty() || !chain.finished.is_empty();
+            moved |= chain.moves;
             ahead.add(&chain.ahead);
             if set == FIRST_SET && (symbol == grammar.start || chain.finishes(grammar, grammar.start)) {
                 ahead.free |= language.follow.after(grammar.start);

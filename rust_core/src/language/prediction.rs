@@ -29,6 +29,8 @@ pub(crate) struct Chain {
     pub dots: Vec<DotId>,
     /// Finished nonterminals, as a bitset.
     pub finished: BitSet,
+    /// Whether it does anything to them.
+    pub moves: bool,
     /// What the dots allow next, where that is known of dots.
     pub ahead: Ahead,
 }
@@ -111,7 +113,8 @@ impl Prediction {
             }
         }
         dots.sort_unstable_by_key(|&dot| (grammar.next(dot), dot));
-        Chain { dots, finished, ahead }
+        let moves = !dots.is_empty() || !finished.is_empty();
+        Chain { dots, finished, moves, ahead }
     }
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fim_server.evaluation.reporting.measured import Measured
+from fim_server.evaluation.reporting.measured import Bools, Integers, Measured
+from fim_server.evaluation.reporting.statistics import mcnemar, paired_difference
+from fim_server.evaluation.reporting.tables.text import difference, probability
 
 COMPARED = (("constrained", "unconstrained"), ("constrained", "checked"), ("checked", "unconstrained"))
 
@@ -23,3 +25,10 @@ def said_left_out(left_out: dict[str, int]) -> str:
     if not missing:
         return "No sample lacks a mode."
     return "Left out, for want of a record of one of the modes: " + ", ".join(missing) + "."
+
+
+def verdict_cells(first: Bools, second: Bools, files: Integers | None) -> tuple[str, str, str]:
+    """Two modes' verdicts on the same samples: their difference, how many only one has right, and McNemar's p."""
+    test = mcnemar(first, second)
+    gained = difference(paired_difference(first, second, files))
+    return gained, f"{test.only_first:,} : {test.only_second:,}", probability(test.p)

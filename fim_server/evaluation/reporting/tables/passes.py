@@ -6,10 +6,11 @@ import numpy as np
 
 from fim_server.evaluation.records import Record
 from fim_server.evaluation.reporting.measured import Bools, Measured, ModeColumns
-from fim_server.evaluation.reporting.statistics import mcnemar, paired_difference, pass_at_1
+from fim_server.evaluation.reporting.statistics import pass_at_1
 from fim_server.evaluation.reporting.tables.counts import counted, without_text
+from fim_server.evaluation.reporting.tables.pairs import verdict_cells
 from fim_server.evaluation.reporting.tables.table import Table
-from fim_server.evaluation.reporting.tables.text import difference, probability, rate
+from fim_server.evaluation.reporting.tables.text import rate
 
 
 def has_test(data: Measured) -> Bools:
@@ -60,9 +61,7 @@ def _beside(data: Measured, mode: str, mask: Bools) -> tuple[str, str, str]:
         return "", "", ""
     kept, _ = data.pairs((mode, "unconstrained"), mask)
     one, two = (_passed(data.modes[name])[kept] for name in (mode, "unconstrained"))
-    test = mcnemar(one, two)
-    found = difference(paired_difference(one, two, data.clusters_of(kept)))
-    return found, f"{test.only_first:,} : {test.only_second:,}", probability(test.p)
+    return verdict_cells(one, two, data.clusters_of(kept))
 
 
 def _limited(data: Measured, mask: Bools) -> Measured:

@@ -6,14 +6,13 @@ from fim_server.evaluation.reporting.measured import Measured
 from fim_server.evaluation.reporting.statistics import (
     CONFIDENCE,
     RESAMPLES,
-    mcnemar,
     mean,
     paired_difference,
     proportion,
 )
-from fim_server.evaluation.reporting.tables.pairs import compared, said_left_out
+from fim_server.evaluation.reporting.tables.pairs import compared, said_left_out, verdict_cells
 from fim_server.evaluation.reporting.tables.table import Table
-from fim_server.evaluation.reporting.tables.text import difference, percent, probability, rate
+from fim_server.evaluation.reporting.tables.text import difference, percent, rate
 
 PAPER_SUCCESS = {"stack-boundary": 0.950, "stack-randspan": 0.965}
 """What the paper reports for its constrained mode, with its own model."""
@@ -63,18 +62,15 @@ def differences(data: Measured) -> Table:
                 left_out[f"{first} beside {second}"] = missing
             one, two = data.modes[first], data.modes[second]
             files = data.clusters_of(kept)
-            test = mcnemar(one.success[kept], two.success[kept])
-            exact = mcnemar(one.exact[kept], two.exact[kept])
+            exact, _, exact_p = verdict_cells(one.exact[kept], two.exact[kept], files)
             rows.append(
                 (
                     name,
                     f"{first} − {second}",
                     f"{int(kept.sum()):,}",
-                    difference(paired_difference(one.success[kept], two.success[kept], files)),
-                    f"{test.only_first:,} : {test.only_second:,}",
-                    probability(test.p),
-                    difference(paired_difference(one.exact[kept], two.exact[kept], files)),
-                    probability(exact.p),
+                    *verdict_cells(one.success[kept], two.success[kept], files),
+                    exact,
+                    exact_p,
                     difference(paired_difference(one.edit[kept], two.edit[kept], files)),
                 )
             )
