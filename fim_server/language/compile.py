@@ -20,7 +20,9 @@ from fim_server.language.cache import cache_folder
 from fim_server.language.versions import Versions
 
 _LANGUAGES = Path(__file__).parents[1] / "languages"
-_CACHE_FORMAT = 1
+_CACHE_FORMAT = 2
+_AS_WRITTEN = ("strings", "comments", "quotes", "placeholder", "operators", "block_lines", "openings", "limits")
+"""Keys of the TOML file that the engine gets as they are."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Def
     """Reads a language from its two files, narrowed to one version of it (None: the newest).
 
     Raises:
-        LanguageError: A file cannot be read, the TOML file lacks a field, or there is no such version.
+        LanguageError: A file cannot be read, a key of the TOML file is wrong (it is named), or no such version.
     """
     try:
         grammar = grammar_path.read_text(encoding="utf-8")
@@ -88,10 +90,13 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Def
         spec = tomllib.loads(versions.select(text, version))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise LanguageError(f"language definition: {_one_line(error)}") from error
-    for field in ("name", "suffixes", "start"):
-        if field not in spec:
-            raise LanguageError(f"{spec_path.name}: the field {field!r} is missing")
-    return Definition(str(spec["name"]), tuple(spec["suffixes"]), grammar, spec, version)
+    _check(spec)
+    return Definition(spec["name"], tuple(spec["suffixes"]), grammar, spec, version)
+
+
+def _check(spec: dict[str, Any]) -> None:
+    """Raises LanguageError where a TOML file has a key that is none, lacks one, or holds in it what it must not."""
+    _core.check_definition(json.dumps(spec, default=str))
 
 
 def compile_definition(definition: Definition) -> _core.Language:
@@ -129,6 +134,7 @@ def lower(definition: Definition) -> dict[str, Any]:
     from lark.load_grammar import load_grammar
 
     spec = definition.spec
+    _check(spec)
     # Terminals that only other terminals use are building blocks, not lexemes; error lexemes are used by no rule.
     kept = set(spec.get("error_lexemes", []))
     try:
@@ -139,8 +145,6 @@ def lower(definition: Definition) -> dict[str, Any]:
     # A mode whose lexemes no rule uses (any more, in an older version of the language) is none.
     used = {str(symbol.name) for rule in rules for symbol in rule.expansion}
     declared = spec.get("modes", [])
-    if not (isinstance(declared, list) and all(isinstance(mode, dict) and "lexemes" in mode for mode in declared)):
-        raise LanguageError(f"language {definition.name}: modes are tables with a name and lexemes")
     modes = [mode for mode in declared if used & set(mode["lexemes"])]
     unused = {name for mode in declared if mode not in modes for name in mode["lexemes"]}
     lexemes = []
@@ -155,38 +159,14 @@ def lower(definition: Definition) -> dict[str, Any]:
         else:
             lexeme["pattern"] = terminal.pattern.to_regexp()
         lexemes.append(lexeme)
-    layout = spec.get("layout")
-    if layout is not None and layout.get("rule", "indent") not in ("indent", "none"):
-        raise LanguageError(f"language {definition.name}: unknown layout rule {layout['rule']!r}")
-    if layout is not None and layout.get("rule") == "none":
-        layout = None
+    layout = spec.get("layout", {"rule": "none"})
+    layout = None if layout.get("rule") == "none" else layout
     if layout is not None:
-        for field in ("newline", "indent", "dedent", "blank", "comment"):
-            if field not in layout:
-                raise LanguageError(f"language {definition.name}: [layout] lacks the field {field!r}")
         lexemes.extend({"name": layout[kind]} for kind in ("indent", "dedent"))
 
-    strings = spec.get("strings", [])
-    if not (isinstance(strings, list) and all(isinstance(name, str) for name in strings)):
-        raise LanguageError(f"language {definition.name}: strings is a list of lexeme names")
-
-    block_lines = spec.get("block_lines", [])
-    if not (isinstance(block_lines, list) and all(map(_is_block_line, block_lines))):
-        raise LanguageError(
-            f"language {definition.name}: block_lines is a list of tables with a text each, and words before and holds"
-        )
-
-    openings = spec.get("openings", [])
-    if not (isinstance(openings, list) and all(isinstance(text, str) and text for text in openings)):
-        raise LanguageError(f"language {definition.name}: openings is a list of texts, none of them empty")
-
-    constructs = spec.get("constructs", {})
-    if not (isinstance(constructs, dict) and all(isinstance(name, str) for name in constructs.values())):
-        raise LanguageError(f"language {definition.name}: [constructs] says what rules are called")
-
-    def named(text: str) -> str:
+    def named(key: str, text: str) -> str:
         if text not in by_text:
-            raise LanguageError(f"language {definition.name}: no rule uses the literal {text!r}")
+            raise LanguageError(f"language {definition.name}: {key}: no rule uses the literal {text!r}")
         return str(by_text[text])
 
     return {
@@ -205,36 +185,21 @@ def lower(definition: Definition) -> dict[str, Any]:
             for rule in rules
         ],
         "layout": layout and {key: value for key, value in layout.items() if key != "rule"},
-        "brackets": [[named(opening), named(closing)] for opening, closing in spec.get("brackets", [])],
-        "soft_keywords": [named(text) for text in spec.get("soft_keywords", [])],
-        "strings": strings,
-        "block_lines": block_lines,
-        "openings": openings,
-        "constructs": [_construct(key, name, named) for key, name in constructs.items()],
+        "brackets": [[named("brackets", text) for text in pair] for pair in spec.get("brackets", [])],
+        "soft_keywords": [named("soft_keywords", text) for text in spec.get("soft_keywords", [])],
+        **{key: spec[key] for key in _AS_WRITTEN if key in spec},
+        "constructs": [_construct(key, name, named) for key, name in spec.get("constructs", {}).items()],
         "modes": [_mode(mode, named) for mode in modes],
-        "limits": spec.get("limits", {}),
     }
 
 
-def _is_block_line(line: Any) -> bool:
-    """Whether a line is `{ text = "…", before = [words], holds = [words] }`, the last two optional."""
-    if (
-        not isinstance(line, dict)
-        or not isinstance(line.get("text"), str)
-        or not line.keys() <= {"text", "before", "holds"}
-    ):
-        return False
-    lists = [line.get("before", []), line.get("holds", [])]
-    return all(isinstance(words, list) and all(isinstance(word, str) for word in words) for words in lists)
+def _mode(mode: dict[str, Any], named: Callable[[str, str], str]) -> dict[str, Any]:
+    return {**mode, "without": [named("modes.without", text) for text in mode.get("without", [])]}
 
 
-def _mode(mode: dict[str, Any], named: Callable[[str], str]) -> dict[str, Any]:
-    return {**mode, "without": [named(text) for text in mode.get("without", [])]}
-
-
-def _construct(key: str, name: str, named: Callable[[str], str]) -> dict[str, Any]:
+def _construct(key: str, name: str, named: Callable[[str, str], str]) -> dict[str, Any]:
     rule, _, text = key.partition(" ")
-    return {"rule": rule, "lexeme": named(text) if text else None, "name": name}
+    return {"rule": rule, "lexeme": named(f"constructs.{key}", text) if text else None, "name": name}
 
 
 def _cache_path(definition: Definition) -> Path | None:

@@ -12,6 +12,7 @@ from fim_server.errors import LanguageError
 from fim_server.language import compile as grammar
 from fim_server.language.session import MOST_SHAPES, Session
 from fim_server.language.shapes import Shape
+from fim_server.language.spelling import Spelling
 from fim_server.language.texts import encodable
 
 
@@ -26,6 +27,8 @@ class Language:
         self.version = definition.version
         """The version it is narrowed to; None is the newest, or that it has no versions."""
         self.suffixes = definition.suffixes
+        self.spelling = Spelling.from_spec(definition.spec)
+        """Texts of the language that more than its grammar has to know."""
 
     @staticmethod
     def load(name: str, version: str | None = None) -> Language:
@@ -119,7 +122,12 @@ class Language:
         """Opens a session on the text left and right of a cursor. Never raises on the user's code."""
         left, right = encodable(left), encodable(right)
         opened = self.core.open(left, right)
-        return Session(opened, lambda shape, left, right: self.shaped(shape).open(left, right), (left, right))
+        return Session(
+            opened,
+            lambda shape, left, right: self.shaped(shape).open(left, right),
+            (left, right),
+            spelling=self.spelling,
+        )
 
     def __repr__(self) -> str:
         return f"<Language {self.title}>"

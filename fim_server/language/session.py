@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fim_server import _core
 from fim_server.language.matcher import Matcher, Vocabulary
 from fim_server.language.shapes import Shape
+from fim_server.language.spelling import Spelling
 from fim_server.language.state import State
 from fim_server.language.texts import characters, encodable
 
@@ -52,6 +53,7 @@ class Session:
         reopen: Callable[[Shape, str, str], _core.Session] | None = None,
         texts: tuple[str, str] = ("", ""),
         earlier: Mapping[Shape, _core.Session] | None = None,
+        spelling: Spelling | None = None,
     ) -> None:
         """Wraps the engine's session; use `Language.open`.
 
@@ -60,11 +62,14 @@ class Session:
             reopen: Opens two contexts for middles of a shape.
             texts: The left and the right context, as the engine was given them.
             earlier: By shape, a session on the same right context that one of that shape can go on from.
+            spelling: That of the language.
         """
         self._core = core
         self._reopen = reopen
         self._texts = texts
         self._earlier = earlier or {}
+        self.spelling = spelling or Spelling()
+        """That of the session's language."""
         self._shaped: dict[Shape, _core.Session] = {}
 
     @property
@@ -143,7 +148,7 @@ class Session:
         earlier = {**self._earlier, **shaped}
         if len(earlier) > MOST_SHAPES:
             earlier = shaped
-        return Session(core, self._reopen, (left, self._texts[1]), earlier)
+        return Session(core, self._reopen, (left, self._texts[1]), earlier, self.spelling)
 
     def start(self) -> State:
         """A state before the middle's first byte."""

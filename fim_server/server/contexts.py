@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 SESSIONS = 16
 """Right contexts whose sessions are kept."""
-
-PAIRS = {")": "(", "]": "[", "}": "{"}
 
 MOST_COVERED = 4
 """Closers that are left to the middle; trying each costs an opening."""
@@ -78,7 +77,7 @@ class Contexts:
         session = self._sessions.open(language, left, right)
         if session.guarantee == "exact":
             return Opened(session, "exact", left, right)
-        for covered in range(1, min(len(Place.of(split).closers), MOST_COVERED) + 1):
+        for covered in range(1, min(len(Place.of(split).closers(language)), MOST_COVERED) + 1):
             without = self._sessions.open(language, left, right[covered:])
             if without.guarantee == "exact":
                 return Opened(without, "exact", left, right[covered:], covered=covered)
@@ -144,17 +143,22 @@ def without_repetition(text: str, right: str, is_complete: Callable[[str], bool]
     return text
 
 
-def before_unopened(text: str) -> str:
+def before_unopened(text: str, brackets: Sequence[tuple[str, str]]) -> str:
     """A text up to the first bracket that closes what it has not opened.
 
-    For where no grammar watches: what it closes is mostly closed right of the cursor, and would be twice.
+    For where no grammar watches: what it closes is mostly closed right of the cursor, and would be twice. ``brackets``:
+    opening and closing ones, pairwise.
     """
-    open_brackets = []
-    for place, character in enumerate(text):
-        if character in PAIRS.values():
-            open_brackets.append(character)
-        elif character in PAIRS and (not open_brackets or open_brackets.pop() != PAIRS[character]):
-            return text[:place]
+    texts = sorted({text for pair in brackets for text in pair}, key=len, reverse=True)
+    if not texts:
+        return text
+    closed_by = dict(brackets)
+    expected: list[str] = []
+    for found in re.finditer("|".join(map(re.escape, texts)), text):
+        if found[0] in closed_by:
+            expected.append(closed_by[found[0]])
+        elif not expected or expected.pop() != found[0]:
+            return text[: found.start()]
     return text
 
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fim_server.server.place import CLOSERS, MOST_CLOSERS, contains_in_order
+from fim_server.server.place import MOST_CLOSERS, contains_in_order
 from fim_server.server.threads import OneThread
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class Offer:
     guarantee: str
     completion: Completion
     """Where it comes from."""
+    closers: frozenset[str] = frozenset()
+    """The characters that editors put right of the cursor in its language."""
 
     def document(self, split: Split) -> tuple[str, str]:
         """The document after acceptance, cut behind the text."""
@@ -152,6 +154,6 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
     if not text or not 0 <= covered <= MOST_CLOSERS or not right.endswith(kept):
         return None
     closers = right[:covered]
-    if not all(character in CLOSERS for character in closers) or not contains_in_order(text, closers):
+    if not offer.closers.issuperset(closers) or not contains_in_order(text, closers):
         return None
     return replace(offer, text=text, covered=covered)

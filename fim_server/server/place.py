@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fim_server.language import Language
     from fim_server.server.settings import ServerSettings
     from fim_server.text.document import Split
 
-CLOSERS = frozenset(")]}\"'`>")
-"""What editors put right of the cursor when its partner is typed."""
-
 MOST_CLOSERS = 16
+"""Characters right of the cursor that an editor may have put there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +30,11 @@ class Place:
         end = split.right.find("\n")
         return cls(split.left[start:], split.right if end < 0 else split.right[:end])
 
-    @property
-    def closers(self) -> str:
-        """The closing brackets and quotes directly right of the cursor."""
+    def closers(self, language: Language) -> str:
+        """The closing brackets and quotes directly right of the cursor that an editor may have put there."""
+        written = language.spelling.closers
         count = 0
-        while count < min(len(self.after), MOST_CLOSERS) and self.after[count] in CLOSERS:
+        while count < min(len(self.after), MOST_CLOSERS) and self.after[count] in written:
             count += 1
         return self.after[:count]
 

@@ -234,7 +234,8 @@ class CompletionWorker:
             return completion.reason or "there is no text"
         text = completion.text
         if opened.guarantee == "none":
-            text = before_unopened(text.split("\n", 1)[0] if request.single_line else text)
+            shown = text.split("\n", 1)[0] if request.single_line else text
+            text = before_unopened(shown, opened.session.spelling.brackets)
         if opened.guarantee != "none":
             text = without_repetition(text, request.split.right, lambda shorter: opened.session.check(shorter).complete)
         if not text.strip():
@@ -242,7 +243,14 @@ class CompletionWorker:
         problem = fits(text, request.split, opened)
         if problem is not None:
             return problem
-        return Offer(str(next(self._identities)), text, opened.covered, opened.guarantee, completion)
+        return Offer(
+            str(next(self._identities)),
+            text,
+            opened.covered,
+            opened.guarantee,
+            completion,
+            opened.session.spelling.closers,
+        )
 
     def _explain(self, request: Request) -> Explained:
         from fim_server.decoding.alternatives import candidates

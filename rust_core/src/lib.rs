@@ -34,5 +34,5 @@ pub use masking::tables::Tables;
 pub use masking::vocabulary::Vocabulary;
 pub use matcher::{Matcher, fill_masks};
 pub use session::{Broken, Guarantee, Session};
-pub use spec::LanguageSpec;
+pub use spec::{LanguageSpec, check_definition};
 pub use state::State;

@@ -156,7 +156,7 @@ impl Matcher {
             return Outcome::Plan(plan.clone());
         }
         let (hints, tries) = match self.hint() {
-            Some((plan, since)) => (vec![plan], plan.adapted(since)),
+            Some((plan, since)) => (vec![plan], plan.adapted(self.state.spelling(), since)),
             None => (Vec::new(), Vec::new()),
         };
         let (hints, tries, vocabulary) = (&hints[..], &tries[..], self.vocabulary());
@@ -208,9 +208,10 @@ impl Matcher {
             return Ok(answer);
         }
         let last = self.endings.asked.last().map(|asked| &asked.1);
+        let spelling = self.state.spelling();
         let (plan, tries) = match (&self.endings.plan, self.hint()) {
-            (Some(plan), _) => (Some(plan), plan.adapted(bytes)),
-            (None, Some((plan, since))) => (Some(plan), plan.adapted(&[since, bytes].concat())),
+            (Some(plan), _) => (Some(plan), plan.adapted(spelling, bytes)),
+            (None, Some((plan, since))) => (Some(plan), plan.adapted(spelling, &[since, bytes].concat())),
             (None, None) => (None, Vec::new()),
         };
         let hints: Vec<&Plan> = plan.into_iter().chain(last).collect();

@@ -1,6 +1,11 @@
-//! A language definition as the Python side hands it over: lexemes and BNF rules, lowered from Lark EBNF by Lark.
+//! A language definition: its TOML file as it is written, and what it and the grammar come to, which is lexemes and BNF rules.
+//! Lark lowers the grammar's EBNF, on the Python side.
 
+use crate::error::Error;
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A whole language definition.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -33,6 +38,18 @@ pub struct LanguageSpec {
     /// Names of the lexemes that are string literals: what is written inside of them is not code.
     #[serde(default)]
     pub strings: Vec<String>,
+    /// Which of the ignored lexemes are comments; with indentation, that of `layout` is one without being named here.
+    #[serde(default)]
+    pub comments: Vec<CommentSpec>,
+    /// What string literals begin and end with.
+    #[serde(default)]
+    pub quotes: Vec<String>,
+    /// The shortest name or value: what stands for one in a text that is put together, such as `x`.
+    #[serde(default)]
+    pub placeholder: Option<String>,
+    /// The characters that operators begin with: they want an operand more, so they lead away from an end.
+    #[serde(default)]
+    pub operators: String,
     /// Lines that open a block, or finish one whose end is owed.
     #[serde(default)]
     pub block_lines: Vec<BlockLineSpec>,
@@ -46,9 +63,9 @@ pub struct LanguageSpec {
 
 /// A line that opens a block, such as `if x:`, or finishes one whose end is still owed, such as `except: x`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with a text")]
 pub struct BlockLineSpec {
-    /// The line; it opens a block if it ends with a colon.
+    /// The line; it opens a block if it ends with the layout's `block_opener`.
     pub text: String,
     /// Words of which the line after its block begins with one; without any, every line may follow.
     #[serde(default)]
@@ -56,6 +73,19 @@ pub struct BlockLineSpec {
     /// Words of which the lines of its block begin with one; without any, every line may be in it.
     #[serde(default)]
     pub holds: Vec<String>,
+}
+
+/// A comment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table with a lexeme and a prefix")]
+pub struct CommentSpec {
+    /// The name of its lexeme, an ignored one.
+    pub lexeme: String,
+    /// What it begins with.
+    pub prefix: String,
+    /// What it ends with; without one, it ends with its line.
+    #[serde(default)]
+    pub suffix: Option<String>,
 }
 
 /// One lexeme: exactly one of `literal`, `pattern` and neither (produced by the layout stage).
@@ -76,7 +106,7 @@ pub struct LexemeSpec {
 
 /// How deep texts of a language may nest; deeper ones are not in it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table of numbers")]
 pub struct LimitsSpec {
     /// Brackets that are open at once.
     pub brackets: u32,
@@ -93,7 +123,7 @@ impl Default for LimitsSpec {
 /// A mode of the lexer. The first one of which the parser can take a lexeme is in force; where there is none, the lexemes are
 /// read that are in no mode.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with a name and lexemes")]
 pub struct ModeSpec {
     /// The mode's name.
     pub name: String,
@@ -137,6 +167,7 @@ pub struct RuleSpec {
 
 /// The indentation rule: which lexemes the layout stage reads and makes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub struct LayoutSpec {
     /// The newline lexeme; significant at the end of a logical line outside brackets.
     pub newline: String,
@@ -151,11 +182,131 @@ pub struct LayoutSpec {
     /// Backslash and newline.
     #[serde(default)]
     pub join: Option<String>,
+    /// What a line ends with that opens a block.
+    #[serde(default)]
+    pub block_opener: Option<String>,
+    /// By how much a new block is indented where nothing says it. Unit: columns.
+    #[serde(default = "step")]
+    pub step: u32,
     /// Whether unknown columns are taken in classes; each by itself is the plain way to do it, to test the other against.
     #[serde(default = "yes")]
     pub column_classes: bool,
 }
 
+fn step() -> u32 {
+    4
+}
+
 fn yes() -> bool {
     true
+}
+
+/// A language's TOML file, as it is written. Lexemes that are literals are named by their texts in it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "says which keys there are, and of which types; the Python side reads them")]
+struct DefinitionFile {
+    name: String,
+    suffixes: Vec<String>,
+    start: String,
+    reference: Option<String>,
+    #[serde(default)]
+    soft_keywords: Vec<String>,
+    #[serde(default)]
+    error_lexemes: Vec<String>,
+    #[serde(default)]
+    brackets: Vec<(Text, Text)>,
+    #[serde(default)]
+    strings: Vec<String>,
+    #[serde(default)]
+    comments: Vec<CommentSpec>,
+    #[serde(default)]
+    quotes: Vec<Text>,
+    placeholder: Option<Text>,
+    operators: Option<String>,
+    closers: Option<String>,
+    #[serde(default)]
+    block_lines: Vec<BlockLineSpec>,
+    #[serde(default)]
+    openings: Vec<Text>,
+    #[serde(default)]
+    modes: Vec<ModeSpec>,
+    /// Read before all else, by the part that narrows a definition to a version.
+    versions: Option<Value>,
+    #[serde(default)]
+    constructs: BTreeMap<String, String>,
+    #[serde(default)]
+    limits: LimitsSpec,
+    layout: Option<LayoutSpec>,
+    #[serde(default)]
+    recovery: RecoveryFile,
+}
+
+/// What is put in the place of lines that are left out, and between two texts that have to meet.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table of lists of texts")]
+struct RecoveryFile {
+    stand_ins: Vec<Text>,
+    joints: Vec<Text>,
+    headers: Vec<Text>,
+}
+
+/// A text of at least one character.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+#[expect(dead_code, reason = "only its type is asked for")]
+struct Text(String);
+
+impl TryFrom<String> for Text {
+    type Error = serde_json::Error;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        if text.is_empty() { Err(serde_json::Error::custom("a text must not be empty")) } else { Ok(Self(text)) }
+    }
+}
+
+/// Checks which keys a language's TOML file has, and their types; the file comes as JSON.
+///
+/// # Errors
+/// The first key that is unknown, is missing or holds what it must not, by its path.
+pub fn check_definition(json: &str) -> Result<(), Error> {
+    let mut file: Value =
+        serde_json::from_str(json).map_err(|error| Error::language(format!("language definition: {error}")))?;
+    let name = file.get("name").and_then(Value::as_str).unwrap_or("(without a name)").to_string();
+    if let Some(layout) = file.get_mut("layout").and_then(Value::as_object_mut) {
+        match layout.remove("rule").as_ref().map(|rule| (rule, rule.as_str())) {
+            None | Some((_, Some("indent"))) => {}
+            Some((_, Some("none"))) => file["layout"] = Value::Null,
+            Some((rule, _)) => {
+                return Err(Error::language(format!(
+                    "language {name}: layout.rule: unknown rule {rule}, expected \"indent\" or \"none\""
+                )));
+            }
+        }
+    }
+    match serde_path_to_error::deserialize::<_, DefinitionFile>(file) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::language(format!("language {name}: {}", at_path(&error)))),
+    }
+}
+
+/// An error that begins with the path to the key at fault, but where it is at the top.
+fn at_path(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    match error.path().to_string() {
+        path if path == "." => error.inner().to_string(),
+        path => format!("{path}: {}", error.inner()),
+    }
+}
+
+impl LanguageSpec {
+    /// Reads a definition from JSON.
+    ///
+    /// # Errors
+    /// What is wrong with it, by its path.
+    pub fn from_json(json: &str) -> Result<Self, Error> {
+        let mut reader = serde_json::Deserializer::from_str(json);
+        let spec = serde_path_to_error::deserialize(&mut reader).map_err(|error| at_path(&error));
+        let spec = spec.and_then(|spec| reader.end().map(|()| spec).map_err(|error| error.to_string()));
+        spec.map_err(|message| Error::language(format!("language definition: {message}")))
+    }
 }

@@ -9,6 +9,7 @@ use crate::explaining::expected;
 use crate::explaining::inside::{Inside, inside_all};
 use crate::ids::TokenId;
 use crate::language::compiled::Language;
+use crate::language::spelling::Spelling;
 use crate::limits;
 use crate::masking::cache::MaskCache;
 use crate::masking::plain::{self, Recognizer};
@@ -268,6 +269,11 @@ impl State {
             open_left,
             open_right,
         }
+    }
+
+    /// How the language is written.
+    pub(crate) fn spelling(&self) -> &Spelling {
+        &self.session.language().spelling
     }
 
     pub(crate) fn branches(&self) -> &[Branch] {

@@ -8,9 +8,8 @@ import os
 import random
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,10 @@ from fim_server.decoding.run import Watch, start
 from fim_server.errors import LanguageError, SearchLimitError
 from fim_server.language import Matcher, Session
 from fim_server.models.load import load_model
-from fim_server.models.model import FimModel
-from fim_server.models.prompt import BoundFormat
 from fim_server.models.reading import Reading
 from fim_server.models.source import locate
-from fim_server.models.torch_backend import TorchBackend
 from fim_server.text.document import Split
-from fim_server.tokens.formats import Slot
+from scripted_models import Script, network
 
 LONG = bool(os.environ.get("FIM_SERVER_LONG"))
 
@@ -258,7 +254,7 @@ def json_with(line: str, tmp_path: Path) -> Language:
 
 @pytest.mark.parametrize("wrong", ['"x("', "[1]", '[""]'])
 def test_wrong_openings_are_refused_in_one_line(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises(LanguageError, match=r"^language json: openings is a list of texts[^\n]*$"):
+    with pytest.raises(LanguageError, match=r"^language json: openings(\[0\])?: [^\n]*$"):
         json_with(f"openings = {wrong}", tmp_path)
 
 
@@ -368,7 +364,7 @@ def test_what_the_vocabulary_cannot_spell_is_not_known_rather_than_impossible(py
     ],
 )
 def test_wrong_block_lines_are_refused_in_one_line(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises(LanguageError, match=r"^language json: block_lines is a list of tables [^\n]*$"):
+    with pytest.raises(LanguageError, match=r"^language json: block_lines(\[0\](\.(text|odd|holds))?)?: [^\n]*$"):
         json_with(f"block_lines = {wrong}", tmp_path)
 
 
@@ -379,53 +375,6 @@ def test_middles_of_a_shape_have_no_plan(python: Language, vocabulary: Vocabular
 
 
 # --- models that do not want to end -------------------------------------------------------------------------------
-
-Script = Callable[[list[int]], torch.Tensor]
-
-
-class Cache(list[int]):
-    """What a scripted network has read."""
-
-    def crop(self, count: int) -> None:
-        assert count < 0
-        del self[count:]
-
-
-@dataclass(frozen=True)
-class Network(FimModel):
-    """Logits as a function of the tokens of the middle so far."""
-
-    script: Script = field(kw_only=True)
-    seen: list[list[int]] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return self.vocabulary.size
-
-    def new_cache(self) -> Cache:
-        return Cache()
-
-    def forward(self, token_ids: Sequence[int], cache: Cache) -> torch.Tensor:
-        cache.extend(token_ids)
-        middle = list(cache[cache.index(-1) + 1 :])
-        self.seen.append(middle)
-        return self.script(middle)
-
-
-class NoTokenizer:
-    """The networks here read no prompt."""
-
-    def encode(self, text: str, **options: bool) -> list[int]:
-        return []
-
-
-def network(vocabulary: Vocabulary, script: Script) -> Network:
-    tokenizer: Any = NoTokenizer()
-    bound = BoundFormat(
-        "test", tokenizer, (Slot.SUFFIX, -1), tuple(vocabulary.end_token_ids), frozenset(), plain=lambda text: []
-    )
-    backend = TorchBackend(None, torch.device("cpu"), window=4096)
-    return Network("test", backend, bound, vocabulary, script=script)
 
 
 def always(vocabulary: Vocabulary, text: str) -> Script:

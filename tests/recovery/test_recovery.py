@@ -24,7 +24,8 @@ import pytest
 from corpus import python, reference, sources
 from fim_server import Language, Session
 from fim_server.errors import SearchLimitError
-from fim_server.recovery.recovery import CLOSINGS, STAND_INS, IgnoredLines, Recovered, Recovery, recover
+from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery, recover
+from fim_server.recovery.texts import insertions
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))
@@ -66,7 +67,9 @@ def check(left: str, right: str, found: Recovered, language: Language) -> str | 
         mark = "\N{INVERTED QUESTION MARK}"
         assert found.left + mark + found.right == rebuilt(left + mark + right, found.ignored)
     assert found.left.rpartition("\n")[2] == left.rpartition("\n")[2]
-    assert all(not group.stand_in or group.stand_in.strip() in (*STAND_INS, *CLOSINGS) for group in found.ignored)
+    written = insertions(language.spelling)
+    allowed = {"", *written.stand_ins, *written.closings}
+    assert all(group.stand_in.strip() in allowed for group in found.ignored)
     assert found.session.guarantee == "exact"
     assert language.open(found.left, found.right).guarantee == "exact"
     assert len(found.diagnostics) == len(found.ignored)

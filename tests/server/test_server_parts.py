@@ -26,7 +26,7 @@ ENDED = Completion("", "exact", StopReason.END_TOKEN, None)
 
 
 def offer(text: str, covered: int = 0, identity: str = "1") -> Offer:
-    return Offer(identity, text, covered, "exact", ENDED)
+    return Offer(identity, text, covered, "exact", ENDED, Language.load("python").spelling.closers)
 
 
 def answered(left: str, right: str, *offers: Offer, **more: Any) -> Answer:
@@ -182,7 +182,7 @@ def place(text: str) -> Place:
 )
 def test_what_surrounds_a_cursor(text: str, before: str, after: str, closers: str, at_end: bool, in_word: bool) -> None:
     here = place(text)
-    assert (here.before, here.after, here.closers) == (before, after, closers)
+    assert (here.before, here.after, here.closers(Language.load("python"))) == (before, after, closers)
     assert (here.is_at_line_end, here.is_inside_a_word) == (at_end, in_word)
 
 
@@ -244,7 +244,7 @@ def test_parts_in_their_order() -> None:
     ],
 )
 def test_without_a_grammar_a_text_ends_before_what_it_has_not_opened(text: str, kept: str) -> None:
-    assert before_unopened(text) == kept
+    assert before_unopened(text, Language.load("python").spelling.brackets) == kept
 
 
 # --- what a second reading found -----------------------------------------------------------------------------------

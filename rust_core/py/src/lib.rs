@@ -2,7 +2,6 @@
 
 use fim_server_core::Inside;
 use fim_server_core::Language as CoreLanguage;
-use fim_server_core::LanguageSpec;
 use fim_server_core::Outcome;
 use fim_server_core::Shape;
 use fim_server_core::Tables;
@@ -10,6 +9,7 @@ use fim_server_core::Vocabulary as CoreVocabulary;
 use fim_server_core::mask_words;
 use fim_server_core::{Broken, Guarantee, Session as CoreSession, State as CoreState};
 use fim_server_core::{Error, ErrorKind};
+use fim_server_core::{LanguageSpec, check_definition as core_check_definition};
 use fim_server_core::{Matcher as CoreMatcher, fill_masks as core_fill_masks};
 use fim_server_core::{ModeId, TokenId};
 use pyo3::buffer::PyBuffer;
@@ -66,8 +66,7 @@ impl Language {
     #[pyo3(signature = (definition, table=None))]
     fn new(py: Python<'_>, definition: &str, table: Option<&[u8]>) -> PyResult<Self> {
         py.detach(|| {
-            let spec: LanguageSpec = serde_json::from_str(definition)
-                .map_err(|error| LanguageError::new_err(format!("language definition: {error}")))?;
+            let spec = LanguageSpec::from_json(definition).map_err(|error| raise(&error))?;
             let table = match table {
                 Some(bytes) => Some(
                     serde_json::from_slice(bytes)
@@ -452,6 +451,12 @@ impl<'a> Words<'a> {
 }
 
 /// Fills a buffer of uint32 words [matchers, words] in place, a row for each matcher.
+/// Checks a language's TOML file, as JSON: which keys it has, and their types.
+#[pyfunction]
+fn check_definition(file: &str) -> PyResult<()> {
+    core_check_definition(file).map_err(|error| raise(&error))
+}
+
 #[pyfunction]
 fn fill_masks(py: Python<'_>, matchers: Vec<PyRef<'_, Matcher>>, words: PyBuffer<u32>, threads: usize) -> PyResult<()> {
     let words = Words::new(&words)?;
@@ -473,5 +478,5 @@ impl Matcher {
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{Language, Matcher, Session, State, Vocabulary, fill_masks};
+    use super::{Language, Matcher, Session, State, Vocabulary, check_definition, fill_masks};
 }

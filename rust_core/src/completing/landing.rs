@@ -54,8 +54,10 @@ pub(crate) fn land(engine: &mut Engine, branches: &[Branch], search: &Search<'_>
     if found.is_none() && (most >= limits::LATER_EXPANSIONS || enough >= limits::SCAFFOLD_TOKENS) {
         found = lines::complete_by_lines(engine, branches, most).and_then(|text| Plan::spell(vocabulary, text));
     }
-    if found.is_none() && plan::completes(engine, branches, b"#") {
-        found = Plan::spell(vocabulary, b"#".to_vec());
+    if found.is_none() {
+        let spelling = engine.language.spelling.clone();
+        let comment = spelling.line_comments.iter().find(|comment| plan::completes(engine, branches, comment));
+        found = comment.and_then(|comment| Plan::spell(vocabulary, comment.to_vec()));
     }
     engine.truncate(mark);
     // Something completes every state that is viable: in more steps, perhaps, or in words that have other tokens.

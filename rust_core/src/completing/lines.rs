@@ -7,32 +7,32 @@
 use crate::completing::short;
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
+use crate::language::spelling::{BlockLine, Spelling};
 use crate::limits;
-use crate::spec::BlockLineSpec;
 use std::sync::Arc;
 
 /// What the cursor's own line begins with: nothing, or a statement; or what a search finds; or a comment that takes in the rest of
 /// R's first line, which is a last resort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    Texts(&'static [&'static str]),
+    Statement,
     Searched,
+    Comment,
 }
 
 /// In the order in which they are tried, each with how many times fewer of them are than lines may be: each of a search's costs
 /// hundreds of states.
-const LAST_LINES: [(Last, usize); 3] =
-    [(Last::Texts(&["", "x"]), 1), (Last::Searched, 20), (Last::Texts(&["#", "x#"]), 1)];
+const LAST_LINES: [(Last, usize); 3] = [(Last::Statement, 1), (Last::Searched, 20), (Last::Comment, 1)];
 
 /// A text that completes some branches, if one of those lines does. `most`: lines that are tried of each kind.
 pub(crate) fn complete_by_lines(engine: &mut Engine, branches: &[Branch], most: usize) -> Option<Vec<u8>> {
     engine.language.layout?;
     let (mut text, begun) = begin_line(engine, branches)?;
-    let lines = engine.language.block_lines.clone();
-    let returns = short::returns(engine.right.text()).into_iter();
+    let spelling = engine.language.spelling.clone();
+    let returns = short::returns(&spelling, engine.right.text()).into_iter();
     let targets = returns.map(|(column, word)| (column.wide as usize, word)).collect();
     let first = short::first_word(engine.right.text()).into();
-    let mut scaffold = Scaffold { engine, lines, targets, first, left: 0, last: Last::Searched };
+    let mut scaffold = Scaffold { engine, spelling, targets, first, left: 0, last: Last::Searched };
     LAST_LINES
         .iter()
         .any(|&(last, fewer)| {
@@ -59,7 +59,7 @@ fn begin_line(engine: &mut Engine, branches: &[Branch]) -> Option<(Vec<u8>, Vec<
 
 struct Scaffold<'a> {
     engine: &'a mut Engine,
-    lines: Arc<[BlockLineSpec]>,
+    spelling: Arc<Spelling>,
     /// Columns that R comes back to, the deepest first, and the first word there.
     targets: Vec<(usize, Box<[u8]>)>,
     /// The word that R begins with, on the cursor's own line.
@@ -77,10 +77,9 @@ impl Scaffold<'_> {
         let begun = text.len();
         let mut columns: Vec<(usize, bool)> = Vec::new();
         for column in self.columns(&open, header) {
-            let texts = if let Last::Texts(texts) = self.last { texts } else { &["", "x"] };
             let mut takes_statement = false;
-            for last in texts {
-                indent(text, column, last);
+            for last in self.last_texts() {
+                indent(text, column, &last);
                 let after = self.follow(branches, &text[begun..]);
                 if after.iter().any(|branch| self.engine.complete(branch)) {
                     return true;
@@ -124,6 +123,19 @@ impl Scaffold<'_> {
         after
     }
 
+    /// What the cursor's own line may begin with.
+    fn last_texts(&self) -> Vec<Vec<u8>> {
+        let comment = match self.last {
+            Last::Statement | Last::Searched => b"",
+            Last::Comment => match self.spelling.line_comments.first() {
+                Some(prefix) => &**prefix,
+                None => return Vec::new(),
+            },
+        };
+        let statements = [Some(&b""[..]), self.spelling.placeholder.as_deref()];
+        statements.into_iter().flatten().map(|statement| [statement, comment].concat()).collect()
+    }
+
     /// The columns of the open blocks, the deepest first.
     fn open_columns(&self, branches: &[Branch]) -> Vec<usize> {
         let mut columns = Vec::new();
@@ -140,7 +152,7 @@ impl Scaffold<'_> {
     fn columns(&self, open: &[usize], header: Option<usize>) -> Vec<usize> {
         let above = header.unwrap_or(open[0]);
         let mut columns = Vec::from_iter(self.target_after(above));
-        columns.push(above + 4);
+        columns.push(above + self.spelling.step as usize);
         columns.dedup();
         if header.is_none() {
             columns.extend(open);
@@ -153,32 +165,32 @@ impl Scaffold<'_> {
     }
 
     /// Lines to try at a column, and whether they open a block: those that R asks for, or those that are owed.
-    fn lines_at(&self, column: usize, open: &[usize], takes_statement: bool) -> Vec<(String, bool)> {
+    fn lines_at(&self, column: usize, open: &[usize], takes_statement: bool) -> Vec<(Vec<u8>, bool)> {
         let in_new_block = column > open[0];
         let word = self.targets.iter().find(|target| target.0 == column).map(|target| &*target.1);
         let next = self.targets.iter().rev().find(|target| target.0 > column);
         let names = |words: &[String], word: &[u8]| words.iter().any(|one| one.as_bytes() == word);
-        let opens = |line: &&BlockLineSpec| line.text.ends_with(':');
-        let asked = |line: &&BlockLineSpec| {
-            opens(line)
+        let asked = |line: &&BlockLine| {
+            line.opens
                 && (!in_new_block && names(&line.before, &self.first)
                     || word.is_some_and(|word| names(&line.before, word))
                     || next.is_some_and(|next| names(&line.holds, &next.1)))
         };
-        let mut chosen: Vec<&BlockLineSpec> = Vec::new();
+        let lines = &self.spelling.block_lines;
+        let mut chosen: Vec<&BlockLine> = Vec::new();
         if !takes_statement || in_new_block {
-            chosen.extend(self.lines.iter().filter(|line| !opens(line)));
+            chosen.extend(lines.iter().filter(|line| !line.opens));
         }
         let begun = chosen.len();
-        chosen.extend(self.lines.iter().filter(asked));
+        chosen.extend(lines.iter().filter(asked));
         if chosen.len() == begun && next.is_some_and(|next| !open.contains(&next.0)) {
-            chosen.extend(self.lines.iter().find(opens));
+            chosen.extend(lines.iter().find(|line| line.opens));
         }
-        chosen.into_iter().map(|line| (line.text.clone(), opens(&line))).collect()
+        chosen.into_iter().map(|line| (line.text.clone().into_bytes(), line.opens)).collect()
     }
 }
 
-fn indent(text: &mut Vec<u8>, column: usize, line: &str) {
+fn indent(text: &mut Vec<u8>, column: usize, line: &[u8]) {
     text.resize(text.len() + column, b' ');
-    text.extend_from_slice(line.as_bytes());
+    text.extend_from_slice(line);
 }

@@ -3,5 +3,6 @@
 pub(crate) mod landing;
 pub(crate) mod lines;
 pub(crate) mod plan;
+pub(crate) mod search;
 pub(crate) mod short;
 pub(crate) mod shortest;

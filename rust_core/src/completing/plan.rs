@@ -8,6 +8,7 @@
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::ids::TokenId;
+use crate::language::spelling::{BracketKind, Spelling};
 use crate::masking::vocabulary::Vocabulary;
 
 /// Tokens that complete a middle.
@@ -79,25 +80,33 @@ impl Plan {
 
     /// Texts that may do what the plan did, after some more text: the plan's own, but for the brackets that the text has opened or
     /// closed, alone or after a name or a quote.
-    #[must_use]
-    pub fn adapted(&self, text: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn adapted(&self, spelling: &Spelling, text: &[u8]) -> Vec<Vec<u8>> {
         let mut rest = &*self.bytes;
-        let mut opened: Vec<u8> = Vec::new();
-        for &byte in text {
-            match byte {
-                b'(' => opened.push(b')'),
-                b'[' => opened.push(b']'),
-                b'{' => opened.push(b'}'),
-                b')' | b']' | b'}' if opened.last() == Some(&byte) => drop(opened.pop()),
-                b')' | b']' | b'}' if rest.first() == Some(&byte) => rest = &rest[1..],
-                _ => {}
+        let mut opened: Vec<BracketKind> = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            if let Some((kind, length)) = spelling.opens(&text[at..]) {
+                opened.push(kind);
+                at += length;
+            } else if let Some((kind, length)) = spelling.closes(&text[at..]) {
+                if opened.last() == Some(&kind) {
+                    opened.pop();
+                } else if let Some(after) = rest.strip_prefix(spelling.closer(kind)) {
+                    rest = after;
+                }
+                at += length;
+            } else {
+                at += 1;
             }
         }
-        opened.reverse();
-        let closed = [&*opened, rest].concat();
+        let mut closed: Vec<u8> = opened.iter().rev().flat_map(|&kind| spelling.closer(kind)).copied().collect();
+        closed.extend_from_slice(rest);
         let after = |begun: &[u8]| [begun, &*closed].concat();
-        let mut found = vec![after(b""), after(b"x"), after(b" x")];
-        found.extend(text.iter().rfind(|byte| matches!(byte, b'"' | b'\'')).map(|&quote| after(&[quote])));
+        let mut found = vec![after(b"")];
+        if let Some(placeholder) = &spelling.placeholder {
+            found.extend([after(placeholder), after(&[b" ", &**placeholder].concat())]);
+        }
+        found.extend(spelling.last_quote(text).map(after));
         found.extend(self.bytes.strip_prefix(text).map(<[u8]>::to_vec));
         found
     }

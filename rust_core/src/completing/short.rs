@@ -7,14 +7,16 @@
 //! tokenizers have many of them in one token. States that have as many brackets open as R closes come first. So what is found is
 //! short, but need not be the shortest.
 
-use crate::completing::shortest::{self, Step};
+use crate::completing::search::{self, Step};
+use crate::completing::shortest;
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::error::Error;
 use crate::explaining::inside::{Inside, inside};
-use crate::ids::{AcceptId, SetId, StateId};
+use crate::ids::{AcceptId, SetId, StateId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
+use crate::language::spelling::{BracketKind, Spelling};
 use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
 use crate::lexing::roles::Role;
@@ -45,7 +47,7 @@ pub(crate) fn short_completion(
 ) -> Result<Option<Vec<u8>>, Error> {
     let (mut text, begun) = close_brackets(engine, branches);
     let mut ways = Ways::new(engine, &begun, Goal::Completion);
-    let rest = shortest::search(engine, &begun, &mut ways, most)?;
+    let rest = search::search(engine, &begun, &mut ways, most)?;
     Ok(rest.map(|rest| {
         text.extend(rest);
         text
@@ -63,9 +65,12 @@ fn close_brackets(engine: &mut Engine, branches: &[Branch]) -> (Vec<u8>, Vec<Bra
     if open(engine, &before) < limits::MANY_BRACKETS {
         return (text, before);
     }
+    let spelling = engine.language.spelling.clone();
+    let values = [Some(&b""[..]), spelling.placeholder.as_deref()];
+    let closers = |value: &[u8]| spelling.closers().map(|closer| [value, closer].concat()).collect::<Vec<_>>();
+    let closers: Vec<Vec<u8>> = values.into_iter().flatten().flat_map(closers).collect();
     while open(engine, &before) > 0 {
-        let closers: [&[u8]; 6] = [b")", b"]", b"}", b"x)", b"x]", b"x}"];
-        let closer = closers.into_iter().find(|closer| {
+        let closer = closers.iter().find(|closer| {
             engine.advance_all(&before, closer, &mut after);
             !after.is_empty() && open(engine, &after) < open(engine, &before)
         });
@@ -82,7 +87,7 @@ fn close_brackets(engine: &mut Engine, branches: &[Branch]) -> (Vec<u8>, Vec<Bra
 /// More than `most` states were looked at.
 pub(crate) fn short_to_line(engine: &mut Engine, branches: &[Branch], most: usize) -> Result<Option<Vec<u8>>, Error> {
     let mut ways = Ways::new(engine, branches, Goal::Line);
-    shortest::search(engine, branches, &mut ways, most)
+    search::search(engine, branches, &mut ways, most)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -95,6 +100,8 @@ struct Ways {
     goal: Goal,
     /// Bytes, and behind them longer texts in order.
     texts: Vec<Box<[u8]>>,
+    /// What each of the longer texts costs.
+    costs: Vec<Cost>,
     /// How many of the texts are bytes.
     bytes: usize,
     /// Texts that R goes on with.
@@ -103,8 +110,8 @@ struct Ways {
     begun: Vec<SetId>,
     /// Brackets that are open at the cursor.
     depth: usize,
-    /// Brackets that have to be open at the goal, as the bytes that close them, the outermost first.
-    needed: Option<Vec<u8>>,
+    /// Brackets that have to be open at the goal, the outermost first.
+    needed: Option<Vec<BracketKind>>,
     /// Columns that R comes back to.
     returns: Vec<Column>,
     tabs: bool,
@@ -116,7 +123,8 @@ struct Ways {
 impl Ways {
     fn new(engine: &Engine, branches: &[Branch], goal: Goal) -> Self {
         let language = &engine.language;
-        let words = language.words.get_or_init(|| spell_words(language).into());
+        let spelling = &*language.spelling;
+        let words = spelling.words.get_or_init(|| spell_words(language).into());
         let right = engine.right.text();
         let mut texts: Vec<Box<[u8]>> = Vec::new();
         texts.extend(shortest::alphabet(engine).into_iter().map(|byte| Box::from([byte])));
@@ -130,21 +138,26 @@ impl Ways {
         texts.extend(words.iter().cloned());
         texts.extend(words.iter().map(|word| [b" ", &**word].concat().into_boxed_slice()));
         texts.extend(cut.iter().cloned());
-        texts.extend(language.openings.iter().cloned());
-        let blocks = language.block_lines.iter().filter(|line| line.text.ends_with(':'));
+        texts.extend(spelling.openings.iter().cloned());
+        let blocks = spelling.block_lines.iter().filter(|line| line.opens);
         texts.extend(blocks.map(|line| Box::from(line.text.as_bytes())));
         texts[bytes..].sort_unstable();
         texts.dedup();
-        let closers = || Some(engine.right.closers()?.iter().rev().map(|closer| closer.1[0]).collect());
+        let costs = texts[bytes..].iter().map(|text| word_cost(spelling, text)).collect();
+        let closers = || {
+            let found = engine.right.closers()?;
+            Some(found.iter().rev().map(|closer| spelling.closed_by(closer.1)).collect())
+        };
         Self {
             goal,
             texts,
+            costs,
             bytes,
             cut,
             begun: Vec::from_iter(branches.iter().map(|branch| branch.set)),
             depth: branches.iter().map(|branch| depth(engine, branch)).min().unwrap_or(0),
             needed: if goal == Goal::Line { Some(Vec::new()) } else { closers() },
-            returns: Vec::from_iter(returns(right).into_iter().map(|(column, _)| column)),
+            returns: Vec::from_iter(returns(spelling, right).into_iter().map(|(column, _)| column)),
             tabs: right.contains(&b'\t'),
             looked: vec![0],
             stepped: Vec::new(),
@@ -181,13 +194,7 @@ impl Ways {
             if reached.len() <= word.len() {
                 continue;
             }
-            let bare = word.strip_prefix(b" ").unwrap_or(word);
-            let cost = match bare {
-                [_] | b"\"\"" => 1,
-                [_, .., b'(' | b'[' | b'{' | b' ' | b':'] => bare.len().div_ceil(4) as Cost, // what it opens is what counts
-                [.., b'"' | b'\''] => WORD + 1, // of a string whose quotes alone would do
-                _ => WORD,
-            };
+            let cost = self.costs[text - self.bytes];
             for &after in &reached[word.len()] {
                 // What is a keyword nowhere may still begin a longer name; but `x` is a name already.
                 if self.cut.contains(word) || !lexer.accepts(after.state) || engine.parser.may_end(&after) {
@@ -209,12 +216,21 @@ impl Ways {
         Some(needed.len() + kept + note.opened.len() - 2 * same)
     }
 
+    /// The kind of the bracket that a step opens: the symbol in progress after it, or else what its text ends with.
+    fn opened_by(&self, engine: &Engine, step: &Step) -> BracketKind {
+        let language = &engine.language;
+        let accept = language.lexer.accept(step.after.state);
+        let symbol = (accept.0 != 0).then(|| SymbolId::from(language.lexer.lexemes(accept)[0]));
+        let literal = symbol.and_then(|symbol| language.literal(symbol)).map(str::as_bytes);
+        language.spelling.opened_by(literal.unwrap_or(&self.texts[step.text]))
+    }
+
     fn line(&self, engine: &Engine, branch: &Branch, column: Column) -> Line {
         let mut blocks = vec![Column::ZERO];
         engine.parser.for_each_block(branch.indentation, |block| blocks.push(block));
         let deepest = blocks.iter().map(|block| block.wide).max().unwrap_or(0);
         let tabs = self.tabs || !column.is_spaces() || blocks.iter().any(|block| !block.is_spaces());
-        let new = [deepest + 4, deepest / 8 * 8 + 8];
+        let new = [deepest + engine.language.spelling.step, deepest / 8 * 8 + 8];
         let new = &new[..1 + usize::from(tabs)];
         let places = || blocks.iter().chain(&self.returns).map(|place| place.wide).chain(new.iter().copied());
         Line {
@@ -225,7 +241,7 @@ impl Ways {
     }
 }
 
-impl shortest::Steps for Ways {
+impl search::Steps for Ways {
     type Note = Brackets;
 
     fn admits(&mut self, note: &Brackets) -> bool {
@@ -248,19 +264,22 @@ impl shortest::Steps for Ways {
         let line = engine.parser.indentation(branch).map(|column| self.line(engine, branch, column));
         for (text, bytes) in self.texts[..self.bytes].iter().enumerate() {
             let byte = bytes[0];
-            let mut cost = if b"%&*+-/<>@^|~!?$`".contains(&byte) && at_boundary { WORD } else { 1 };
+            let mut cost = if at_boundary && language.spelling.is_operator(byte) { WORD } else { 1 };
             let state = lexer.step(branch.state, byte);
             if let Some(line) = &line {
                 match byte {
                     b'\n' => {}
                     b' ' => cost = u32::from(!line.is_free),
                     b'\t' if line.tabs => cost = u32::from(!line.is_free),
-                    b'\\' | b'\t' | b'\r' => continue,
+                    b'\t' | b'\r' => continue,
+                    _ if language.spelling.joins(byte) => continue,
                     _ if is_word(byte) || !line.is_place => continue,
                     _ => {}
                 }
             } else if at_start || state == DEAD {
-                if is_word(byte) || language.layout.is_some() && matches!(byte, b'\\' | b'\t' | b'\r') {
+                if is_word(byte)
+                    || language.layout.is_some() && (matches!(byte, b'\t' | b'\r') || language.spelling.joins(byte))
+                {
                     continue;
                 }
             } else if state == branch.state && !branch.joined || may_end || byte >= 0xc0 {
@@ -279,7 +298,7 @@ impl shortest::Steps for Ways {
         // Of steps that are worth the same the first one is taken.
         out.sort_by_key(|step| {
             let text = self.texts[step.text].trim_ascii_start();
-            (step.cost, text.len(), text.first().map(|&byte| shortest::readability(byte)))
+            (step.cost, text.len(), text.first().map(|&byte| language.spelling.readability(byte)))
         });
     }
 
@@ -291,7 +310,7 @@ impl shortest::Steps for Ways {
         let order = depth(engine, &step.after).cmp(&depth(engine, before));
         let mut note = note.clone();
         match order {
-            Ordering::Greater => note.opened.push(closer(self.texts[step.text].last().copied().unwrap_or(0))),
+            Ordering::Greater => note.opened.push(self.opened_by(engine, step)),
             Ordering::Less if note.opened.pop().is_none() => note.closed += 1,
             Ordering::Less => {}
             Ordering::Equal if engine.parser.is_indentation(&step.after) && !engine.parser.is_indentation(before) => {}
@@ -320,6 +339,20 @@ impl shortest::Steps for Ways {
     }
 }
 
+/// What a word costs: little where what it opens is what counts, and more than its quotes alone where it is a string.
+fn word_cost(spelling: &Spelling, word: &[u8]) -> Cost {
+    let bare = word.strip_prefix(b" ").unwrap_or(word);
+    if bare.len() == 1 || spelling.is_empty_string(bare) {
+        1
+    } else if spelling.ends_open(bare) || bare.ends_with(b" ") {
+        bare.len().div_ceil(4) as Cost
+    } else if spelling.ends_quoted(bare) {
+        WORD + 1
+    } else {
+        WORD
+    }
+}
+
 /// Brackets that are open, the one in progress included.
 fn depth(engine: &Engine, branch: &Branch) -> usize {
     let depth = branch.depth as usize;
@@ -345,23 +378,13 @@ fn in_line(engine: &Engine, branch: &Branch) -> bool {
             && branch.depth == 0
 }
 
-/// What closes a bracket.
-fn closer(bracket: u8) -> u8 {
-    match bracket {
-        b'(' => b')',
-        b'[' => b']',
-        b'{' => b'}',
-        other => other,
-    }
-}
-
 /// What happened to the brackets on the way to a branch.
 #[derive(Debug, Clone, Default)]
 struct Brackets {
     /// How many of those that were open at the cursor have been closed.
     closed: usize,
-    /// Those opened since, as the bytes that close them.
-    opened: Vec<u8>,
+    /// Those opened since.
+    opened: Vec<BracketKind>,
     /// Where the last one was opened or closed, or a line began: the index of a counter.
     place: usize,
 }
@@ -376,12 +399,12 @@ struct Line {
 }
 
 /// Lines of R that are indented less than all before them, from the second line on: column and first word.
-pub(crate) fn returns(text: &[u8]) -> Vec<(Column, Box<[u8]>)> {
+pub(crate) fn returns(spelling: &Spelling, text: &[u8]) -> Vec<(Column, Box<[u8]>)> {
     let mut found: Vec<(Column, Box<[u8]>)> = Vec::new();
     for line in text.split(|&byte| byte == b'\n').skip(1) {
         let blanks = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let (blanks, rest) = line.split_at(blanks);
-        if rest.first().is_none_or(|&byte| byte.is_ascii_whitespace() || byte == b'#') {
+        if rest.first().is_none_or(|&byte| byte.is_ascii_whitespace()) || spelling.begins_comment(rest) {
             continue;
         }
         let column = Column::ZERO.after_all(blanks);
@@ -404,7 +427,7 @@ pub(crate) fn first_word(text: &[u8]) -> &[u8] {
 fn spell_words(language: &Language) -> Vec<Box<[u8]>> {
     let lexer = &language.lexer;
     let mut bytes: Vec<u8> = (0..=255).collect();
-    bytes.sort_unstable_by_key(|&byte| (shortest::readability(byte), byte));
+    bytes.sort_unstable_by_key(|&byte| (language.spelling.readability(byte), byte));
     let spell = |start: StateId, accept: AcceptId| {
         let (mut state, mut text) = (start, Vec::new());
         while lexer.accept(state) != accept || lexer.is_start(state) {

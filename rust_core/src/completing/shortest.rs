@@ -4,13 +4,12 @@
 //! text, a block's indentation where R names its column, and no separators, so it never exceeds the truth and the first
 //! whole branch taken off the queue is a shortest one.
 
+use crate::completing::search::{self, Step, Steps};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::error::Error;
-use crate::language::free::{Cost, INFINITE};
+use crate::language::free::Cost;
 use rustc_hash::FxHashMap;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// A shortest further middle from any of the branches; `None` if there is none at all.
 ///
@@ -22,118 +21,7 @@ pub(crate) fn shortest_completion(
     most: usize,
 ) -> Result<Option<Vec<u8>>, Error> {
     let mut bytes = Bytes { alphabet: alphabet(engine), stepped: Vec::new() };
-    search(engine, branches, &mut bytes, most)
-}
-
-/// One way on from a branch.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Step {
-    /// Which of the texts leads there.
-    pub text: usize,
-    /// A branch after it.
-    pub after: Branch,
-    /// What it costs.
-    pub cost: u32,
-}
-
-/// How a search goes on, and what it expects.
-pub(crate) trait Steps {
-    /// What is remembered of the way to a branch.
-    type Note: Clone + Default;
-
-    /// Whether a branch with this note is looked at; asked once for each branch, so that a search can bound how many of a kind are.
-    fn admits(&mut self, note: &Self::Note) -> bool;
-
-    /// The ways on from a branch.
-    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>);
-
-    /// The bytes of a step.
-    fn text(&self, text: usize) -> &[u8];
-
-    /// What is remembered after a step.
-    fn note(&mut self, engine: &Engine, before: (&Branch, &Self::Note), step: &Step) -> Self::Note;
-
-    /// What is to be expected from a branch on; if it is never more than the truth, what is found is cheapest.
-    fn bound(&self, engine: &mut Engine, branch: &Branch, note: &Self::Note) -> Cost;
-
-    /// Whether a branch is looked for.
-    fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool;
-}
-
-/// A text to a goal; `None` if the steps lead to none.
-///
-/// # Errors
-/// More than `most` states were looked at.
-pub(crate) fn search<S: Steps>(
-    engine: &mut Engine,
-    branches: &[Branch],
-    steps: &mut S,
-    most: usize,
-) -> Result<Option<Vec<u8>>, Error> {
-    let mut found: Vec<Found<S::Note>> = Vec::new();
-    let mut best: FxHashMap<Branch, u32> = FxHashMap::default();
-    let mut queue = BinaryHeap::new();
-    for &branch in branches {
-        let note = S::Note::default();
-        let bound = steps.bound(engine, &branch, &note);
-        if bound != INFINITE && best.insert(branch, 0).is_none() {
-            found.push(Found { branch, note, by: None });
-            queue.push((Reverse(bound), 0u32, Reverse(found.len() - 1)));
-        }
-    }
-    let mut expansions = 0;
-    let mut next = Vec::new();
-    while let Some((_, cost, Reverse(index))) = queue.pop() {
-        let branch = found[index].branch;
-        if best[&branch] < cost {
-            continue;
-        }
-        if steps.is_goal(engine, &branch) {
-            return Ok(Some(spell(&found, steps, index)));
-        }
-        if !steps.admits(&found[index].note) {
-            continue;
-        }
-        expansions += 1;
-        if expansions > most {
-            return Err(Error::search("states looked at for a shortest completion", expansions, most));
-        }
-        next.clear();
-        steps.each(engine, &branch, &mut next);
-        for step in &next {
-            let cost = cost + step.cost;
-            if best.get(&step.after).is_some_and(|&known| known <= cost) {
-                continue;
-            }
-            let note = steps.note(engine, (&branch, &found[index].note), step);
-            let bound = steps.bound(engine, &step.after, &note);
-            if bound == INFINITE {
-                continue;
-            }
-            best.insert(step.after, cost);
-            found.push(Found { branch: step.after, note, by: Some((index, step.text)) });
-            queue.push((Reverse(cost.saturating_add(bound)), cost, Reverse(found.len() - 1)));
-        }
-    }
-    Ok(None)
-}
-
-/// A branch that was found, and the way to it.
-struct Found<N> {
-    branch: Branch,
-    note: N,
-    /// Where it was found from, and the text that led there.
-    by: Option<(usize, usize)>,
-}
-
-fn spell<S: Steps>(found: &[Found<S::Note>], steps: &S, mut index: usize) -> Vec<u8> {
-    let mut parts = Vec::new();
-    while let Some((parent, text)) = found[index].by {
-        parts.push(steps.text(text));
-        index = parent;
-    }
-    parts.reverse();
-    parts.concat()
+    search::search(engine, branches, &mut bytes, most)
 }
 
 /// Every byte, each for one.
@@ -175,6 +63,7 @@ impl Steps for Bytes {
 /// them apart where the lexer does not. (A form feed is never needed: a newline does the same.)
 pub(crate) fn alphabet(engine: &Engine) -> Vec<u8> {
     let lexer = &engine.language.lexer;
+    let readability = |byte| engine.language.spelling.readability(byte);
     let mut chosen: FxHashMap<u8, u8> = FxHashMap::default();
     for byte in 0..=255u8 {
         let class = lexer.class_of(byte);
@@ -188,16 +77,4 @@ pub(crate) fn alphabet(engine: &Engine) -> Vec<u8> {
     bytes.sort_unstable_by_key(|&byte| (readability(byte), byte));
     bytes.dedup();
     bytes
-}
-
-/// The lower, the sooner a byte is chosen of several that do the same.
-pub(crate) fn readability(byte: u8) -> u8 {
-    match byte {
-        b'x' => 0,
-        b'a'..=b'z' => 1,
-        b'0'..=b'9' => 2,
-        b' ' | b'\n' => 3,
-        b'!'..=b'~' => 4,
-        _ => 5,
-    }
 }

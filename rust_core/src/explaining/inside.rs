@@ -4,7 +4,7 @@ use crate::bits::numbers as bits;
 use crate::engine::branch::{Branch, InLine};
 use crate::engine::parser::Parser;
 use crate::ids::AcceptId;
-use crate::lexing::roles::Role;
+use crate::language::definition::CommentEnd;
 
 /// What a cursor can be inside of that is not code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,18 +34,17 @@ pub(crate) fn inside(parser: &mut Parser, branch: &Branch) -> Option<Inside> {
     let mut found = Vec::new();
     let accept = lexer.accept(branch.state);
     if accept.0 != 0 && parser.can_read(branch, accept) {
-        found.push(match language.accept_role(accept) {
-            // It ends with its line.
-            Role::Comment => Some(Inside::Comment),
+        found.push(match language.comment(accept) {
+            Some(CommentEnd::Line) => Some(Inside::Comment),
             _ => parser.end_symbol(branch, accept).and_then(|ended| inside_between(parser, &ended)),
         });
     }
     let live: Vec<AcceptId> = bits(parser.live_later(branch.state)).map(AcceptId::from_index).collect();
     for accept in live {
         if parser.can_read(branch, accept) {
-            found.push(match language.accept_role(accept) {
-                Role::Comment => Some(Inside::Comment),
-                _ => language.is_string(accept).then_some(Inside::String),
+            found.push(match language.comment(accept) {
+                Some(_) => Some(Inside::Comment),
+                None => language.is_string(accept).then_some(Inside::String),
             });
         }
     }

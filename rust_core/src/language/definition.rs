@@ -3,15 +3,22 @@
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
+use crate::language::spelling::Spelling;
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{self, Lexer, LexerTable};
 use crate::lexing::roles::{self, Role, find};
-use crate::spec::{BlockLineSpec, LanguageSpec, LimitsSpec};
+use crate::spec::{LanguageSpec, LimitsSpec};
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-/// Texts that a search puts together.
-pub(crate) type Texts = Box<[Box<[u8]>]>;
+/// What ends a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommentEnd {
+    /// The end of its line.
+    Line,
+    /// A text of its own.
+    Text,
+}
 
 /// A definition, compiled. What a middle can do in the language is told by [`crate::language::compiled::Language`].
 #[derive(Debug)]
@@ -28,17 +35,15 @@ pub struct Definition {
     pub fingerprint: u128,
     /// How deep texts may nest.
     pub limits: LimitsSpec,
-    /// Lines that open a block, or finish one.
-    pub block_lines: Arc<[BlockLineSpec]>,
-    /// Texts that open a bracket.
-    pub openings: Arc<[Box<[u8]>]>,
-    /// Symbols of more than one byte or of a letter, each in its shortest text, once a search has asked for them.
-    pub(crate) words: OnceLock<Texts>,
+    /// What texts that complete a middle are put together from.
+    pub(crate) spelling: Arc<Spelling>,
     /// What is done with each lexeme.
     pub(crate) roles: Vec<Role>,
     mode_count: usize,
     /// Per lexeme: whether it is, or is part of, a string literal.
     strings: Vec<bool>,
+    /// Per lexeme: what ends it, if it is a comment.
+    comments: Vec<Option<CommentEnd>>,
     /// Names of constructs, the most telling first.
     constructs: Vec<Construct>,
     /// By nonterminal: the places of its constructs.
@@ -71,7 +76,7 @@ impl Definition {
         let grammar = Grammar::compile(spec, &producible(spec, &lexer, &roles, layout), lexer::mode_of(spec)?)?;
         let strings = strings(spec, &grammar)?;
         let (constructs, constructs_of) = constructs(spec, &grammar)?;
-        let openings = spec.openings.iter().filter(|text| !text.is_empty()).map(|text| text.as_bytes().into());
+        let spelling = Spelling::read(spec, &lexer, &roles, &strings)?;
         Ok(Self {
             name: spec.name.clone(),
             lexer: Arc::new(lexer),
@@ -79,12 +84,11 @@ impl Definition {
             layout,
             fingerprint: xxhash_rust::xxh3::xxh3_128(&serde_json::to_vec(spec).expect("a definition is JSON")),
             limits: spec.limits,
-            block_lines: spec.block_lines.clone().into(),
-            openings: openings.collect(),
-            words: OnceLock::new(),
+            spelling: Arc::new(spelling),
             mode_count: spec.modes.len() + 1,
             roles,
             strings,
+            comments: comments(spec, layout.is_some())?,
             constructs,
             constructs_of,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
@@ -109,6 +113,12 @@ impl Definition {
     #[must_use]
     pub fn is_string(&self, accept: AcceptId) -> bool {
         self.lexer.lexemes(accept).iter().all(|lexeme| self.strings[lexeme.index()])
+    }
+
+    /// What ends what an accept set stands for, if it is a comment.
+    #[must_use]
+    pub(crate) fn comment(&self, accept: AcceptId) -> Option<CommentEnd> {
+        self.comments[self.lexer.lexemes(accept)[0].index()]
     }
 
     /// The names that a nonterminal may have for people, the most telling first, with their ranks among all.
@@ -166,6 +176,19 @@ fn strings(spec: &LanguageSpec, grammar: &Grammar) -> Result<Vec<bool>, Error> {
         strings[find(spec, name)?.index()] = true;
     }
     Ok(strings)
+}
+
+/// By lexeme, what ends it if it is a comment; that of the layout stage ends with its line.
+fn comments(spec: &LanguageSpec, has_layout: bool) -> Result<Vec<Option<CommentEnd>>, Error> {
+    let mut found = vec![None; spec.lexemes.len()];
+    for comment in &spec.comments {
+        let end = if comment.suffix.is_some() { CommentEnd::Text } else { CommentEnd::Line };
+        found[find(spec, &comment.lexeme)?.index()] = Some(end);
+    }
+    if let (true, Some(layout)) = (has_layout, &spec.layout) {
+        found[find(spec, &layout.comment)?.index()] = Some(CommentEnd::Line);
+    }
+    Ok(found)
 }
 
 /// A definition's constructs, and where each nonterminal's are among them.

@@ -8,4 +8,5 @@ pub(crate) mod free;
 pub(crate) mod prediction;
 pub(crate) mod shape;
 pub(crate) mod shaped;
+pub(crate) mod spelling;
 mod terminals;

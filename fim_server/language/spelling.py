@@ -1,0 +1,47 @@
+"""How a language is written, as far as more than its grammar has to know: data of its TOML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """Texts of a language, each a key of its TOML file.
+
+    Attributes:
+        placeholder: What stands for a name or a value; empty if the language has none.
+        brackets: Opening and closing ones, pairwise.
+        closers: The characters that editors put right of the cursor when their partner is typed. Where the file does
+            not say, those of closing brackets and of quotes.
+        block_opener: What a line ends with that opens a block; empty if none does.
+        stand_ins: Lines that may stand for one that is left out.
+        joints: Texts that may have to stand between two others.
+        headers: The same on a line of their own.
+    """
+
+    placeholder: str = ""
+    brackets: tuple[tuple[str, str], ...] = ()
+    closers: frozenset[str] = frozenset()
+    block_opener: str = ""
+    stand_ins: tuple[str, ...] = ()
+    joints: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Self:
+        """Reads it from a TOML file's keys, which have been checked."""
+        recovery, layout = spec.get("recovery", {}), spec.get("layout", {})
+        brackets = tuple((opening, closing) for opening, closing in spec.get("brackets", []))
+        written = "".join(closing for _, closing in brackets) + "".join(spec.get("quotes", []))
+        return cls(
+            placeholder=spec.get("placeholder", ""),
+            brackets=brackets,
+            closers=frozenset(spec.get("closers", written)),
+            block_opener=layout.get("block_opener", ""),
+            stand_ins=tuple(recovery.get("stand_ins", ())),
+            joints=tuple(recovery.get("joints", ())),
+            headers=tuple(recovery.get("headers", ())),
+        )

@@ -1,0 +1,120 @@
+//! A search for a text that leads from some branches to a goal: A*, the steps and what is expected of them given.
+
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
+use crate::error::Error;
+use crate::language::free::{Cost, INFINITE};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// One way on from a branch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    /// Which of the texts leads there.
+    pub text: usize,
+    /// A branch after it.
+    pub after: Branch,
+    /// What it costs.
+    pub cost: u32,
+}
+
+/// How a search goes on, and what it expects.
+pub(crate) trait Steps {
+    /// What is remembered of the way to a branch.
+    type Note: Clone + Default;
+
+    /// Whether a branch with this note is looked at; asked once for each branch, so that a search can bound how many of a kind are.
+    fn admits(&mut self, note: &Self::Note) -> bool;
+
+    /// The ways on from a branch.
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>);
+
+    /// The bytes of a step.
+    fn text(&self, text: usize) -> &[u8];
+
+    /// What is remembered after a step.
+    fn note(&mut self, engine: &Engine, before: (&Branch, &Self::Note), step: &Step) -> Self::Note;
+
+    /// What is to be expected from a branch on; if it is never more than the truth, what is found is cheapest.
+    fn bound(&self, engine: &mut Engine, branch: &Branch, note: &Self::Note) -> Cost;
+
+    /// Whether a branch is looked for.
+    fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool;
+}
+
+/// A text to a goal; `None` if the steps lead to none.
+///
+/// # Errors
+/// More than `most` states were looked at.
+pub(crate) fn search<S: Steps>(
+    engine: &mut Engine,
+    branches: &[Branch],
+    steps: &mut S,
+    most: usize,
+) -> Result<Option<Vec<u8>>, Error> {
+    let mut found: Vec<Found<S::Note>> = Vec::new();
+    let mut best: FxHashMap<Branch, u32> = FxHashMap::default();
+    let mut queue = BinaryHeap::new();
+    for &branch in branches {
+        let note = S::Note::default();
+        let bound = steps.bound(engine, &branch, &note);
+        if bound != INFINITE && best.insert(branch, 0).is_none() {
+            found.push(Found { branch, note, by: None });
+            queue.push((Reverse(bound), 0u32, Reverse(found.len() - 1)));
+        }
+    }
+    let mut expansions = 0;
+    let mut next = Vec::new();
+    while let Some((_, cost, Reverse(index))) = queue.pop() {
+        let branch = found[index].branch;
+        if best[&branch] < cost {
+            continue;
+        }
+        if steps.is_goal(engine, &branch) {
+            return Ok(Some(spell(&found, steps, index)));
+        }
+        if !steps.admits(&found[index].note) {
+            continue;
+        }
+        expansions += 1;
+        if expansions > most {
+            return Err(Error::search("states looked at for a shortest completion", expansions, most));
+        }
+        next.clear();
+        steps.each(engine, &branch, &mut next);
+        for step in &next {
+            let cost = cost + step.cost;
+            if best.get(&step.after).is_some_and(|&known| known <= cost) {
+                continue;
+            }
+            let note = steps.note(engine, (&branch, &found[index].note), step);
+            let bound = steps.bound(engine, &step.after, &note);
+            if bound == INFINITE {
+                continue;
+            }
+            best.insert(step.after, cost);
+            found.push(Found { branch: step.after, note, by: Some((index, step.text)) });
+            queue.push((Reverse(cost.saturating_add(bound)), cost, Reverse(found.len() - 1)));
+        }
+    }
+    Ok(None)
+}
+
+/// A branch that was found, and the way to it.
+struct Found<N> {
+    branch: Branch,
+    note: N,
+    /// Where it was found from, and the text that led there.
+    by: Option<(usize, usize)>,
+}
+
+fn spell<S: Steps>(found: &[Found<S::Note>], steps: &S, mut index: usize) -> Vec<u8> {
+    let mut parts = Vec::new();
+    while let Some((parent, text)) = found[index].by {
+        parts.push(steps.text(text));
+        index = parent;
+    }
+    parts.reverse();
+    parts.concat()
+}
