@@ -1017,7 +1017,7 @@ def test_a_table_is_kept(tmp_path: Path) -> None:
 def test_a_table_of_another_process(tmp_path: Path) -> None:
     tokens = [*BYTES, *(text.encode() for text in ("if", "\n    ", "))", "{x}'", "\\\n", "  # c\n", "'''"))]
     code = (
-        "from fim_server import Language, Vocabulary, masks;"
+        "from fim_server import Language, Vocabulary; from fim_server.tokens import masks;"
         f"vocabulary = Vocabulary({tokens!r}, []); language = Language.load('python');"
         "print(masks.prepare(language, vocabulary).cached);"
         f"print(*(language.open(*place).matcher(vocabulary).core.mask().hex() for place in {TABLE_PLACES!r}), sep='')"
@@ -1298,7 +1298,7 @@ def test_a_token_that_indents_further_than_columns_go(blanks: bytes) -> None:
 def test_a_token_of_thousands_of_lexemes() -> None:
     """The walk over the table goes as deep as a token has lexemes, on threads with small stacks as well."""
     code = (
-        "import numpy as np; from fim_server import Language, Vocabulary, masks;"
+        "import numpy as np; from fim_server import Language, Vocabulary; from fim_server.tokens import masks;"
         "vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), b'1,' * 5_000], []);"
         "language = Language.load('json');"
         "words = np.zeros((2, 9), np.uint32);"
