@@ -188,27 +188,23 @@ impl BitSet {
         insert(&mut self.0, number);
     }
 
-    /// Whether no number is in it. (Of its words, `is_empty` would say that there are none.)
+    /// Its words, for what is done with borrowed ones. (It derefs to none: the length of the words is not that of the set.)
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// Its words, to be changed.
+    #[inline(always)]
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.0
+    }
+
+    /// Whether no number is in it.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(|&word| word == 0)
-    }
-}
-
-/// What is done with borrowed words is done with these.
-impl std::ops::Deref for BitSet {
-    type Target = [u64];
-
-    #[inline(always)]
-    fn deref(&self) -> &[u64] {
-        &self.0
-    }
-}
-
-impl std::ops::DerefMut for BitSet {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut [u64] {
-        &mut self.0
     }
 }
 
