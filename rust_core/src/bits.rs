@@ -264,9 +264,9 @@ mod tests {
     fn a_set_holds_what_was_put_into_it() {
         let numbers_in = [0, 1, 63, 64, 65, 127, 128];
         let set = BitSet::of(129, numbers_in);
-        assert_eq!(numbers(&set).collect::<Vec<usize>>(), numbers_in);
+        assert_eq!(numbers(set.words()).collect::<Vec<usize>>(), numbers_in);
         assert_eq!((0..129).filter(|&number| set.contains(number)).collect::<Vec<usize>>(), numbers_in);
-        assert_eq!(numbers(&BitSet::new(129)).next(), None);
+        assert_eq!(numbers(BitSet::new(129).words()).next(), None);
         assert!(BitSet::new(129).is_empty() && !set.is_empty());
     }
 
@@ -288,10 +288,10 @@ mod tests {
     fn sets_grow_shrink_and_meet() {
         let mut one = BitSet::of(70, [1, 69]);
         let other = BitSet::of(70, [2, 69]);
-        assert!(meet(&one, &other) && !meet(&one, &BitSet::of(70, [2, 68])));
-        assert!(grow(&mut one, &other) && !grow(&mut one, &other));
-        subtract(&mut one, &BitSet::of(70, [69]));
-        assert_eq!(numbers(&one).collect::<Vec<usize>>(), [1, 2]);
+        assert!(meet(one.words(), other.words()) && !meet(one.words(), BitSet::of(70, [2, 68]).words()));
+        assert!(grow(one.words_mut(), other.words()) && !grow(one.words_mut(), other.words()));
+        subtract(one.words_mut(), BitSet::of(70, [69]).words());
+        assert_eq!(numbers(one.words()).collect::<Vec<usize>>(), [1, 2]);
         let mut rows = BitRows::new(3, 70);
         insert(rows.row_mut(2), 69);
         assert!(rows.grow(0, 2) && !rows.grow(0, 2));
