@@ -21,7 +21,7 @@ from markdown_pages import ROOT, Block, anchors, blocks, command_lines, links, p
 WRITTEN = {"compare.md", "corpus/", "out/", "summary.md"}
 """What commands write."""
 
-RUN = ["docs/languages.md", "docs/python-api.md"]
+RUN = ["README.md", "docs/languages.md", "docs/python-api.md"]
 """Pages whose Python is run."""
 
 

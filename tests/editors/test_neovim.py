@@ -1,4 +1,4 @@
-"""docs/editors/neovim/fim_server.lua in a real Neovim: what a user types, and what the terminal shows.
+"""docs/editors/neovim/ in a real Neovim: what a user types, and what the terminal shows.
 
 Most tests have a scripted server, so that there is something to offer where they need it; the last ones have the
 server and its embedded model.
@@ -23,7 +23,7 @@ import pytest
 
 from terminal import Terminal
 
-PLUGIN = Path(__file__).parents[2] / "docs/editors/neovim/fim_server.lua"
+PLUGIN = Path(__file__).parents[2] / "docs/editors/neovim/lua/fim_server"
 SCRIPTED = Path(__file__).parents[1] / "support" / "scripted_server.py"
 SERVE = [sys.executable, "-m", "fim_server", "serve"]
 GHOST = "red"
@@ -58,8 +58,7 @@ class Neovim(Terminal):
     def __init__(self, folder: Path, options: str | None, first_file: str, configuration: str = "") -> None:
         assert found is not None
         configured = folder / "config/nvim"
-        (configured / "lua").mkdir(parents=True)
-        shutil.copy(PLUGIN, configured / "lua/fim_server.lua")
+        shutil.copytree(PLUGIN, configured / "lua/fim_server")
         setup = f"require('fim_server').setup({{ debounce_ms = 10, {options} }})" if options is not None else ""
         (configured / "init.lua").write_text(
             f"vim.cmd('highlight FimSuggestion ctermfg=1')\n{STATUS}\n{configuration}\n{setup}\n", encoding="utf-8"
@@ -447,8 +446,8 @@ def test_the_built_in_menu(start: Start) -> None:
 
 
 def test_the_configuration_without_the_file(start: Start) -> None:
-    page = PLUGIN.parents[2].joinpath("editors.md").read_text(encoding="utf-8")
-    (snippet,) = re.findall(r"### Without the file.*?```lua\n(.*?)```", page, re.DOTALL)
+    page = PLUGIN.parents[3].joinpath("editors.md").read_text(encoding="utf-8")
+    (snippet,) = re.findall(r"### Without the plug-in.*?```lua\n(.*?)```", page, re.DOTALL)
     neovim = start("\n", ["print(a,\n      b)\n"], without_file=snippet)
     neovim.insert("ip")
     if found is not None and found[1] < (0, 12):

@@ -9,7 +9,6 @@ import ast
 import doctest
 import os
 import random
-import sys
 import sysconfig
 import textwrap
 import tomllib
@@ -22,14 +21,13 @@ from typing import Any
 
 import pytest
 
-from fim_server import Language
 from grammar_sentences import Sentences
-from grammar_twin import Grammar, Refused, language
+from grammar_twin import language
+from python_twin import RUNNING, disagreement, reference, running_language
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 CASES = Path(__file__).parents[1] / "cases" / "python_snippets.toml"
 LIBRARY = Path(sysconfig.get_path("stdlib"))
-RUNNING = sys.version_info[:2]
 TABLE: dict[str, Any] = tomllib.loads(CASES.read_text(encoding="utf-8"))
 
 
@@ -45,46 +43,6 @@ SYNTAX_TESTS = words(
     "test_type_comments test_unicode_identifiers test_tokenize test_compile test_cmd_line test_codeop test_scope "
     "test_global test_super test_extcall test_lambda test_dis test_symtable test_peg_generator test_source_encoding"
 )
-
-
-def reference(text: str) -> bool:
-    """CPython's verdict."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            ast.parse(text)
-        except (SyntaxError, ValueError):  # ValueError: NUL, or a literal beyond the limit on digits
-            return False
-    return True
-
-
-@cache
-def running_language() -> Grammar:
-    """The grammar of the running interpreter's version."""
-    version = ".".join(map(str, RUNNING))
-    return language("python", version if version in Language.versions("python") else None)
-
-
-def disagreement(text: str) -> str | None:
-    """Why CPython's verdict differs from the grammar's: a cause that is known, or `unexplained`."""
-    grammar = running_language()
-    try:
-        symbols = grammar.lex(text)
-    except Refused:
-        symbols = []
-    expected = reference(text)
-    if (grammar.check(text) is None) == expected:
-        return None
-    formatted = [symbol for symbol in symbols if "F_STRING" in symbol.lexemes]  # whole lexemes before 3.12
-    if formatted:
-        plain = text
-        for symbol in reversed(formatted):
-            plain = plain[: symbol.start] + "''" + plain[symbol.end :]
-        if (grammar.check(plain) is None) == reference(plain):
-            return "inside an f-string"
-    if not expected and any("\\N{" in text[symbol.start : symbol.end] for symbol in symbols):
-        return "name of a character"
-    return "unexplained"
 
 
 def sources(pattern: str = "**/*.py") -> list[Path]:

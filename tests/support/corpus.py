@@ -21,8 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import test_python_grammar as by_twin
-
+import python_twin as by_twin
 from fim_server import Language, Session
 from grammar_twin import language as twin
 

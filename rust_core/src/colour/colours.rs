@@ -158,7 +158,7 @@ impl Colours {
 
     /// Bitset of the lexemes that R goes on with at a target.
     pub(super) fn leaving(&self, target: usize) -> &[u64] {
-        &self.leaving[target]
+        self.leaving[target].words()
     }
 
     /// The number of interned colours.

@@ -28,7 +28,7 @@ use std::cmp::Ordering;
 const BRACKET: Cost = 2;
 
 /// What is expected at most where a line begins: its blanks, which the engine's bound counts, are free. Unit: tokens.
-const LINE: Cost = 2;
+const AT_LINE: Cost = 2;
 
 /// What is expected at most elsewhere, where the engine's bound counts those blanks and the letters of keywords. Unit: tokens.
 const FAR: Cost = 6;
@@ -325,7 +325,7 @@ impl search::Steps for Ways {
         match engine.bound(branch) {
             INFINITE => INFINITE,
             cost => {
-                let most = if in_line(engine, branch) { LINE } else { FAR };
+                let most = if in_line(engine, branch) { AT_LINE } else { FAR };
                 cost.min(most).max(BRACKET * self.wrong(note).unwrap_or(0) as Cost)
             }
         }

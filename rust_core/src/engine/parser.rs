@@ -309,7 +309,7 @@ impl Parser {
         let Self { language, guards, guarded_live, .. } = self;
         let find = || live_beside(&language.lexer, guards, branch.state, branch.guards);
         let live = guarded_live.entry((branch.state, branch.guards)).or_insert_with(find);
-        self.nexts.get(id).takes(outside, live)
+        self.nexts.get(id).takes(outside, live.words())
     }
 
     /// What a symbol in progress may be that goes on by at least one byte, as a mask over accept sets.

@@ -63,12 +63,12 @@ fn ends(rules: &Rules) -> (BitRows, BitRows) {
                 let mut own = BitSet::new(rules.lexeme_count());
                 for place in 0..rule.rhs.len() {
                     let symbol = rule.rhs[if backwards { rule.rhs.len() - 1 - place } else { place }];
-                    bits::unite(&mut own, table.row(symbol.index()));
+                    bits::unite(own.words_mut(), table.row(symbol.index()));
                     if !rules.nullable(symbol) {
                         break;
                     }
                 }
-                changed |= bits::grow(table.row_mut(rule.lhs.index()), &own);
+                changed |= bits::grow(table.row_mut(rule.lhs.index()), own.words());
             }
         }
     }

@@ -88,8 +88,8 @@ impl AcceptMasks {
         if !grammar.is_lexeme(next) {
             return;
         }
-        let mask = &self.of_lexeme[next.index()];
-        let newline = bits::meet(mask, &self.by_role.newlines);
+        let mask = self.of_lexeme[next.index()].words();
+        let newline = bits::meet(mask, self.by_role.newlines.words());
         let free = if newline { LINE } else { MIDDLE };
         if follow.before(Grammar::advance(dot)) & bit(free) != 0 {
             bits::unite(readable, mask);
@@ -176,9 +176,9 @@ impl Aheads {
         Self {
             of_dot: of_dot.collect(),
             by_role: ByRole {
-                ignored: [wide(outside), wide(inside)],
-                comments: wide(comments),
-                newlines: wide(newlines),
+                ignored: [wide(outside.words()), wide(inside.words())],
+                comments: wide(comments.words()),
+                newlines: wide(newlines.words()),
             },
         }
     }

@@ -64,7 +64,7 @@ pub(crate) fn live_beside(lexer: &Lexer, guards: &mut Guards, state: StateId, id
     let from = (state, id, ());
     for at in walk_beside(lexer, guards, &lexer.representatives(), from, |(), _| Some(()), |id| id != NO_GUARDS) {
         if at.guards == NO_GUARDS {
-            bits::unite(&mut live, lexer.live_mask(at.state));
+            bits::unite(live.words_mut(), lexer.live_mask(at.state));
         } else if lexer.accepts(at.state) {
             live.insert(lexer.accept(at.state).index());
         }

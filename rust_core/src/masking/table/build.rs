@@ -53,8 +53,19 @@ pub(crate) struct Built {
 }
 
 /// Builds the table from every state of the lexer, on some threads.
+///
+/// The caller's thread only waits. Were it one of another pool, such as the one that fills batches of masks, and asked ours itself,
+/// it would take up other work of its own pool meanwhile: another mask, which waits for the table that is being built.
 #[must_use]
 pub(crate) fn build(language: &Definition, vocabulary: &Vocabulary, threads: usize) -> Built {
+    std::thread::scope(|scope| {
+        let built = scope.spawn(|| build_here(language, vocabulary, threads)).join();
+        built.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Builds the table, from a thread that is in no pool.
+fn build_here(language: &Definition, vocabulary: &Vocabulary, threads: usize) -> Built {
     let workers = Workers::new(threads);
     let context = Context::new(language, vocabulary);
     let mut guards = Guards::default();

@@ -88,7 +88,7 @@ impl<'a> Context<'a> {
     /// Whether a symbol in progress can still become one that may come after another.
     pub(crate) fn can_follow(&self, after: AcceptId, state: StateId) -> bool {
         let live = self.language.lexer.live_mask(state);
-        bits::meet(&self.follow[after.index()], live)
+        bits::meet(self.follow[after.index()].words(), live)
     }
 
     /// Whether an accept set may come after another.

@@ -399,8 +399,8 @@ fn lay_out(built: &Built, language: &Definition, key: u128) -> Vec<u32> {
             } else {
                 *live_of.entry((end.state, end.guards)).or_insert_with(|| {
                     let live = live_beside(&language.lexer, &mut own, end.state, end.guards);
-                    lives.extend(live.iter().flat_map(|&mask| [mask as u32, (mask >> 32) as u32]));
-                    word(lives.len() / (2 * live.len()) - 1)
+                    lives.extend(live.words().iter().flat_map(|&mask| [mask as u32, (mask >> 32) as u32]));
+                    word(lives.len() / (2 * live.words().len()) - 1)
                 })
             };
             groups.extend([end.state.0, end.guards.0 | if end.in_line { IN_LINE } else { 0 }, set, live]);

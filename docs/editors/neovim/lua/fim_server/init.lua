@@ -1,12 +1,16 @@
 --- fim-server in Neovim, 0.11 or newer: ghost text, alternatives, acceptance by word and line, explanations.
 ---
---- One file without dependencies. Put it into a folder `lua` of the runtime path and call, in init.lua,
+--- No dependencies. Put the folder `fim_server` into a folder `lua` of the runtime path and call, in init.lua,
 ---
 ---     require('fim_server').setup({ keymaps = true })
 ---
 --- docs/editors.md says what it does and which options there are, docs/protocol.md what it speaks with the server.
 
 local api, fn, lsp = vim.api, vim.fn, vim.lsp
+
+local defaults = require('fim_server.defaults')
+local pages = require('fim_server.pages')
+local texts = require('fim_server.texts')
 
 local M = {}
 
@@ -16,32 +20,7 @@ local INVOKED, AUTOMATIC = 1, 2 -- lsp.InlineCompletionTriggerKind
 local QUIET = { [-32800] = true, [-32801] = true, [-32802] = true } -- cancelled, by us or by the server
 local STOP_POLL_MS, STOP_POLLS = 50, 40 -- how long a server may take to end before it is ended
 
----@class fim_server.Options
-local DEFAULTS = {
-  --- The server and its arguments.
-  cmd = { 'fim-server', 'serve' },
-  filetypes = { 'python', 'json' },
-  --- The server's own settings, see docs/protocol.md: `{ deadlineMs = 800, languages = { json = 'off' } }`.
-  settings = {},
-  --- 'ghost': this file's ghost text. 'builtin': Neovim 0.12's vim.lsp.inline_completion.
-  --- 'menu': no ghost text, the items are in the built-in completion menu.
-  display = 'ghost',
-  --- Pause after a keystroke before the server is asked. The server has a pause of its own beside this one.
-  debounce_ms = 30,
-  --- true: KEYS below; a table: only the keys it names; false: none.
-  keymaps = false,
-}
-
-local KEYS = {
-  accept = '<Tab>',
-  accept_word = '<M-w>',
-  accept_line = '<M-l>',
-  next = '<M-n>',
-  previous = '<M-p>',
-  dismiss = '<M-e>',
-}
-
-local options = DEFAULTS
+local options = defaults.OPTIONS
 local enabled = true
 local namespace = api.nvim_create_namespace(NAME)
 local augroup = api.nvim_create_augroup(NAME, {})
@@ -76,14 +55,6 @@ local timer
 local asked
 --- The last fim-server/status.
 local status
-
---- A value of the protocol without its nulls, which Neovim 0.12 keeps.
-local function without_nulls(value)
-  if value == vim.NIL then
-    return nil
-  end
-  return type(value) == 'table' and vim.tbl_map(without_nulls, value) or value
-end
 
 -- --- where we are ---------------------------------------------------------------------------------------------
 
@@ -133,20 +104,6 @@ end
 
 -- --- ghost text -----------------------------------------------------------------------------------------------
 
---- A text as it looks from a screen column on, without tabs, which virtual text does not have.
-local function expanded(text, from)
-  local width = vim.bo.tabstop
-  while true do
-    local tab = text:find('\t', 1, true)
-    if not tab then
-      return text
-    end
-    local left = text:sub(1, tab - 1)
-    local column = from + fn.strdisplaywidth(left, from)
-    text = left .. (' '):rep(width - column % width) .. text:sub(tab + 1)
-  end
-end
-
 local function highlight_of(s)
   local argument = s.command and s.command.arguments and s.command.arguments[1]
   local guarantee = type(argument) == 'table' and argument.guarantee or 'exact'
@@ -183,12 +140,12 @@ local function draw(s, rest)
   local column = fn.strdisplaywidth(line_at(s.buf, row):sub(1, col))
   local mark = { virt_text_pos = 'inline' }
   if #lines == 1 and vim.endswith(rest, covered) then
-    mark.virt_text = { { expanded(rest:sub(1, #rest - #covered), column), group } }
+    mark.virt_text = { { texts.expanded(rest:sub(1, #rest - #covered), column), group } }
   elseif s.after == '' then
-    mark.virt_text = { { expanded(lines[1], column), group } }
+    mark.virt_text = { { texts.expanded(lines[1], column), group } }
   else
     -- What stays moves to the end of the text, so the line is drawn anew from the cursor on.
-    local chunks = { { expanded(lines[1], column), group } }
+    local chunks = { { texts.expanded(lines[1], column), group } }
     if #lines == 1 then
       chunks[2] = { stays, 'Normal' }
     end
@@ -202,7 +159,7 @@ local function draw(s, rest)
   if #lines > 1 then
     mark.virt_lines = {}
     for number = 2, #lines do
-      mark.virt_lines[number - 1] = { { expanded(lines[number], 0), group } }
+      mark.virt_lines[number - 1] = { { texts.expanded(lines[number], 0), group } }
     end
     table.insert(mark.virt_lines[#lines - 1], { stays, 'Normal' })
   end
@@ -324,7 +281,7 @@ local function request(kind, on_items)
       return
     end
     local items = {}
-    result = without_nulls(result) or {}
+    result = texts.without_nulls(result) or {}
     for _, item in ipairs(result.items or result) do
       items[#items + 1] = suggestion(item, client, buf, row, col)
     end
@@ -370,16 +327,6 @@ end
 
 -- --- what a user does -----------------------------------------------------------------------------------------
 
---- How much of a text is accepted at once: all of it, the next word, or up to the end of the line.
-local function piece_of(rest, part)
-  local pattern = ({
-    word = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]],
-    line = [[^\n*[^\n]*]],
-  })[part]
-  local piece = pattern and fn.matchstr(rest, pattern) or rest
-  return piece ~= '' and piece or rest
-end
-
 --- Put lines between the cursor's left and what is right of it, and the cursor behind them.
 local function put(buf, row, col, end_row, end_col, text)
   local lines = vim.split(text, '\n', { plain = true })
@@ -404,7 +351,7 @@ local function take(s, part)
     return
   end
   local row, col = cursor()
-  local piece = piece_of(rest, part)
+  local piece = texts.piece_of(rest, part)
   local left_over = rest:sub(#piece + 1)
   if left_over == '' or left_over == s.after:sub(1, s.covered) then
     offer = nil
@@ -544,16 +491,6 @@ end
 
 -- --- commands -------------------------------------------------------------------------------------------------
 
---- A scratch window; q closes it.
-local function scratch(title, lines)
-  local buf = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
-  vim.bo[buf].bufhidden, vim.bo[buf].syntax, vim.bo[buf].modifiable = 'wipe', 'markdown', false
-  api.nvim_open_win(buf, true, { split = 'below', height = math.min(#lines + 1, math.floor(vim.o.lines / 2)) })
-  vim.wo.winfixheight, vim.wo.statusline = true, title
-  vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf })
-end
-
 ---@param on_result? fun(result: any)
 local function execute(command, arguments, on_result)
   local client = client_of(api.nvim_get_current_buf()) or lsp.get_clients({ name = NAME })[1]
@@ -565,71 +502,9 @@ local function execute(command, arguments, on_result)
     if err then
       vim.notify('fim-server: ' .. err.message, vim.log.levels.WARN)
     elseif on_result then
-      on_result(without_nulls(result))
+      on_result(texts.without_nulls(result))
     end
   end)
-end
-
---- A text as code on one line.
-local function code(text)
-  return '`' .. tostring(text):gsub('\n', '\\n') .. '`'
-end
-
-local function section(lines, title, entries)
-  if #entries > 0 then
-    vim.list_extend(lines, { '', '## ' .. title, '' })
-    vim.list_extend(lines, entries)
-  end
-end
-
-local function explanation_lines(explanation)
-  local lines = { ('%s, guarantee %s'):format(explanation.language or '?', explanation.guarantee or '?') }
-  if explanation.inside then
-    lines[#lines + 1] = 'inside a ' .. explanation.inside
-  end
-  if explanation.shortest then
-    lines[#lines + 1] = 'shortest text that connects the two sides: ' .. code(explanation.shortest)
-  end
-  local verdict = explanation.verdict
-  if verdict then
-    lines[#lines + 1] = verdict.complete and 'the text fits'
-      or verdict.viable and 'the text fits, but the file needs more'
-      or ('the text is refused at byte %s'):format(verdict.rejectedAt)
-  end
-  local entries = {}
-  for _, diagnostic in ipairs(explanation.diagnostics or {}) do
-    entries[#entries + 1] = '- ' .. (type(diagnostic) == 'table' and diagnostic.message or tostring(diagnostic))
-  end
-  section(lines, 'What is broken', entries)
-  entries = {}
-  for _, gap in ipairs(explanation.ignored or {}) do
-    entries[#entries + 1] = ('- %d from line %d on'):format(gap.count, gap.line + 1)
-  end
-  section(lines, 'Lines left out', entries)
-  entries = {}
-  for _, name in ipairs(explanation.expected or {}) do
-    entries[#entries + 1] = code(name)
-  end
-  section(lines, 'What may come', { #entries > 0 and table.concat(entries, ' ') or nil })
-  entries = {}
-  for _, open in ipairs(explanation.openLeft or {}) do
-    entries[#entries + 1] = ('- %s, line %d: %s'):format(open.name, open.line + 1, code(open.text))
-  end
-  section(lines, 'Open on the left, innermost first', entries)
-  entries = {}
-  for _, open in ipairs(explanation.openRight or {}) do
-    entries[#entries + 1] = ('- %s, line %d'):format(code(open.text), open.line + 1)
-  end
-  section(lines, 'Closed on the right', entries)
-  entries = {}
-  for _, candidate in ipairs(explanation.candidates or {}) do
-    local reason = candidate.reason and candidate.reason:gsub('\n', ' ') or ''
-    local refused = candidate.allowed and '' or ' refused: ' .. reason
-    entries[#entries + 1] = ('- %3.0f %% %s%s'):format(candidate.probability * 100, code(candidate.text), refused)
-  end
-  section(lines, 'What the model would write', entries)
-  section(lines, 'Grammar of all texts that fit', vim.split(explanation.grammar or '', '\n', { trimempty = true }))
-  return lines
 end
 
 --- Explain the cursor in a window below. With a text: also whether that text could be put there.
@@ -644,26 +519,14 @@ function M.explain(text)
     argument.position = { line = row, character = character }
   end
   execute('explainAt', { argument }, function(explanation)
-    scratch(('fim-server: line %d, column %d'):format(row + 1, col + 1), explanation_lines(explanation))
+    pages.show(('fim-server: line %d, column %d'):format(row + 1, col + 1), pages.explanation(explanation))
   end)
-end
-
-local function flattened(table_, prefix, lines)
-  for _, key in ipairs(vim.fn.sort(vim.tbl_keys(table_))) do
-    local value = table_[key]
-    if type(value) == 'table' then
-      flattened(value, prefix .. key .. '.', lines)
-    else
-      lines[#lines + 1] = ('%-24s %s'):format(prefix .. key, tostring(value))
-    end
-  end
-  return lines
 end
 
 --- The server's statistics in a window below.
 function M.statistics()
   execute('statistics', {}, function(statistics)
-    scratch('fim-server: statistics', flattened(statistics, '', {}))
+    pages.show('fim-server: statistics', pages.statistics(statistics))
   end)
 end
 
@@ -776,8 +639,8 @@ function M.setup(given)
   if fn.has('nvim-0.11') == 0 then
     return vim.notify('fim-server: Neovim 0.11 or newer is needed', vim.log.levels.ERROR)
   end
-  options = vim.tbl_extend('force', DEFAULTS, given or {})
-  options.keymaps = options.keymaps == true and KEYS or options.keymaps or {}
+  options = vim.tbl_extend('force', defaults.OPTIONS, given or {})
+  options.keymaps = options.keymaps == true and defaults.KEYS or options.keymaps or {}
   if options.display == 'builtin' and not lsp.inline_completion then
     options.display = 'ghost'
   end
@@ -809,7 +672,7 @@ function M.setup(given)
     end,
     handlers = {
       ['fim-server/status'] = function(_, new)
-        status = without_nulls(new)
+        status = texts.without_nulls(new)
         vim.cmd.redrawstatus()
       end,
     },
