@@ -315,27 +315,33 @@ mod tests {
                 let (other, other_twin) = random_set(&mut random, bound);
                 let of =
                     |twin: &dyn Fn(usize) -> bool| (0..bound).filter(|&number| twin(number)).collect::<Vec<usize>>();
-                assert_eq!(numbers(&one).collect::<Vec<usize>>(), of(&|number| one_twin[number]));
+                assert_eq!(numbers(one.words()).collect::<Vec<usize>>(), of(&|number| one_twin[number]));
                 assert_eq!(one.is_empty(), !one_twin.contains(&true));
-                assert_eq!(meet(&one, &other), (0..bound).any(|number| one_twin[number] && other_twin[number]));
+                assert_eq!(
+                    meet(one.words(), other.words()),
+                    (0..bound).any(|number| one_twin[number] && other_twin[number])
+                );
                 let both = of(&|number| one_twin[number] || other_twin[number]);
                 let mut united = one.clone();
-                unite(&mut united, &other);
-                assert_eq!(numbers(&united).collect::<Vec<usize>>(), both);
+                unite(united.words_mut(), other.words());
+                assert_eq!(numbers(united.words()).collect::<Vec<usize>>(), both);
                 let mut grown = one.clone();
                 let new = (0..bound).any(|number| other_twin[number] && !one_twin[number]);
-                assert_eq!((grow(&mut grown, &other), &grown), (new, &united));
+                assert_eq!((grow(grown.words_mut(), other.words()), &grown), (new, &united));
                 let mut left = one.clone();
-                subtract(&mut left, &other);
+                subtract(left.words_mut(), other.words());
                 let without = of(&|number| one_twin[number] && !other_twin[number]);
-                assert_eq!(numbers(&left).collect::<Vec<usize>>(), without);
+                assert_eq!(numbers(left.words()).collect::<Vec<usize>>(), without);
                 let number = random.below(bound);
                 let mut changed = one.clone();
-                insert(&mut changed, number);
-                assert!(contains(&changed, number));
-                remove(&mut changed, number);
-                assert_eq!(numbers(&changed).collect::<Vec<usize>>(), of(&|other| other != number && one_twin[other]));
-                let word = one[0];
+                insert(changed.words_mut(), number);
+                assert!(contains(changed.words(), number));
+                remove(changed.words_mut(), number);
+                assert_eq!(
+                    numbers(changed.words()).collect::<Vec<usize>>(),
+                    of(&|other| other != number && one_twin[other])
+                );
+                let word = one.words()[0];
                 assert_eq!(ones(word).collect::<Vec<usize>>(), of(&|number| number < 64 && one_twin[number]));
                 assert_eq!(has(word, number % 64), one_twin.get(number % 64) == Some(&true));
             }
