@@ -30,8 +30,11 @@ fn vocabulary(tokens: &[&[u8]]) -> Vocabulary {
     Vocabulary::new(&tokens.iter().map(|token| Some(token.to_vec())).collect::<Vec<_>>(), &[]).expect("a vocabulary")
 }
 
+/// A language, the bytes of its middles, how long they are tried, and contexts.
+type Case = (Twin, Vec<u8>, usize, Vec<(&'static str, &'static str)>);
+
 /// Contexts of each language, with the bytes of its middles and how long they are tried.
-fn cases() -> Vec<(Twin, Vec<u8>, usize, Vec<(&'static str, &'static str)>)> {
+fn cases() -> Vec<Case> {
     let brackets = vec![("", ""), ("((", ")"), ("a+", ")"), ("(a", "a"), ("a", "+a"), ("((a+", ""), ("(", "a))")];
     let unseparated = vec![("", ""), ("a", "a"), ("ab", ""), ("aba", "b"), ("a", "bab"), ("abab", "aa")];
     let lines = vec![
