@@ -156,7 +156,7 @@ def test_only_the_binding_knows_python() -> None:
 
 
 def test_the_top_of_the_package_can_be_taken_in() -> None:
-    """Sixteen packages and modules at the most; the native module, which is built, and marker files are none of them."""
+    """Sixteen packages and modules at the most; the native module, which is built, and marker files are none."""
     names = {path.relative_to(PACKAGE).parts[0] for _, path in python_sources()} | {"languages"}
     assert len(names) <= 16, sorted(names)
 
