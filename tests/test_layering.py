@@ -155,6 +155,22 @@ def test_only_the_binding_knows_python() -> None:
     assert not [path for path in rust_sources() if "pyo3" in path.read_text(encoding="utf-8")]
 
 
+def test_the_top_of_the_package_can_be_taken_in() -> None:
+    """Sixteen packages and modules at the most; the native module, which is built, and marker files are none."""
+    names = {path.relative_to(PACKAGE).parts[0] for _, path in python_sources()} | {"languages"}
+    assert len(names) <= 16, sorted(names)
+
+
+def test_no_source_is_long() -> None:
+    kinds = {".el", ".js", ".lua", ".mjs", ".py", ".rs", ".sh", ".ts"}
+    folders = ("docs", "fim_server", "rust_core/src", "rust_core/py", "vscode-extension")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds]
+    own = [path for path in paths if not {"node_modules", "out", "target"} & set(path.relative_to(ROOT).parts)]
+    assert len(own) > 200
+    long = {path: text.count("\n") for path in own if (text := path.read_text(encoding="utf-8")).count("\n") > 700}
+    assert not long
+
+
 def test_modules_import_each_other_in_no_circle() -> None:
     sources = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path

@@ -194,7 +194,7 @@ def test_a_mode_names_lexemes_that_exist_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ('lexemes = ["Q_CLOSE"], ', "", "modes are tables with a name and lexemes"),
+        ('lexemes = ["Q_CLOSE"], ', "", "modes\\[3\\]: missing field `lexemes`"),
         ('name = "spec", ', "", "missing field `name`"),
         ('close = ["Q_CLOSE"]', 'closes = ["Q_CLOSE"]', "unknown field `closes`"),
         ("\nmodes", "\nlimits = { braces = 3 }\nmodes", "unknown field `braces`"),
