@@ -71,7 +71,7 @@ class CompletePoint:
 
     @property
     def score(self) -> float:
-        """Length-weighted end-token probability: see the module's formula."""
+        """Length-weighted end-token probability: see the formula of :mod:`.conclusion`."""
         return self.tokens * self.end_probability
 
 

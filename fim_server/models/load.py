@@ -110,6 +110,7 @@ def _load_on_onnx(folder: Path, name: str, export: Path) -> FimModel:
     elif has_torch():  # an older layout, which transformers converts
         from fim_server.models import torch_backend
 
+        torch_backend.quieten()
         tokenizer = torch_backend.load_tokenizer(str(folder), name)
     else:
         raise ModelError(

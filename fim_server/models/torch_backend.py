@@ -128,7 +128,8 @@ class TorchSampler:
 
     def __init__(self, temperature: float, seed: int, device: torch.device) -> None:
         self._temperature = temperature
-        self._generator = torch.Generator(device).manual_seed(seed)
+        # Torch takes seeds of 64 bits, with a sign or without, and raises for longer ones.
+        self._generator = torch.Generator(device).manual_seed(seed % (1 << 64))
 
     def draw(self, logits: torch.Tensor) -> int:
         """One token id."""

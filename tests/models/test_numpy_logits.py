@@ -61,11 +61,21 @@ def test_of_equal_logits_the_first_is_chosen() -> None:
 def test_nothing_is_drawn_that_is_refused_and_seeds_repeat() -> None:
     logits = np.full(1000, float("-inf"), dtype=np.float32)
     logits[[3, 700]] = [1.0, 0.5]
-    for seed in (-1, 0, 1 << 63):
+    for seed in (-1, 0, 1 << 63, 1 << 70):
         sampler, again = OURS.sampler(1.0, seed), OURS.sampler(1.0, seed)
         drawn = [sampler.draw(logits) for _ in range(200)]
         assert set(drawn) == {3, 700}
         assert drawn == [again.draw(logits) for _ in range(200)]
+
+
+@pytest.mark.parametrize("seed", [-1, -(1 << 63), 0, 1 << 63, (1 << 64) - 1])
+def test_torchs_own_seeds_draw_what_torch_draws_and_longer_ones_are_taken(seed: int) -> None:
+    logits = torch.from_numpy(row(50, 1))
+    generator = torch.Generator().manual_seed(seed)
+    wanted = [int(torch.multinomial(torch.softmax(logits, dim=-1), 1, generator=generator)) for _ in range(20)]
+    for given in (seed, seed + (1 << 70)):
+        sampler = THEIRS.sampler(1.0, given)
+        assert [sampler.draw(logits) for _ in range(20)] == wanted
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])

@@ -53,10 +53,6 @@ class Flat:
     ignored: tuple[str, ...]
     reserved: tuple[str, ...]
 
-    def rule_count(self) -> int:
-        """Right sides."""
-        return sum(map(len, self.rules.values()))
-
     def lark(self, reserve: bool) -> str:
         """The grammar as Lark text that uses nothing but literals, patterns and alternatives.
 
