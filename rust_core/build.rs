@@ -1,5 +1,6 @@
 //! Hashes the sources that decide what is in a token table, for the key of its file: those of `masking/table`, and all that they
-//! import, directly or not. So no list has to be kept, and a table that other code built is never read.
+//! import, directly or not, with the versions of the crates that they use, where those are locked. So no list has to be kept, and
+//! a table that other code built is never read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,8 +10,16 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src");
     let folder = fs::read_dir("src/masking/table").expect("the table's sources are there");
-    let mut pending: Vec<PathBuf> = folder.map(|entry| entry.expect("a readable folder").path()).collect();
+    let files = folder.map(|entry| entry.expect("a readable folder").path());
+    // Editors and file managers leave other files beside them.
+    let mut pending: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "rs")).collect();
     let mut sources: BTreeMap<PathBuf, String> = BTreeMap::new();
+    // What a lexeme's pattern matches, and so the lexer's states, is also the regex crates' to say, and Unicode's.
+    let lock = Path::new("Cargo.lock");
+    if let Ok(text) = fs::read_to_string(lock) {
+        println!("cargo:rerun-if-changed=Cargo.lock");
+        sources.insert(lock.into(), text);
+    }
     while let Some(path) = pending.pop() {
         if sources.contains_key(&path) {
             continue;

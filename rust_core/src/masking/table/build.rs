@@ -59,12 +59,16 @@ pub(crate) struct Built {
 #[must_use]
 pub(crate) fn build(language: &Definition, vocabulary: &Vocabulary, threads: usize) -> Built {
     std::thread::scope(|scope| {
-        let built = scope.spawn(|| build_here(language, vocabulary, threads)).join();
-        built.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let builder = std::thread::Builder::new().spawn_scoped(scope, || build_here(language, vocabulary, threads));
+        match builder {
+            Ok(builder) => builder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // No thread can be had: without a pool nothing of another one is taken up either.
+            Err(_) => build_here(language, vocabulary, 1),
+        }
     })
 }
 
-/// Builds the table, from a thread that is in no pool.
+/// Builds the table, on several threads only from one that is in no pool.
 fn build_here(language: &Definition, vocabulary: &Vocabulary, threads: usize) -> Built {
     let workers = Workers::new(threads);
     let context = Context::new(language, vocabulary);
