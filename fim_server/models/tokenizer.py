@@ -57,6 +57,10 @@ def read_tokenizer(folder: Path, name: str) -> FileTokenizer:
     from tokenizers import Tokenizer
 
     try:
-        return FileTokenizer(Tokenizer.from_file(str(folder / TOKENIZER_FILE)))
+        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
     except Exception as error:  # the library raises Exception itself
         raise ModelError(f"{name}: its tokenizer cannot be loaded ({first_line(error)})") from error
+    # A file may keep how texts were cut and filled up in training; transformers does neither unless it is asked to.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return FileTokenizer(tokenizer)

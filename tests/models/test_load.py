@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -53,6 +54,18 @@ def test_vocabularies_of_both_are_equal() -> None:
     one, other = (Vocabulary.from_tokenizer(each, end_token_ids=[0]) for each in (ours, theirs))
     assert one.size == other.size
     assert [one.token_bytes(token) for token in range(one.size)] == [other.token_bytes(t) for t in range(other.size)]
+
+
+def test_texts_are_not_cut_or_filled_up_as_a_file_says(tmp_path: Path) -> None:
+    content = json.loads((Path(locate(None)) / "tokenizer.json").read_text(encoding="utf-8"))
+    content["truncation"] = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
+    token = {"pad_id": 0, "pad_type_id": 0, "pad_token": "<|endoftext|>"}
+    content["padding"] = {"strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": None, **token}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    ours, plain = read_tokenizer(tmp_path, "mine"), read_tokenizer(Path(locate(None)), "embedded")
+    for text in (*TEXTS, "return x + 1\n" * 40):
+        options = {"add_special_tokens": False, "split_special_tokens": True}
+        assert ours.encode(text, **options) == plain.encode(text, **options)
 
 
 def test_a_damaged_tokenizer_is_one_clear_line(tmp_path: Path) -> None:
