@@ -1,9 +1,9 @@
 """Low-rank adapters of a Llama: what training adds to a base model's weights, in a file small enough to ship.
 
-A file is in the safetensors format. Its tensors are float16: ``layers.{i}.{part}.A`` [rank, in] and ``.B`` [out, rank] for
-the parts of :data:`PARTS`, whose merged weight is W + alpha / rank * B @ A, and ``rows`` [n, width], rows of the tied
-embedding that take the place of the base's at ``row_ids`` [n], int64. Its metadata are strings: ``rank``, ``alpha``,
-``tokens`` (of training), ``base`` and ``recipe``. Hu et al., *LoRA: Low-Rank Adaptation of Large Language Models* (arXiv
+A file is in the safetensors format. Its tensors are float16: ``layers.{i}.{part}.A`` [rank, in] and ``.B`` [out, rank]
+for the parts of :data:`PARTS`, whose merged weight is W + alpha / rank * B @ A; and ``rows`` [n, width], which take the
+place of the tied embedding's rows at ``row_ids`` [n], int64. Its metadata are strings: ``rank``, ``alpha``, ``tokens``
+(of training), ``base`` and ``recipe``. Hu et al., *LoRA: Low-Rank Adaptation of Large Language Models* (arXiv
 2106.09685), section 4.1.
 """
 
