@@ -17,8 +17,8 @@ from typing import Any
 from fim_server.cli.arguments import add_color, add_json, add_seed, bind
 from fim_server.cli.output import DONE
 from fim_server.datasets.build import OUTCOMES, Counts, Request, build
-from fim_server.datasets.manifest import manifest_path
 from fim_server.datasets.drawing import draw
+from fim_server.datasets.manifest import manifest_path
 from fim_server.datasets.python import constructions
 from fim_server.datasets.python.human_eval import KINDS, build_human_eval
 from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
