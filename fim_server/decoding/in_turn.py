@@ -8,6 +8,7 @@ and the same tokens until they choose differently.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from fim_server.decoding.loop import decode
@@ -110,5 +111,6 @@ def decode_in_turn(task: Task, reading: SharedReading) -> list[Outcome]:
             outcomes.append(Outcome(ending, 1000 * choosing))
     finally:
         for run in task.runs:
-            run.constraint.close()
+            with suppress(Exception):  # of a matcher that could not be made: its run has said so
+                run.constraint.close()
     return outcomes
