@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PROMPT_STEPS, LARGEST_GRID = 8, 64
+PROMPT_STEPS, LARGEST_GRID = 12, 64
 """A prompt's far ends move by one part in so many of it while somebody types, but by no more tokens than this: see
 ``DecodeOptions.prompt_grid``. Each time they move, all of it is read again."""
 
