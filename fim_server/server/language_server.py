@@ -19,6 +19,7 @@ from fim_server.errors import LanguageError, MissingLibrary, ModelError
 from fim_server.server.documents import SYNC_KIND, DocumentProtocol, OpenDocument
 from fim_server.server.memory import Memory
 from fim_server.server.messages import FallbackKinds
+from fim_server.server.place import Places
 from fim_server.server.settings import ServerSettings
 from fim_server.server.usage import Usage
 from fim_server.server.work import Job, Request
@@ -53,6 +54,7 @@ class FimLanguageServer(LanguageServer):
         self.settings = settings
         self.worker = CompletionWorker(settings)
         self.memory = Memory()
+        self.places = Places()
         self.usage = Usage()
         self.fallback: FallbackKinds | None = None
         """How the suggestion list takes texts; None where the client has inline completion."""
