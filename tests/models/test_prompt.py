@@ -175,8 +175,10 @@ def test_pieces_have_the_tokens_of_the_whole(limit: int) -> None:
         ids = bound.encode(text[:at], text[at:], limit, 16)
         prefix, suffix = bound.pieces.index(Slot.PREFIX), bound.pieces.index(Slot.SUFFIX)
         assert suffix < prefix
-        begin = ids.index(bound.pieces[prefix - 1])
-        end = ids.index(bound.pieces[prefix + 1])
+        before, after = bound.pieces[prefix - 1], bound.pieces[prefix + 1]
+        assert not isinstance(before, Slot)
+        assert not isinstance(after, Slot)
+        begin, end = ids.index(before), ids.index(after)
         shown = tokenizer.decode(ids[begin + 1 : end])
         assert text[:at].endswith(shown)
         assert ids[begin + 1 : end] == tokenizer.encode(shown, add_special_tokens=False, split_special_tokens=True)

@@ -169,9 +169,11 @@ def test_only_the_last_place_is_read_and_any_request_stops_it() -> None:
     worker._executor.submit(gate.wait)
     loaded: Any = SimpleNamespace()
     worker._model = worker._loading = loaded
-    worker._read_ahead = lambda model, request, cancelled, pair: found.append(  # type: ignore[method-assign]
-        (request.uri, cancelled)
-    )
+
+    def note(model: object, request: Request, cancelled: threading.Event, may_be_pair: bool) -> None:
+        found.append((request.uri, cancelled))
+
+    worker._read_ahead = note  # type: ignore[method-assign]
 
     def request(uri: str) -> Request:
         return Request(uri, Split("", ""), "python", "", False, False, ServerSettings())
