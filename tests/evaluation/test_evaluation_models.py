@@ -25,20 +25,20 @@ def table_of(made: list[Table], title: str) -> Table:
 
 
 def test_each_set_has_a_table_and_each_name_a_row(tmp_path: Path) -> None:
-    found = records(40, sets=("line", "block", "human-eval-infilling"))
+    found = records(40, sets=("line", "human-eval-infilling"))
     lines = write_run(tmp_path / "lines", [one for one in found if one.set == "line"])
     others = write_run(tmp_path / "others", [one for one in found if one.set != "line"])
     second = write_run(tmp_path / "second", records(40, 1, sets=("line",), modes=("constrained",)))
     made = tables(read_rows([f"first={lines}", f"first={others}", str(second)]))
-    titles = ["line", "block", "human-eval-infilling, single-line", "human-eval-infilling, random-span"]
+    titles = ["line", "human-eval-infilling, single-line", "human-eval-infilling, random-span"]
     assert sorted(one.title for one in made) == sorted(titles)
     rows = rows_of(table_of(made, "line"))
     assert [row["model"] for row in rows] == ["first", "second"]
-    assert (rows[0]["samples"], rows[1]["samples"]) == ("14", "40")
+    assert (rows[0]["samples"], rows[1]["samples"]) == ("20", "40")
     assert rows[1]["exact, unconstrained"] == "–"
     own = [one for one in found if one.set == "line" and one.mode == "constrained"]
     exact = sum(bool(one.exact_match and one.parses) for one in own)
-    assert rows[0]["exact, constrained"].startswith(f"{100 * exact / 14:.1f} % (")
+    assert rows[0]["exact, constrained"].startswith(f"{100 * exact / 20:.1f} % (")
     tested = rows_of(table_of(made, "human-eval-infilling, single-line"))[0]
     of_kind = [one for one in found if one.kind == "single-line" and one.mode == "checked"]
     passed = sum(bool(one.passed) for one in of_kind)
