@@ -11,6 +11,7 @@ from typing import Any
 from fim_server.errors import RunError
 from fim_server.evaluation.records import RUN_FILE, Data, RunInfo, record_files
 from fim_server.evaluation.running.settings import Asked, WorkerSettings
+from fim_server.models.source import name_of
 
 OPTIONS = {
     "model_sha256": "--model",
@@ -40,7 +41,7 @@ def run_info(asked: Asked, settings: WorkerSettings, about: Mapping[str, Any], d
     """``run.json`` of a run that begins."""
     return RunInfo(
         data=data,
-        model=settings.model or "embedded",
+        model=name_of(settings.model),
         model_sha256=about["model_sha256"],
         format=about["format"],
         modes=settings.modes,
