@@ -117,7 +117,6 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
         deadline_ms=arguments.deadline_ms,
         constrained=not arguments.unconstrained,
         landing=not arguments.no_landing,
-        heal=True,
     )
     shown.say("completing")
     return complete(

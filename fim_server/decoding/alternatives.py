@@ -17,6 +17,7 @@ from fim_server.decoding.results import Candidate, Statistics, StopReason
 from fim_server.decoding.run import Watch, budget_of, start
 from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.reading import Reading
+from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
     import threading
@@ -46,8 +47,8 @@ def complete_session(
     """As :func:`.complete.complete`, in a session that is open.
 
     The model reads ``split``, whatever contexts the session has. ``readings``: what the model has read for the requests
-    before, and will have read after this one. ``healing``: what the middle has to begin with
-    (:class:`.healing.Healing`); the session must allow it.
+    before, and will have read after this one. ``healing``: what the text has to begin with, before the session's
+    middle does (:class:`.healing.Healing`).
     """
     return next(alternatives(model, session, split, 1, options, cancelled, on_token, readings, healing))
 
@@ -72,7 +73,8 @@ def alternatives(
     options = options or DecodeOptions()
     started = time.perf_counter()
     watch = Watch(options.deadline_ms, cancelled)
-    limit = min(options.max_prompt_tokens, model.window - budget_of(model, options))
+    room = model.window - budget_of(model, options) - (MOST_UNSETTLED if healing else 0)
+    limit = min(options.max_prompt_tokens, room)
     prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
     reading = readings.nearest(prompt) if readings is not None else Reading(model)
     constrained = options.constrained and session.guarantee != "none"
@@ -81,9 +83,8 @@ def alternatives(
     with ThreadPoolExecutor(1, thread_name_prefix="fim-mask") as worker:
         for attempt in range(1 if count == 1 else count * ATTEMPTS):
             statistics = Statistics(prompt_tokens=len(prompt))
-            run = start(model, reading, session if constrained else None, options, watch, worker)
+            run = start(model, reading, session if constrained else None, options, watch, worker, healing)
             run.runners_up = None if count == 1 else runners
-            run.healing = healing.encode()
             try:
                 if attempt == 0:
                     stop_reason = decode(run, prompt, on_token)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def prefill(run: Run, prompt: Sequence[int]) -> Choice:
     """Read what is new in the prompt, a chunk a forward pass; choose the first token that is not forced."""
     prompt = [*prompt, *run.append_forced()]
-    run.constraint.prefetch(float("inf"))
+    if not run.healing:  # few tokens do: they are asked about one by one
+        run.constraint.prefetch(float("inf"))
     before = run.model_seconds
     run.reused = run.reading.resume(prompt)
     for start in range(run.reused, len(prompt), PREFILL_CHUNK):
@@ -34,7 +35,8 @@ def decode_one_token(run: Run, token: int) -> Choice:
     """Append a token to the middle, and those forced after it; choose the next, whose mask is computed meanwhile."""
     run.append(token)
     forced = run.append_forced()
-    run.constraint.prefetch(run.forward_seconds)
+    if not run.healing:
+        run.constraint.prefetch(run.forward_seconds)
     return run.choose(run.forward([token, *forced]))
 
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from fim_server.language import Language, Session
+from fim_server.language import Language
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.place import Place, quiet
 from fim_server.server.work import Explained, Job, Request, Work, answer_of
 from fim_server.text.document import Split
 from fim_server.tokens import masks
+from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
-    from fim_server.decoding.healing import Healing
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
@@ -179,16 +179,15 @@ class CompletionWorker:
     def _decode(self, task: Task, work: Work) -> None:
         """Have the model write, and put what came of it into ``work``."""
         from fim_server.decoding.alternatives import alternatives
+        from fim_server.decoding.healing import Healing
 
         request = task.request
-        started = time.perf_counter()
-        session, healing = self._heal(task)
-        work.costs.open_ms += 1000 * (time.perf_counter() - started)
+        healing = Healing.of(task.model, request.split)
         offers: list[Offer] = []
         reason = None
         for completion in alternatives(
             task.model,
-            session,
+            task.opened.session,
             healing.split,
             request.settings.alternatives if request.invoked else 1,
             options_of(request, task.model, 1000 * (time.perf_counter() - task.began), task.inside),
@@ -206,16 +205,6 @@ class CompletionWorker:
         work.count_decoding()
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
-
-    def _heal(self, task: Task) -> tuple[Session, Healing]:
-        """The session that the model completes, and what it has to write again of the text left of the cursor."""
-        from fim_server.decoding.healing import Healing
-
-        healing = Healing.of(task.model, task.request.split)
-        if not healing.text:
-            return task.opened.session, healing
-        healed = self._contexts.healed(task.opened, task.language, healing.text)
-        return (task.opened.session, Healing(task.request.split, "")) if healed is None else (healed, healing)
 
     def _language(self, request: Request) -> Language:
         """The request's language. Which one it is says the project's own file, which is not read at every keystroke."""
@@ -296,7 +285,9 @@ def options_of(request: Request, model: FimModel, elapsed_ms: float, inside: str
         default,
         max_new_tokens=settings.max_line_tokens if request.single_line else settings.max_tokens,
         # The same for both kinds of request, or the prompt of one would not begin as the other's.
-        max_prompt_tokens=max(1, min(default.max_prompt_tokens, model.window - min(longest, model.window // 2))),
+        max_prompt_tokens=max(
+            1, min(default.max_prompt_tokens, model.window - min(longest, model.window // 2) - MOST_UNSETTLED)
+        ),
         temperature=settings.temperature,
         deadline_ms=max(0.0, deadline - elapsed_ms) if deadline else None,
         single_line=request.single_line,

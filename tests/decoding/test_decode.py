@@ -159,6 +159,10 @@ class ByteVocabulary:
     def token_bytes(self, token_id: int) -> bytes:
         return bytes([token_id]) if token_id < 256 else WORDS.get(token_id, b"")
 
+    def unsettled(self, text: str) -> str:
+        """A byte is a token whatever follows."""
+        return ""
+
 
 class ByteTokenizer:
     """Encodes to bytes; enough for a prompt."""
