@@ -87,7 +87,11 @@ def add_python_version(parser: argparse.ArgumentParser) -> None:
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """``--model`` and ``--device``."""
-    parser.add_argument("--model", metavar="NAME", help="a model folder or hub name (default: the embedded model)")
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="a model folder, hub name, smollm2 or embedded (default: the first of these two that is there)",
+    )
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
 
 

@@ -21,6 +21,7 @@ from fim_server.cli.diff import diff_lines, promise
 from fim_server.cli.output import DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 from fim_server.language import Language
+from fim_server.models.source import name_of
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 from fim_server.text.terminal import ColourChoice, Progress, wants_colour
@@ -108,7 +109,7 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
     from fim_server.decoding.options import DecodeOptions
     from fim_server.models.load import load_model
 
-    shown.say(f"loading model {arguments.model or 'embedded'}")
+    shown.say(f"loading model {name_of(arguments.model)}")
     model = load_model(arguments.model, arguments.device, arguments.runtime)
     options = DecodeOptions(
         max_new_tokens=arguments.max_new_tokens,
@@ -137,7 +138,7 @@ def completion_as_json(
         "line": arguments.cursor[0],
         "column": arguments.cursor[1],
         **names_of(language),
-        "model": arguments.model or "embedded",
+        "model": name_of(arguments.model),
         "text": None if completion.text is None else split.restore(completion.text),
         "guarantee": completion.guarantee,
         "diagnostics": list(completion.diagnostics),

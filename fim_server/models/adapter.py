@@ -1,0 +1,122 @@
+"""Low-rank adapters of a Llama: what training adds to a base model's weights, in a file small enough to ship.
+
+A file is in the safetensors format. Its tensors are float16: ``layers.{i}.{part}.A`` [rank, in] and ``.B`` [out, rank]
+for the parts of :data:`PARTS`, whose merged weight is W + alpha / rank * B @ A; and ``rows`` [n, width], which take the
+place of the tied embedding's rows at ``row_ids`` [n], int64. Its metadata are strings: ``rank``, ``alpha``, ``tokens``
+(of training), ``base`` and ``recipe``. Hu et al., *LoRA: Low-Rank Adaptation of Large Language Models* (arXiv
+2106.09685), section 4.1.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fim_server.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+PARTS = ("qkv", "o", "gate_up", "down")
+"""The matrices of a layer that an adapter changes; those of q, k and v are one of stacked rows, those of gate and up
+another."""
+
+ROWS, ROW_IDS = "rows", "row_ids"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """What a base model's weights are changed by.
+
+    Attributes:
+        rank: Of every pair of matrices.
+        alpha: Scales all of them, as alpha / rank.
+        tokens: Tokens that it was trained on.
+        matrices: A [rank, in] and B [out, rank] of ``layers.{i}.{part}``.
+        rows: Rows of the embedding [n, width].
+        row_ids: The tokens that they are of [n].
+        base: What it was trained upon.
+        recipe: What made it.
+    """
+
+    rank: int
+    alpha: float
+    tokens: int
+    matrices: Mapping[str, tuple[NDArray[Any], NDArray[Any]]]
+    rows: NDArray[Any]
+    row_ids: NDArray[np.int64]
+    base: str = ""
+    recipe: str = ""
+
+    def change(self, layer: int, part: str) -> NDArray[np.float32] | None:
+        """What is added to a matrix [out, in]; None for nothing."""
+        pair = self.matrices.get(f"layers.{layer}.{part}")
+        if pair is None:
+            return None
+        down, up = (matrix.astype(np.float32) for matrix in pair)
+        added: NDArray[np.float32] = np.float32(self.alpha / self.rank) * (up @ down)
+        return added
+
+
+def read_adapter(path: Path) -> Adapter:
+    """Read a file. Raises ModelError, in one line, where it cannot be read or its tensors do not fit each other."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            told = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
+        rank, alpha, tokens = int(told["rank"]), float(told["alpha"]), int(told["tokens"])
+        rows, row_ids = tensors.pop(ROWS), tensors.pop(ROW_IDS)
+        names = sorted({name.rpartition(".")[0] for name in tensors})
+        matrices = {name: (tensors.pop(f"{name}.A"), tensors.pop(f"{name}.B")) for name in names}
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise ModelError(f"{path}: no adapter that can be read ({str(error).splitlines()[0]})") from error
+    adapter = Adapter(rank, alpha, tokens, matrices, rows, row_ids, told.get("base", ""), told.get("recipe", ""))
+    problem = misfit(adapter, tensors)
+    if problem is not None:
+        raise ModelError(f"{path}: no adapter that can be used ({problem})")
+    return adapter
+
+
+def misfit(adapter: Adapter, left_over: Mapping[str, object]) -> str | None:
+    """What is wrong with an adapter's own shapes; None for nothing."""
+    if left_over:
+        return f"{min(left_over)} is nothing of an adapter's"
+    if adapter.rank < 1:
+        return f"rank {adapter.rank}"
+    for name, (down, up) in adapter.matrices.items():
+        if name.rpartition(".")[2] not in PARTS:
+            return f"{name} is no part of a layer"
+        if down.ndim != 2 or up.ndim != 2 or len(down) != adapter.rank or up.shape[1] != adapter.rank:
+            return f"{name} is of shapes {down.shape} and {up.shape}, at rank {adapter.rank}"
+        if not (np.isfinite(down).all() and np.isfinite(up).all()):
+            return f"{name} is not finite"
+    if adapter.rows.ndim != 2 or adapter.row_ids.shape != adapter.rows.shape[:1]:
+        return f"rows of shape {adapter.rows.shape} for {adapter.row_ids.shape} ids"
+    return None if np.isfinite(adapter.rows).all() else "its rows are not finite"
+
+
+def write_adapter(path: Path, adapter: Adapter) -> None:
+    """Write a file in float16, whole or not at all. Raises OSError where that is not possible."""
+    from safetensors.numpy import save_file
+
+    tensors = {ROWS: adapter.rows.astype(np.float16), ROW_IDS: adapter.row_ids.astype(np.int64)}
+    for name, (down, up) in adapter.matrices.items():
+        tensors[f"{name}.A"], tensors[f"{name}.B"] = down.astype(np.float16), up.astype(np.float16)
+    numbers = {"rank": str(adapter.rank), "alpha": str(adapter.alpha), "tokens": str(adapter.tokens)}
+    told = {**numbers, "base": adapter.base, "recipe": adapter.recipe}
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        save_file({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, beside, metadata=told)
+        with beside.open("rb+") as file:
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

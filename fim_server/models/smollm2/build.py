@@ -1,0 +1,163 @@
+"""The model folder of SmolLM2-135M with its adapter: built in a folder beside, and whole or not there.
+
+What it holds is what `--model` takes: configuration, tokenizer, weights in float16 with the adapter merged, and an
+export of them for onnxruntime-genai.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fim_server.errors import ModelError
+from fim_server.models.adapter import read_adapter
+from fim_server.models.onnx_backend import EXPORT_FOLDER, weights_digest
+from fim_server.models.smollm2.base import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE, Base, read_base
+from fim_server.models.smollm2.export import write_export
+from fim_server.models.smollm2.merging import merge
+from fim_server.models.smollm2.tokens import END_ID, TOKENIZER_CONFIG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fim_server.models.adapter import Adapter
+
+ADAPTER = Path(str(resources.files("fim_server") / "models" / "adapters" / "smollm2.safetensors"))
+"""The adapter that comes with the package."""
+
+RECORD = "build.json"
+"""What a folder was built of: :func:`is_current` reads it."""
+
+VERSION = 1
+"""Of how a folder is built; raised where the same base and adapter give another folder."""
+
+FORGOTTEN_AFTER = 3600.0
+"""Seconds after which what a build that was killed has left beside the folder is taken away."""
+
+
+def build(source: Path, folder: Path, say: Callable[[str], None], adapter: Path = ADAPTER) -> None:
+    """Build the model folder from the base: a GGUF file, or a folder in the transformers layout.
+
+    What stood at ``folder`` is replaced when the new one is complete. ``say`` is told what is done, in a line each.
+    Where the file ``adapter`` is not there, the control tokens begin untrained: that is for tests.
+
+    Raises:
+        ModelError: The base or the adapter cannot be used, or the folder not written; one line.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder)
+    try:
+        with tempfile.TemporaryDirectory(prefix=beside(folder), dir=folder.parent) as room:
+            made = Path(room) / "new"
+            made.mkdir()
+            fill(source, made, say, adapter)
+            for path in (*made.rglob("*"), made):
+                sync(path)
+            if folder.exists():
+                folder.rename(Path(room) / "old")
+            made.rename(folder)
+            sync(folder.parent)
+    except OSError as error:
+        raise ModelError(f"{folder}: cannot be built ({error.strerror or error})") from error
+
+
+def is_current(folder: Path, adapter: Path = ADAPTER) -> bool:
+    """Whether a folder was built by this version, with the adapter as it is now."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        return bool(record["version"] == VERSION and record["adapter_sha256"] == digest_of(adapter))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: Path) -> None:
+    """Write all files of a model folder."""
+    say(f"reading {source.name}")
+    base = read_base(source)
+    adapter = read_adapter(adapter_file) if adapter_file.is_file() else None
+    told = f"the adapter of {adapter.tokens:,} tokens" if adapter is not None else "no adapter"
+    say(f"writing the weights, with {told}")
+    weights = merged_weights(base, adapter)
+    write_weights(folder / WEIGHTS_FILE, weights)
+    write_json(folder / CONFIG_FILE, base.shape.config(bos_token_id=END_ID, eos_token_id=END_ID))
+    window = {"model_max_length": base.shape.window}
+    write_json(folder / "tokenizer_config.json", {**TOKENIZER_CONFIG, **window})
+    base.tokenizer.save(str(folder / TOKENIZER_FILE))
+    if find_spec("onnx") is None:
+        say("no export for the CPU, since the package onnx is not installed: torch runs the model")
+    else:
+        say("rounding the weights for the CPU")
+        digest = weights_digest(folder)
+        write_export(folder / EXPORT_FOLDER, base.shape, END_ID, lambda name: weights[name].astype(np.float32), digest)
+    record = {"version": VERSION, "source": source.name, "adapter_sha256": digest_of(adapter_file)}
+    write_json(folder / RECORD, record)
+
+
+def merged_weights(base: Base, adapter: Adapter | None) -> dict[str, np.ndarray[Any, np.dtype[np.float16]]]:
+    """All weights in float16, by their names. Raises ModelError where one has no place in it."""
+    weight = merge(base.shape, base.weight, adapter)
+    weights = {}
+    for name, _ in base.shape.sizes():
+        with np.errstate(over="ignore"):
+            weights[name] = weight(name).astype(np.float16)
+        if not np.isfinite(weights[name]).all():
+            raise ModelError(f"{name}: not finite in float16")
+    return weights
+
+
+def write_weights(path: Path, weights: dict[str, np.ndarray[Any, np.dtype[np.float16]]]) -> None:
+    """A file of weights such as transformers reads."""
+    from safetensors.numpy import save_file
+
+    save_file(weights, path, metadata={"format": "pt"})
+    path.chmod(0o644)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """A file of JSON."""
+    path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+
+
+def digest_of(path: Path) -> str | None:
+    """The SHA-256 of a file; None where there is none."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Have a file, or on POSIX a folder's list of names, written to the disk."""
+    if path.is_dir() and os.name != "posix":
+        return
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def beside(folder: Path) -> str:
+    """How the names of folders in which one is built begin."""
+    return f".{folder.name}.building-"
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Take away what builds left beside a folder that were killed some time ago."""
+    for path in folder.parent.glob(f"{beside(folder)}*"):
+        try:
+            forgotten = time.time() - path.stat().st_mtime > FORGOTTEN_AFTER
+        except OSError:  # another process has taken it away
+            continue
+        if forgotten:
+            shutil.rmtree(path, ignore_errors=True)

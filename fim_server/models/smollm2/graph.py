@@ -1,0 +1,246 @@
+"""The graph of a Llama for onnxruntime-genai, as that package's own builder writes it, without torch.
+
+Operators of the domain ``com.microsoft`` are described in onnxruntime's docs/ContribOperators.md. Attention keeps keys
+and values in one buffer of the generator's; only the last token's logits are computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fim_server.models.smollm2.quantizing import quantize
+from fim_server.models.smollm2.shape import EMBEDDING, FINAL_NORM, weight_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from fim_server.models.smollm2.quantizing import Precision, Quantized
+    from fim_server.models.smollm2.shape import LlamaShape
+
+MICROSOFT = "com.microsoft"
+
+IR_VERSION, OPSETS = 10, {"": 21, MICROSOFT: 1}
+
+INT32 = 6
+"""TensorProto.INT32, without importing onnx."""
+
+INT8_ACTIVATIONS = 4
+"""The accuracy level of MatMulNBits at which activations are rounded to 8 bits as well, in blocks: the fast kernels."""
+
+
+@dataclass(frozen=True)
+class Precisions:
+    """How the weights are stored.
+
+    Attributes:
+        layers: The layers' matrices.
+        table: The embedding, which is the output layer too.
+    """
+
+    layers: Precision
+    table: Precision
+
+
+class LlamaGraph:
+    """A graph in the making.
+
+    Attributes:
+        shape: Of the network.
+        nodes: Its operators so far, in the order of their work.
+        constants: Its constant tensors so far.
+    """
+
+    def __init__(self, shape: LlamaShape, window: int, precisions: Precisions) -> None:
+        """``window``: tokens that it is made to attend to, at most."""
+        self.shape, self.precisions = shape, precisions
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self._window = window
+
+    def build(self, weight: Callable[[str], NDArray[np.float32]]) -> Any:
+        """The ModelProto, its weights inside. ``weight`` gives each by its name in a transformers folder."""
+        from onnx import helper
+
+        self.attention_lengths()
+        self.rotary_tables()
+        stream, normed = self.embed(weight(EMBEDDING), weight(weight_name(0, "input_layernorm")))
+        for layer in range(self.shape.layers):
+            attended = self.attention(layer, normed, weight)
+            stream, normed = self.norm(
+                f"layers.{layer}.after_attention",
+                stream,
+                attended,
+                weight(weight_name(layer, "post_attention_layernorm")),
+            )
+            changed = self.feed_forward(layer, normed, weight)
+            last = layer + 1 == self.shape.layers
+            gain = weight(FINAL_NORM if last else weight_name(layer + 1, "input_layernorm"))
+            stream, normed = self.norm(f"layers.{layer}.after_feed_forward", stream, changed, gain)
+        self.logits(normed)
+        inputs, outputs = self.ends()
+        graph = helper.make_graph(self.nodes, "llama", inputs, outputs, self.constants)
+        opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="fim-server")
+
+    # --- parts ----------------------------------------------------------------------------------------------------
+
+    def attention_lengths(self) -> None:
+        """What attention is told of lengths: tokens so far less one for each row, and tokens so far."""
+        ones = self.constant("one", np.array([1], dtype=np.int64))
+        first = self.constant("first", np.array(1, dtype=np.int64))
+        (count,) = self.node("ReduceSum", ["attention_mask", ones], ["mask.count"], keepdims=0)
+        (before,) = self.node("Sub", [count, ones], ["mask.before"])
+        self.node("Cast", [before], ["tokens_before"], to=INT32)
+        (shape,) = self.node("Shape", ["attention_mask"], ["mask.shape"])
+        (total,) = self.node("Gather", [shape, first], ["mask.total"], axis=0)
+        self.node("Cast", [total], ["tokens_in_all"], to=INT32)
+
+    def rotary_tables(self) -> None:
+        """Cosines and sines [window, head size / 2] of Su et al., *RoFormer* (arXiv 2104.09864), section 3.2.2."""
+        size = self.shape.head_size
+        frequencies = self.shape.theta ** (-np.arange(0, size, 2, dtype=np.float64) / size)
+        angles = np.outer(np.arange(self._window), frequencies)
+        self.constant("rotary.cos", np.cos(angles).astype(np.float32))
+        self.constant("rotary.sin", np.sin(angles).astype(np.float32))
+
+    def embed(self, table: NDArray[np.float32], gain: NDArray[np.float32]) -> tuple[str, str]:
+        """The tokens' rows of the output layer's table, and these normed."""
+        precision = self.precisions.table
+        rows = quantize(table, precision)
+        self.quantized_constants("table", rows)
+        width = self.constant("table.shape", np.array([len(table), -1], dtype=np.int64))
+        (flat,) = self.node("Reshape", ["table.levels", width], ["table.flat"])
+        inputs = [flat, "input_ids", "table.scales", *(["table.zeros"] if precision.zero_points else [])]
+        settings = {"bits": precision.bits, "block_size": precision.block, "gather_axis": 0, "quantize_axis": 1}
+        (stream,) = self.node("GatherBlockQuantized", inputs, ["embedded"], MICROSOFT, **settings)
+        weights = self.constant("layers.0.before_attention.gain", gain)
+        (normed,) = self.node(
+            "SimplifiedLayerNormalization",
+            [stream, weights],
+            ["layers.0.normed"],
+            epsilon=self.shape.epsilon,
+            axis=-1,
+            stash_type=1,
+        )
+        return stream, normed
+
+    def attention(self, layer: int, normed: str, weight: Callable[[str], NDArray[np.float32]]) -> str:
+        """Grouped-query attention over everything read so far: Ainslie et al., arXiv 2305.13245."""
+        shape, name = self.shape, f"layers.{layer}.attention"
+        projections = [weight(weight_name(layer, f"self_attn.{part}_proj")) for part in "qkv"]
+        joined = self.matmul(f"{name}.qkv", normed, np.concatenate(projections))
+        outputs = [f"{name}.heads", f"present.{layer}.key", f"present.{layer}.value"]
+        kept = [f"past_key_values.{layer}.{part}" for part in ("key", "value")]
+        inputs = [joined, "", "", *kept, "tokens_before", "tokens_in_all", "rotary.cos", "rotary.sin"]
+        (heads, *_) = self.node(
+            "GroupQueryAttention",
+            inputs,
+            outputs,
+            MICROSOFT,
+            num_heads=shape.heads,
+            kv_num_heads=shape.kv_heads,
+            scale=shape.head_size**-0.5,
+            do_rotary=1,
+            rotary_interleaved=0,
+        )
+        return self.matmul(f"{name}.out", heads, weight(weight_name(layer, "self_attn.o_proj")))
+
+    def feed_forward(self, layer: int, normed: str, weight: Callable[[str], NDArray[np.float32]]) -> str:
+        """SwiGLU: Shazeer, *GLU Variants Improve Transformer* (arXiv 2002.05202), equation 6."""
+        name = f"layers.{layer}.feed_forward"
+        gate = self.matmul(f"{name}.gate", normed, weight(weight_name(layer, "mlp.gate_proj")))
+        up = self.matmul(f"{name}.up", normed, weight(weight_name(layer, "mlp.up_proj")))
+        (share,) = self.node("Sigmoid", [gate], [f"{name}.share"])
+        (opened,) = self.node("Mul", [gate, share], [f"{name}.opened"])
+        (inner,) = self.node("Mul", [opened, up], [f"{name}.inner"])
+        return self.matmul(f"{name}.down", inner, weight(weight_name(layer, "mlp.down_proj")))
+
+    def norm(self, name: str, stream: str, change: str, gain: NDArray[np.float32]) -> tuple[str, str]:
+        """The changed stream, and this by its root mean square: Zhang and Sennrich, arXiv 1910.07467."""
+        weights = self.constant(f"{name}.gain", gain)
+        outputs = [f"{name}.normed", "", "", f"{name}.stream"]
+        self.node(
+            "SkipSimplifiedLayerNormalization",
+            [stream, change, weights],
+            outputs,
+            MICROSOFT,
+            epsilon=self.shape.epsilon,
+        )
+        return outputs[3], outputs[0]
+
+    def logits(self, normed: str) -> None:
+        """The last token's row."""
+        last = self.constant("last", np.array([-1], dtype=np.int64))
+        (kept,) = self.node("Gather", [normed, last], ["last_token"], axis=1)
+        self.multiply(
+            "output", kept, "table", (self.shape.vocabulary, self.shape.width), self.precisions.table, "logits"
+        )
+
+    def ends(self) -> tuple[list[Any], list[Any]]:
+        """The graph's inputs and outputs, by the names that onnxruntime-genai knows."""
+        from onnx import TensorProto, helper
+
+        shape, whole, single = self.shape, TensorProto.INT64, TensorProto.FLOAT
+        inputs = [
+            helper.make_tensor_value_info("input_ids", whole, ["batch", "tokens"]),
+            helper.make_tensor_value_info("attention_mask", whole, ["batch", "total"]),
+        ]
+        outputs = [helper.make_tensor_value_info("logits", single, ["batch", 1, shape.vocabulary])]
+        for layer in range(shape.layers):
+            for part in ("key", "value"):
+                past = ["batch", shape.kv_heads, "past", shape.head_size]
+                total = ["batch", shape.kv_heads, "total", shape.head_size]
+                inputs.append(helper.make_tensor_value_info(f"past_key_values.{layer}.{part}", single, past))
+                outputs.append(helper.make_tensor_value_info(f"present.{layer}.{part}", single, total))
+        return inputs, outputs
+
+    # --- pieces ---------------------------------------------------------------------------------------------------
+
+    def matmul(self, name: str, tokens: str, matrix: NDArray[np.float32]) -> str:
+        """The product tokens @ matrix.T, of a matrix [N, K] that is quantised here."""
+        self.quantized_constants(name, quantize(matrix, self.precisions.layers))
+        size: tuple[int, int] = matrix.shape
+        return self.multiply(name, tokens, name, size, self.precisions.layers, f"{name}.product")
+
+    def multiply(
+        self, name: str, tokens: str, stored: str, size: tuple[int, int], precision: Precision, product: str
+    ) -> str:
+        """The product tokens @ matrix.T, of a matrix [N, K] that is among the constants."""
+        inputs = [
+            tokens,
+            f"{stored}.levels",
+            f"{stored}.scales",
+            *([f"{stored}.zeros"] if precision.zero_points else []),
+        ]
+        count, width = size
+        settings = {"K": width, "N": count, "bits": precision.bits, "block_size": precision.block}
+        self.node("MatMulNBits", inputs, [product], MICROSOFT, **settings, accuracy_level=INT8_ACTIVATIONS)
+        return product
+
+    def quantized_constants(self, name: str, matrix: Quantized) -> None:
+        """The constants of a matrix."""
+        self.constant(f"{name}.levels", matrix.packed)
+        self.constant(f"{name}.scales", matrix.scales)
+        if matrix.zero_points is not None:
+            self.constant(f"{name}.zeros", matrix.zero_points)
+
+    def constant(self, name: str, value: NDArray[Any]) -> str:
+        """A constant tensor; returns its name."""
+        from onnx import numpy_helper
+
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def node(
+        self, kind: str, inputs: Sequence[str], outputs: list[str], domain: str = "", **settings: Any
+    ) -> list[str]:
+        """An operator; returns the names of its outputs. An empty name is an input or output that is left out."""
+        from onnx import helper
+
+        self.nodes.append(helper.make_node(kind, inputs, outputs, name=outputs[0], domain=domain, **settings))
+        return outputs

@@ -1,0 +1,83 @@
+"""Files of low-rank adapters: what is written is read again, and what is no adapter is refused in one line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from fim_server.errors import ModelError
+from fim_server.models.adapter import Adapter, read_adapter, write_adapter
+
+RANK, WIDTH = 3, 8
+
+
+@pytest.fixture
+def adapter() -> Adapter:
+    numbers = np.random.default_rng(0)
+    matrices = {
+        f"layers.{layer}.{part}": (
+            numbers.normal(size=(RANK, WIDTH)).astype(np.float16),
+            numbers.normal(size=(WIDTH + layer, RANK)).astype(np.float16),
+        )
+        for layer in range(2)
+        for part in ("qkv", "down")
+    }
+    rows = numbers.normal(size=(2, WIDTH)).astype(np.float16)
+    return Adapter(RANK, 6.0, 1000, matrices, rows, np.array([8, 0]), "a base", "a recipe")
+
+
+def test_what_is_written_is_read_again(adapter: Adapter, tmp_path: Path) -> None:
+    path = tmp_path / "adapter.safetensors"
+    write_adapter(path, adapter)
+    found = read_adapter(path)
+    assert (found.rank, found.alpha, found.tokens) == (RANK, 6.0, 1000)
+    assert (found.base, found.recipe) == ("a base", "a recipe")
+    assert found.matrices.keys() == adapter.matrices.keys()
+    for name, pair in adapter.matrices.items():
+        assert all(np.array_equal(one, other) for one, other in zip(found.matrices[name], pair, strict=True))
+    assert np.array_equal(found.rows, adapter.rows)
+    assert found.row_ids.tolist() == [8, 0]
+    assert [each.name for each in tmp_path.iterdir()] == ["adapter.safetensors"]
+
+
+def test_a_change_is_the_scaled_product(adapter: Adapter) -> None:
+    down, up = adapter.matrices["layers.1.qkv"]
+    wanted = [
+        [sum(2.0 * float(up[row, r]) * float(down[r, column]) for r in range(RANK)) for column in range(WIDTH)]
+        for row in range(WIDTH + 1)
+    ]
+    change = adapter.change(1, "qkv")
+    assert change is not None
+    assert np.allclose(change, wanted, atol=1e-5)
+    assert adapter.change(1, "o") is None
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ModelError) as error:
+        read_adapter(path)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_what_is_no_adapter_is_refused_in_one_line(adapter: Adapter, tmp_path: Path) -> None:
+    path = tmp_path / "adapter.safetensors"
+    assert "no adapter that can be read" in refusal(path)
+    path.write_bytes(b"abacus")
+    assert "no adapter that can be read" in refusal(path)
+    save_file({"rows": np.zeros((1, 2), dtype=np.float16)}, path)
+    assert "no adapter that can be read ('rank')" in refusal(path)
+    write_adapter(path, adapter)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "no adapter that can be read" in refusal(path)
+    for changes, words in (
+        ({"rank": 2}, "at rank 2"),
+        ({"row_ids": np.array([1])}, "for (1,) ids"),
+        ({"rows": np.full((2, WIDTH), np.inf)}, "its rows are not finite"),
+        ({"matrices": {"layers.0.attic": adapter.matrices["layers.0.qkv"]}}, "layers.0.attic is no part of a layer"),
+    ):
+        write_adapter(path, replace(adapter, **changes))  # type: ignore[arg-type]  # one field of several types
+        assert words in refusal(path)
