@@ -171,9 +171,14 @@ class Vocabulary:
         tokenizer = self._tokenizer
         if tokenizer is None or tokenizer.pre_tokenizer is None:
             return None
-        normalise = (lambda given: given) if tokenizer.normalizer is None else tokenizer.normalizer.normalize_str
-        last = (tokenizer.pre_tokenizer.pre_tokenize_str(normalise(text + probe))[-1] for probe in PROBES)
-        return max(len(text) - start for _, (start, _) in last)
+        longest = 0
+        for probe in PROBES:
+            probed = text + probe
+            if tokenizer.normalizer is not None:
+                probed = tokenizer.normalizer.normalize_str(probed)
+            start: int = tokenizer.pre_tokenizer.pre_tokenize_str(probed)[-1][1][0]
+            longest = max(longest, len(text) - start)
+        return longest
 
     def longer_tokens(self, start: bytes) -> list[int]:
         """Ids of the text tokens that begin with some bytes and do not end with them, in the order of their bytes."""

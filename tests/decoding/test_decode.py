@@ -115,7 +115,7 @@ class BracketSession:
         except UnicodeDecodeError:
             return False
 
-    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None, *, healing: bytes = b"") -> ByteMatcher:
         self.matchers.append(ByteMatcher(self, vocabulary))
         return self.matchers[-1]
 
@@ -566,7 +566,7 @@ class Finite(BracketSession):
     def complete(self, middle: bytes) -> bool:
         return any(text.encode() == middle for text in self.texts)
 
-    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> FiniteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None, *, healing: bytes = b"") -> FiniteMatcher:
         self.matchers.append(FiniteMatcher(self, vocabulary))
         return self.matchers[-1]  # type: ignore[return-value]
 
@@ -833,7 +833,7 @@ def test_a_single_line_ends_where_the_model_begins_another() -> None:
 class OneLine(BracketSession):
     """Its matchers refuse line breaks where a single line is asked for."""
 
-    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None, *, healing: bytes = b"") -> ByteMatcher:
         matcher = super().matcher(vocabulary)
         if shape is not None:
             fits = matcher.fits

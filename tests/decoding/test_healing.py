@@ -7,10 +7,11 @@ import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.complete import complete
@@ -20,9 +21,11 @@ from fim_server.errors import SearchLimitError
 from fim_server.language import Language, Session
 from fim_server.language.matcher import Matcher
 from fim_server.language.shapes import SINGLE_LINE
+from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.reading import Reading
+from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 from fim_server.tokens.vocabulary import MOST_UNSETTLED, Vocabulary
 
@@ -147,7 +150,8 @@ def test_what_is_allowed_is_what_a_session_before_it_allows(python: Language, se
             matcher.rollback(count)
             del written[-count:]
         elif choices:
-            matcher.commit(written.append(token := generator.choice(choices)) or token)
+            written.append(generator.choice(choices))
+            matcher.commit(written[-1])
         else:
             break
         refused = [token for token in range(vocabulary.size) if not matcher.allows(token)]
@@ -204,22 +208,17 @@ def test_a_shape_is_of_what_comes_after(python: Language) -> None:
 
 def trained(kind: str) -> Vocabulary:
     """A byte-level BPE trained on a few files, with the pre-tokenizer of some family."""
-    regex = {
-        "cl100k": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-        r"|\s*[\r\n]+|\s+(?!\S)|\s+",
-    }.get(kind)
-    first = {
-        "gpt2": [pre_tokenizers.ByteLevel(add_prefix_space=False)],
-        "smollm": [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)],
-    }.get(kind)
-    if regex is not None:
-        from tokenizers import Regex
-
-        first = [
-            pre_tokenizers.Split(Regex(regex), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    assert first is not None
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    first: list[Any] = [byte_level]
+    if kind == "smollm":
+        first = [pre_tokenizers.Digits(individual_digits=True), byte_level]
+    elif kind == "cl100k":
+        regex = Regex(
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+            r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+        )
+        plain = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        first = [pre_tokenizers.Split(regex, "isolated"), plain]
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(first)
     tokenizer.decoder = decoders.ByteLevel()
@@ -302,10 +301,11 @@ def plain_text(model: FimModel, language: Language, split: Split, budget: int) -
     healing = Healing.of(model, split)
     rest = healing.text.encode()
     matcher = language.open(healing.split.left, split.right).matcher(model.vocabulary)
-    limit = min(1024, model.window - budget - MOST_UNSETTLED)
+    limit = min(1024, model.window - budget - (MOST_UNSETTLED if rest else 0))
     prompt = model.format.encode(healing.split.left, split.right, limit)
     reading = Reading(model)
-    logits = np.array(reading.forward(prompt))
+    for begin in range(0, len(prompt), PREFILL_CHUNK):
+        logits = np.array(reading.forward(prompt[begin : begin + PREFILL_CHUNK]))
     data = b""
     for _ in range(budget):
         allowed = matcher.mask()[: len(logits)]
@@ -344,6 +344,20 @@ def test_the_text_is_that_of_a_session_before_it(model: FimModel, python: Langua
         healed += bool(Healing.of(model, split).text)
     assert compared >= 3 * LONG
     assert healed >= 2 * LONG
+
+
+def test_a_broken_file_is_healed_as_well(model: FimModel, python: Language) -> None:
+    """Where lines are left out, the session's left context need not end as the document's does."""
+    split = Split("def broken(:\n    pass\n\nvalues = 1\nx = f(val", ")\n")
+    session = Recovery(python.open).open(split.left, split.right)
+    assert session.guarantee == "partial"
+    healing = Healing.of(model, split)
+    assert healing.text == "(val"
+    options = DecodeOptions(max_new_tokens=6)
+    found = healing.undo(complete_session(model, session, healing.split, options, healing=healing.text))
+    assert found.text is not None
+    assert session.check(found.text).complete
+    assert complete(model, Recovery(python.open), split, options).text == found.text
 
 
 def test_without_the_grammar_the_text_begins_with_it_as_well(model: FimModel, python: Language) -> None:
