@@ -19,6 +19,7 @@ from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
 from fim_server.decoding.results import StopReason
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.models.masking import WORD_BITS
+from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
     import threading
@@ -166,7 +167,10 @@ class Run:
         """Tokens that hold nothing of the middle."""
         self.runners_up: list[RunnerUp] | None = None
         """Collected where it is a list."""
+        self.chunk = options.prefill_chunk
+        """Tokens of the prompt in one forward pass."""
         self.reused = 0
+        self.prefilled = 0
         self.started = time.perf_counter()
         self.prefill_seconds = 0.0
         self.tokens: list[int] = []
@@ -398,7 +402,7 @@ def budget_of(model: FimModel, options: DecodeOptions) -> int:
 
 def healing_tokens(model: FimModel, healing: str) -> int:
     """Tokens that a text to be written again may take, besides those of the middle."""
-    return len(model.vocabulary.encode(healing)) if healing else 0
+    return min(len(model.vocabulary.encode(healing)), MOST_UNSETTLED) if healing else 0
 
 
 def start(

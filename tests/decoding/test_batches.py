@@ -90,7 +90,7 @@ class TokenNetwork:
 class CachedModel(ScriptedModel):
     """The scripted model, on its network and cache."""
 
-    def new_cache(self) -> Any:
+    def new_cache(self, room: int | None = None) -> Any:
         return DynamicCache()
 
     def forward(self, token_ids: Sequence[int], cache: Any) -> torch.Tensor:
