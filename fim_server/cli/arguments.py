@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from fim_server.cli.output import BAD_INPUT, PROGRAM, one_line, version
 from fim_server.language import Language
 from fim_server.language.versions import NEWEST
-from fim_server.models.backend import RUNTIMES
+from fim_server.models.backend import LEAST_PROMPT_TOKENS, RUNTIMES
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -87,7 +87,11 @@ def add_python_version(parser: argparse.ArgumentParser) -> None:
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """``--model`` and ``--device``."""
-    parser.add_argument("--model", metavar="NAME", help="a model folder or hub name (default: the embedded model)")
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="a model folder, hub name, smollm2 or embedded (default: the first of these two that is there)",
+    )
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
 
 
@@ -111,6 +115,17 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--deadline-ms", type=positive(float), metavar="MS", help="return the best text so far after this time"
+    )
+
+
+def add_prompt_tokens(parser: argparse.ArgumentParser, default: int | None, otherwise: str) -> None:
+    """``--max-prompt-tokens``; ``otherwise``: what is done without it, in words."""
+    parser.add_argument(
+        "--max-prompt-tokens",
+        type=prompt_tokens,
+        default=default,
+        metavar="N",
+        help=f"how much the model sees of the file around the cursor (default: {otherwise})",
     )
 
 
@@ -155,6 +170,13 @@ def address(text: str) -> tuple[str, int]:
     if not host or not port.isdecimal() or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not an address: HOST:PORT expected, as in 127.0.0.1:8765")
     return host.strip("[]"), int(port)
+
+
+def prompt_tokens(text: str) -> int:
+    """A number of tokens in which a prompt has room for more than its control tokens."""
+    if not text.isdecimal() or int(text) < LEAST_PROMPT_TOKENS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {LEAST_PROMPT_TOKENS}")
+    return int(text)
 
 
 def positive(number: Callable[[str], Number], zero: bool = False) -> Callable[[str], Number]:

@@ -13,6 +13,7 @@ from fim_server.cli.arguments import (
     add_file,
     add_json,
     add_model,
+    add_prompt_tokens,
     add_python_version,
     add_seed,
     bind,
@@ -21,6 +22,7 @@ from fim_server.cli.diff import diff_lines, promise
 from fim_server.cli.output import DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 from fim_server.language import Language
+from fim_server.models.source import name_of
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 from fim_server.text.terminal import ColourChoice, Progress, wants_colour
@@ -48,6 +50,7 @@ class CompleteArguments:
     max_new_tokens: int
     temperature: float
     deadline_ms: float | None
+    max_prompt_tokens: int
     seed: int
     unconstrained: bool
     no_landing: bool
@@ -69,6 +72,7 @@ def add_complete(commands: Any) -> None:
     add_python_version(parser)
     add_model(parser)
     add_decoding(parser)
+    add_prompt_tokens(parser, 1024, "1024")
     add_seed(parser)
     parser.add_argument("--unconstrained", action="store_true", help="switch the grammar off, to compare")
     parser.add_argument(
@@ -108,13 +112,14 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
     from fim_server.decoding.options import DecodeOptions
     from fim_server.models.load import load_model
 
-    shown.say(f"loading model {arguments.model or 'embedded'}")
+    shown.say(f"loading model {name_of(arguments.model)}")
     model = load_model(arguments.model, arguments.device, arguments.runtime)
     options = DecodeOptions(
         max_new_tokens=arguments.max_new_tokens,
         temperature=arguments.temperature,
         seed=arguments.seed,
         deadline_ms=arguments.deadline_ms,
+        max_prompt_tokens=arguments.max_prompt_tokens,
         constrained=not arguments.unconstrained,
         landing=not arguments.no_landing,
         heal=True,
@@ -138,7 +143,7 @@ def completion_as_json(
         "line": arguments.cursor[0],
         "column": arguments.cursor[1],
         **names_of(language),
-        "model": arguments.model or "embedded",
+        "model": name_of(arguments.model),
         "text": None if completion.text is None else split.restore(completion.text),
         "guarantee": completion.guarantee,
         "diagnostics": list(completion.diagnostics),

@@ -17,6 +17,7 @@ from typing import Any
 from fim_server.cli.arguments import add_color, add_json, add_seed, bind
 from fim_server.cli.output import DONE
 from fim_server.datasets.build import OUTCOMES, Counts, Request, build
+from fim_server.datasets.drawing import draw
 from fim_server.datasets.manifest import manifest_path
 from fim_server.datasets.python import constructions
 from fim_server.datasets.python.human_eval import KINDS, build_human_eval
@@ -48,6 +49,17 @@ class BuildArguments:
 
 
 @dataclass(frozen=True)
+class DrawArguments:
+    """What ``fim-server dataset draw`` is asked for."""
+
+    files: Sequence[Path]
+    count: int
+    seed: int
+    out: Path
+    json: bool
+
+
+@dataclass(frozen=True)
 class ShowArguments:
     """What ``fim-server dataset show`` is asked for; ``sample`` is an id, or a number from 1 on."""
 
@@ -62,6 +74,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the commands below ``fim-server dataset``."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_build(commands)
+    _add_draw(commands)
     _add_show(commands)
 
 
@@ -109,6 +122,22 @@ def _add_build(commands: Any) -> None:
     )
     add_json(parser, "print the manifest")
     bind(parser, BuildArguments, run_build)
+
+
+def _add_draw(commands: Any) -> None:
+    parser = commands.add_parser(
+        "draw",
+        help="draw samples out of built sets",
+        description="Write some of the samples of built sets, in an order that mixes files and packages: the first N "
+        "are what a draw of N gives, so that `fim-server eval run --limit N` measures on a fair part.",
+        epilog="Exit status: 0 drawn, 2 bad input.",
+    )
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE.jsonl", help="files of samples")
+    parser.add_argument("--count", required=True, type=_count, metavar="N", help="samples to draw, at most")
+    add_seed(parser)
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE.jsonl", help="the file of what is drawn")
+    add_json(parser, "print the manifest")
+    bind(parser, DrawArguments, run_draw)
 
 
 def _add_show(commands: Any) -> None:
@@ -171,6 +200,17 @@ def run_build(arguments: BuildArguments) -> int:
         print(json.dumps(manifest))
     else:
         print(f"{arguments.out}: {summary(manifest['counts'])}")
+    return DONE
+
+
+def run_draw(arguments: DrawArguments) -> int:
+    """Run ``fim-server dataset draw``. Raises DatasetError on bad input."""
+    manifest = draw(arguments.files, arguments.count, arguments.seed, arguments.out)
+    if arguments.json:
+        print(json.dumps(manifest))
+    else:
+        counts = manifest["counts"]
+        print(f"{arguments.out}: {counts['samples']:,} of {counts['drawn_from']:,} samples")
     return DONE
 
 

@@ -23,8 +23,10 @@ from fim_server.evaluation.reporting.files import (
     REPORT_PAGE,
     REPORT_SUMMARY,
 )
+from fim_server.evaluation.running.settings import Reads
 from fim_server.evaluation.running.shards import Shard
 from fim_server.language.versions import NEWEST
+from fim_server.models.backend import RUNTIMES
 
 if TYPE_CHECKING:
     from fim_server.datasets.samples import Sample
@@ -64,6 +66,11 @@ class RunArguments:
     judge: str | None
     python_version: str | None
     no_landing: bool
+    runtime: str | None
+    contexts: Reads
+    no_healing: bool
+    single_line: bool
+    score: bool
     limit: int | None
     shard: Shard
     ray: int | None
@@ -97,6 +104,17 @@ class CompareArguments:
     json: bool
 
 
+@dataclass(frozen=True)
+class TableArguments:
+    """What ``fim-server eval table`` is asked for."""
+
+    runs: Sequence[str]
+    common: bool
+    into: Path | None
+    block: str
+    json: bool
+
+
 def add_steps(parser: argparse.ArgumentParser) -> None:
     """The options of ``fim-server eval``: those of ``eval run`` and a report at once, and its steps."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -120,6 +138,10 @@ def add_steps(parser: argparse.ArgumentParser) -> None:
     add_report(reporting)
     comparing = steps.add_parser("compare", help="two runs beside each other", description="Compare two runs.")
     add_compare(comparing)
+    tabling = steps.add_parser(
+        "table", help="models beside each other", description="Print a table for each set, with a row for each model."
+    )
+    add_table(tabling)
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -145,6 +167,26 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     bind(parser, CompareArguments, run_compare)
 
 
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """The options of ``fim-server eval table``."""
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="[NAME=]RUN",
+        help="folders that `fim-server eval run` wrote; those of one name are one row (default: the folder's name)",
+    )
+    parser.add_argument("--common", action="store_true", help="only the samples that all rows of a table have")
+    parser.add_argument("--into", type=Path, metavar="PAGE.md", help="write the tables into a page, between two lines")
+    parser.add_argument(
+        "--block",
+        default="tables",
+        metavar="NAME",
+        help="which lines: `<!-- NAME -->` and `<!-- end of NAME -->` (default: tables)",
+    )
+    add_json(parser)
+    bind(parser, TableArguments, run_table)
+
+
 def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
     """The options of ``fim-server eval run``."""
     parser.add_argument(
@@ -156,9 +198,41 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
     )
     parser.add_argument("--out", required=required, metavar="RUN", help="the run's folder; made, or gone on with")
     add_model(parser)
+    parser.add_argument(
+        "--runtime",
+        choices=RUNTIMES,
+        help="what runs the model: torch decodes the samples of a batch together, onnx one after another (default: as "
+        "what is served, onnx where the model has an export)",
+    )
+    add_prompting(parser)
     add_decoding(parser)
     add_judging(parser)
     add_sharing(parser)
+
+
+def add_prompting(parser: argparse.ArgumentParser) -> None:
+    """What the model reads of a sample."""
+    parser.add_argument(
+        "--max-prompt-tokens",
+        type=at_least(16),
+        default=PROMPT_TOKENS,
+        metavar="N",
+        help=f"longest prompt; longer contexts lose what is farthest from the hole (default: {PROMPT_TOKENS}; the "
+        "model's window may be shorter). The engine always sees the whole file",
+    )
+    parser.add_argument(
+        "--contexts",
+        type=Reads,
+        choices=tuple(Reads),
+        default=Reads.BOTH,
+        help="what stands in the prompt: both contexts; left, with an empty suffix; left-alone, without the format's "
+        "control tokens, for a model that was not trained to fill in (default: both). The engine always sees both",
+    )
+    parser.add_argument(
+        "--no-healing",
+        action="store_true",
+        help="leave the last token left of the hole in the prompt, instead of having every text begin with it",
+    )
 
 
 def add_decoding(parser: argparse.ArgumentParser) -> None:
@@ -175,12 +249,14 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
         "--budget", type=at_least(1), default=BUDGET, metavar="N", help=f"tokens of a text, at most (default: {BUDGET})"
     )
     parser.add_argument(
-        "--max-prompt-tokens",
-        type=at_least(16),
-        default=PROMPT_TOKENS,
-        metavar="N",
-        help=f"longest prompt; longer contexts lose what is farthest from the hole (default: {PROMPT_TOKENS}; the "
-        "model's window may be shorter). The engine always sees the whole file",
+        "--single-line",
+        action="store_true",
+        help="in sets whose holes end with a line, end every text there, as where an editor asks for one line",
+    )
+    parser.add_argument(
+        "--score",
+        action="store_true",
+        help="measure the bits of the samples' own middles, too: one more reading of them, without the grammar",
     )
     parser.add_argument(
         "--batch",
@@ -333,6 +409,11 @@ def worker_settings(arguments: RunArguments) -> WorkerSettings:
         judge=arguments.judge,
         language_version=arguments.python_version,
         landing=not arguments.no_landing,
+        runtime=arguments.runtime,
+        reads=arguments.contexts,
+        heal=not arguments.no_healing,
+        single_line=arguments.single_line,
+        score=arguments.score,
     )
 
 
@@ -340,7 +421,7 @@ def run_and_report(parser: argparse.ArgumentParser, arguments: EvalArguments) ->
     """``fim-server eval --data ... --out RUN --report DIR``."""
     for name in ("data", "out"):
         if getattr(arguments, name) is None:
-            parser.error(f"--{name} is missing, or a step: run, report, compare")
+            parser.error(f"--{name} is missing, or a step: run, report, compare, table")
     status = run_run(arguments)
     if arguments.report is None or arguments.dry_run:
         return status
@@ -355,6 +436,11 @@ def run_report(arguments: ReportArguments) -> int:
 def run_compare(arguments: CompareArguments) -> int:
     """``fim-server eval compare``: the exit status. Raises RecordError."""
     return commands.run_compare(arguments.a, arguments.b, arguments.out, arguments.json)
+
+
+def run_table(arguments: TableArguments) -> int:
+    """``fim-server eval table``: the exit status. Raises RecordError."""
+    return commands.run_table(arguments.runs, arguments.common, arguments.into, arguments.block, arguments.json)
 
 
 def dry_run(arguments: RunArguments, ids: Sequence[str], worker: Worker) -> int:

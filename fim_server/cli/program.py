@@ -19,6 +19,7 @@ from fim_server.cli.check import add_check
 from fim_server.cli.complete import add_complete
 from fim_server.cli.explain import add_explain
 from fim_server.cli.languages import add_languages
+from fim_server.cli.models import add_models
 from fim_server.cli.output import BAD_INPUT, DONE, INTERRUPTED, PROGRAM, complain, one_line
 from fim_server.cli.serve import add_serve
 from fim_server.errors import FimServerError
@@ -80,6 +81,7 @@ def build_parser(argv: Sequence[str]) -> Parser:
     add_check(commands)
     add_explain(commands)
     add_languages(commands)
+    add_models(commands)
     add_serve(commands)
     add_bench(commands, argv)
     dataset = commands.add_parser(

@@ -17,6 +17,7 @@ SET_NAMES = (
     "stack-boundary",
     "stack-randspan",
     "line",
+    "line-rest",
     "expression",
     "block",
     "mid-indentation",

@@ -15,8 +15,7 @@ from fim_server.decoding.loop import decode, decode_from
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Candidate, Statistics, StopReason
 from fim_server.decoding.run import Watch, budget_of, start
-from fim_server.models.backend import PREFILL_CHUNK
-from fim_server.models.reading import Reading
+from fim_server.models.reading import Reading, passes
 
 if TYPE_CHECKING:
     import threading
@@ -72,9 +71,7 @@ def alternatives(
     options = options or DecodeOptions()
     started = time.perf_counter()
     watch = Watch(options.deadline_ms, cancelled)
-    limit = min(options.max_prompt_tokens, model.window - budget_of(model, options))
-    prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
-    reading = readings.nearest(prompt) if readings is not None else Reading(model)
+    prompt, reading = read_before(model, split, options, readings)
     constrained = options.constrained and session.guarantee != "none"
     runners: list[RunnerUp] = []
     texts: set[str | None] = set()
@@ -110,6 +107,35 @@ def alternatives(
                 break
 
 
+def read_before(
+    model: FimModel, split: Split, options: DecodeOptions, readings: Readings | None
+) -> tuple[list[int], Reading]:
+    """The prompt of a cut, and what the model has read of it, if anything, with room for the middle."""
+    budget = budget_of(model, options)
+    limit = min(options.max_prompt_tokens, model.window - budget)
+    prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
+    if readings is None:
+        return prompt, Reading(model, len(prompt) + budget)
+    return prompt, readings.nearest(prompt, len(prompt) + budget)
+
+
+def read_ahead(
+    model: FimModel, split: Split, options: DecodeOptions, cancelled: threading.Event, readings: Readings
+) -> int:
+    """Read the prompt of a cut before anybody asks, until ``cancelled`` is set; returns how many tokens were read.
+
+    What was read is kept in ``readings``. The last token is left: its logits are wanted when somebody asks.
+    """
+    prompt, reading = read_before(model, split, options, readings)
+    count = 0
+    for part in passes(prompt[:-1], reading.resume(prompt), options.prefill_chunk):
+        if cancelled.is_set():
+            break
+        reading.forward(part)
+        count += len(part)
+    return count
+
+
 def take_likeliest(runners: list[RunnerUp]) -> RunnerUp | None:
     """Remove and return the likeliest runner-up."""
     if not runners:
@@ -131,8 +157,8 @@ def branch_off(run: Run, prompt: Sequence[int], runner: RunnerUp, on_token: Call
         run.append(runner.token)
         wanted = [*prompt, *run.tokens]
         logits = None
-        for begin in range(run.reading.resume(wanted), len(wanted), PREFILL_CHUNK):
-            logits = run.forward(wanted[begin : begin + PREFILL_CHUNK])
+        for part in passes(wanted, run.reading.resume(wanted), run.chunk):
+            logits = run.forward(part)
         assert logits is not None, "resume leaves the last token to be read"
         return run.choose(logits)
 
@@ -148,11 +174,9 @@ def candidates(
     readings: Readings | None = None,
 ) -> list[Candidate]:
     """The ``count`` tokens that the unconstrained model would most likely write at the cursor, likeliest first."""
-    limit = min(options.max_prompt_tokens, model.window - budget_of(model, options))
-    prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
-    reading = readings.nearest(prompt) if readings is not None else Reading(model)
-    for begin in range(reading.resume(prompt), len(prompt), PREFILL_CHUNK):
-        logits = reading.forward(prompt[begin : begin + PREFILL_CHUNK])
+    prompt, reading = read_before(model, split, options, readings)
+    for part in passes(prompt, reading.resume(prompt), options.prefill_chunk):
+        logits = reading.forward(part)
     arithmetic = model.backend.arithmetic
     likeliest = arithmetic.top(arithmetic.shares(logits), count)
     vocabulary = model.vocabulary

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from transformers.cache_utils import Cache, DynamicLayer
 
+from fim_server.decoding.outcomes import Ending, Outcome, Task
 from fim_server.decoding.results import StopReason
 from fim_server.decoding.run import Interrupted
 from fim_server.models.backend import PREFILL_CHUNK
@@ -35,18 +36,6 @@ if TYPE_CHECKING:
 
 MASKED_ATTENTIONS = ("sdpa", "eager")
 """Attention implementations of transformers that take a mask for each row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A prompt, and the runs that are to go on from it."""
-
-    prompt: Sequence[int]
-    runs: Sequence[Run]
-
-
-Ending = StopReason | Exception
-"""How a run ended. An exception is what the run itself raised (its matcher, its sampler); the others go on."""
 
 
 @dataclass(slots=True)
@@ -104,15 +93,6 @@ class _Batch:
         except Exception as error:  # noqa: BLE001  # whatever a matcher raises
             self.endings[number] = error
         self.choosing_seconds[number] += time.perf_counter() - started
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one run."""
-
-    ending: Ending
-    choosing_ms: float
-    """Everything but forward passes: choosing tokens, and waiting for the engine."""
 
 
 def decode_together(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fim_server.models.backend import PREFILL_CHUNK
+
 REPEATED_TOKENS, REPEATED_TIMES = 24, 4
 
 
@@ -22,8 +24,11 @@ class DecodeOptions:
     deadline_ms: float | None = None
     """Milliseconds from the start after which the best text so far is returned."""
     max_prompt_tokens: int = 1024
-    """Longest prompt; the model's window may be shorter. 1,024 tokens prefill in about 0.1 s with a 6M model on one
-    CPU thread."""
+    """Longest prompt; the model's window may be shorter. 1,024 tokens prefill in about 0.1 s with a model of 7M
+    parameters on one CPU thread, in 1.6 s with one of 135M; where somebody waits, :class:`.models.pace.Pace` says how
+    many there is time for."""
+    prefill_chunk: int = PREFILL_CHUNK
+    """Prompt tokens in one forward pass at most. A cancellation and the deadline wait for one pass."""
     prompt_grid: int = 1
     """Contexts that do not fit into the prompt lose a multiple of this many tokens; above 1, so that the prompt of the
     next keystroke begins as this one's."""

@@ -147,7 +147,10 @@ class Run:
         """Tokens that hold nothing but what was healed."""
         self.runners_up: list[RunnerUp] | None = None
         """Collected where it is a list."""
+        self.chunk = options.prefill_chunk
+        """Tokens of the prompt in one forward pass."""
         self.reused = 0
+        self.prefilled = 0
         self.started = time.perf_counter()
         self.prefill_seconds = 0.0
         self.tokens: list[int] = []

@@ -98,6 +98,14 @@ class Record:
     """Of the sample's own test; null where it has none."""
     failure: str | None = None
     """Why the test did not pass: ``timeout``, ``memory``, ``error``, ``wrong``."""
+    healed: int | None = None
+    """Characters left of the hole that were taken from the prompt, and that the model had to begin with; what the
+    tokens of ``tokens`` and ``text_tokens`` spell begins with them, ``text`` does not."""
+    reference_bits: float | None = None
+    """Bits of the sample's own middle under the model, without the grammar, given what was healed; null where the run
+    did not score. The same for all modes."""
+    end_bits: float | None = None
+    """Bits of ending there."""
     error: str | None = None
     """Why the sample could not be measured, in one line; else null."""
 
@@ -204,6 +212,18 @@ class RunInfo:
     """The version of the Python whose ``ast.parse`` says what parses."""
     landing: bool = True
     """Whether the constrained mode had to end within the budget (:mod:`fim_server.decoding.landing`)."""
+    runtime: str = "torch"
+    """What computed the model; the defaults here are of runs before it was said."""
+    export_sha256: str | None = None
+    """Of the files that onnxruntime-genai loaded; null on torch."""
+    contexts: str = "both"
+    """What stood in the prompt: ``both``, ``left`` (an empty suffix), ``left-alone`` (no control token either)."""
+    healing: bool = False
+    """Whether cuts were moved back to where a token begins (:mod:`fim_server.decoding.healing`)."""
+    single_line: bool = False
+    """Whether texts in sets of lines ended with their line."""
+    score: bool = False
+    """Whether the true middles were scored."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of fim-server, Python, torch and transformers."""
     machine: Mapping[str, Any] = field(default_factory=dict)

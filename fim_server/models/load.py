@@ -19,7 +19,7 @@ from fim_server.models.backend import RUNTIMES
 from fim_server.models.model import FimModel
 from fim_server.models.onnx_backend import OnnxBackend
 from fim_server.models.prompt import find_format
-from fim_server.models.source import EMBEDDED_NAME, locate
+from fim_server.models.source import locate, name_of
 from fim_server.models.threads import free_cores, usual_threads
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
 from fim_server.tokens.vocabulary import Vocabulary
@@ -42,7 +42,8 @@ ROCM_DEVICE = Path("/dev/kfd")
 def load_model(name_or_path: str | None = None, device: str | None = None, runtime: str | None = None) -> FimModel:
     """Load a model for filling in the middle.
 
-    ``name_or_path``: a folder in the transformers layout, a name on the hub, or None for the embedded model.
+    ``name_or_path``: a folder in the transformers layout, a name on the hub, `smollm2`, `embedded`, or None for the
+    first of these two that is there.
     ``device``: a torch device, or None for a GPU where there is one. ``runtime``: `torch` or `onnx`, or None for onnx
     where the device is the CPU, the folder has an export of its weights and onnxruntime-genai is installed; torch is
     not even imported then. Raises :class:`ModelError` for a model that cannot be found, read or used, or a device or
@@ -58,8 +59,8 @@ def load_model(name_or_path: str | None = None, device: str | None = None, runti
         device = best_device()
     elif not is_cpu(device):
         device = named_device(device)
-    source = locate(name_or_path)
-    name = name_or_path or EMBEDDED_NAME
+    name = name_of(name_or_path)
+    source = locate(name)
     export = choose_export(runtime, device, Path(source), name)
     if export is None:
         return _load_on_torch(source, name, device)

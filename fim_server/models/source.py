@@ -1,4 +1,4 @@
-"""Where a model is: the embedded one, a folder, or a name on the hub."""
+"""Where a model is: the embedded one, one in the user's cache, a folder, or a name on the hub."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from importlib import import_module, resources
 from pathlib import Path
 
 from fim_server.errors import ModelError
+from fim_server.models.store.catalogue import DEFAULT_NAME, catalogue
+from fim_server.models.store.folders import cached_folder
 
 EMBEDDED_NAME = "embedded"
 
@@ -16,13 +18,35 @@ HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
 """What is downloaded of a hub model: configuration, tokenizer, and weights that hold no code."""
 
 
+def name_of(name_or_path: str | None) -> str:
+    """What to call the model that :func:`locate` finds: the name itself, or the default's."""
+    if name_or_path is not None:
+        return name_or_path
+    return DEFAULT_NAME if cached_folder(DEFAULT_NAME) is not None else EMBEDDED_NAME
+
+
 def locate(name_or_path: str | None) -> str:
-    """The folder to load from. Raises :class:`ModelError` where there is none, or no model in it."""
-    if name_or_path is None:
+    """The folder to load from. Raises :class:`ModelError` where there is none, or no model in it.
+
+    None is the catalogue's default where that is in the cache, else the embedded model. The catalogue's names and
+    `embedded` stand above folders of such a name, which `./NAME` says.
+    """
+    name = name_of(name_or_path)
+    if name == EMBEDDED_NAME:
         folder = Path(str(resources.files("fim_server") / "models" / EMBEDDED_NAME))
         if not (folder / "config.json").is_file():
             raise ModelError("this installation has no embedded model; name one with --model")
         return str(folder)
+    if name in catalogue():
+        cached = cached_folder(name)
+        if cached is None:
+            raise ModelError(f"{name}: not here yet; run `{catalogue()[name].how}`")
+        return str(cached)
+    return elsewhere(name)
+
+
+def elsewhere(name_or_path: str) -> str:
+    """The same for what is no name of this package's: a folder, or a name on the hub."""
     folder = Path(name_or_path).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():

@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from fim_server.language import Language, Session
+from fim_server.models.backend import LEAST_PROMPT_TOKENS
+from fim_server.models.pace import Pace
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.place import Place, quiet
@@ -28,8 +30,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PROMPT_GRID = 64
-"""Tokens by which a prompt's far ends move while somebody types: see ``DecodeOptions.prompt_grid``."""
+PROMPT_STEPS, LARGEST_GRID = 8, 64
+"""A prompt's far ends move by one part in so many of it while somebody types, but by no more tokens than this: see
+``DecodeOptions.prompt_grid``. Each time they move, all of it is read again."""
 
 WARM_UP = Split("def first(values):\n    return ", "\n")
 
@@ -69,6 +72,7 @@ class CompletionWorker:
         self._loaded_with: ServerSettings | None = None
         self._model: FimModel | None = None
         self._readings: Readings | None = None
+        self._pace: Pace | None = None
         self._contexts = Contexts()
         self._languages: dict[tuple[str, str, str | None], tuple[Language, float]] = {}
         self._identities = count(1)
@@ -134,6 +138,7 @@ class CompletionWorker:
         from fim_server.decoding.complete import complete
         from fim_server.decoding.options import DecodeOptions
         from fim_server.models.load import load_model
+        from fim_server.models.pace import measure
         from fim_server.models.reading import Readings
 
         report("loading the model", 0.4)
@@ -147,12 +152,14 @@ class CompletionWorker:
         report("warming up", 0.99)
         # The first pass of a model, and the first single line of a language, take a while that nobody should wait for.
         complete(model, Language.load("python"), WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))
+        self._pace = measure(model)
         self._readings = Readings(model)
         self._model = model
         return model
 
     def _forget(self) -> None:
         self._readings = None
+        self._pace = None
         self._contexts.clear()
 
     def _work(
@@ -191,13 +198,15 @@ class CompletionWorker:
             session,
             healing.split,
             request.settings.alternatives if request.invoked else 1,
-            options_of(request, task.model, 1000 * (time.perf_counter() - task.began), task.inside),
+            self._options(request, task.model, 1000 * (time.perf_counter() - task.began), task.inside),
             task.cancelled,
             readings=self._readings,
             healing=healing.text,
         ):
             completion = healing.undo(completion)
             work.completions.append(completion)
+            if self._pace is not None:
+                self._pace.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
             offer = self._offer(completion, request, task.opened)
             if isinstance(offer, str):
                 reason = reason or offer
@@ -252,6 +261,14 @@ class CompletionWorker:
             opened.session.spelling.closers,
         )
 
+    def _options(self, request: Request, model: FimModel, elapsed_ms: float, inside: str | None) -> DecodeOptions:
+        """How to decode for a request, at this machine's pace; see :func:`options_of`."""
+        options = options_of(request, model, self._pace or Pace(), elapsed_ms, inside)
+        if self._readings is not None:  # as much as any request needs, so that none has to begin again for room
+            longest = max(request.settings.max_tokens, request.settings.max_line_tokens)
+            self._readings.room = options.max_prompt_tokens + min(longest, model.window // 2)
+        return options
+
     def _explain(self, request: Request) -> Explained:
         from fim_server.decoding.alternatives import candidates
 
@@ -260,7 +277,7 @@ class CompletionWorker:
         model = self._model
         if model is None or not request.settings.enabled:
             return Explained(language, opened, [])
-        options = options_of(request, model, 0, opened.session.inside)
+        options = self._options(request, model, 0, opened.session.inside)
         found = candidates(model, opened.session, request.split, CANDIDATES, options, self._readings)
         return Explained(
             language,
@@ -284,23 +301,24 @@ def refusal(opened: Opened, text: str) -> str:
     return f"{rest[:1]!r} cannot come {place}" if rest else "it holds a part of a character"
 
 
-def options_of(request: Request, model: FimModel, elapsed_ms: float, inside: str | None) -> DecodeOptions:
+def options_of(request: Request, model: FimModel, pace: Pace, elapsed_ms: float, inside: str | None) -> DecodeOptions:
     """How to decode for a request, ``elapsed_ms`` after work on it began; ``inside``: what the cursor is inside of."""
     from fim_server.decoding.options import DecodeOptions
 
     settings = request.settings
     deadline = settings.invoked_deadline_ms if request.invoked else settings.deadline_ms
     longest = max(settings.max_tokens, settings.max_line_tokens)
-    default = DecodeOptions()
-    return replace(
-        default,
+    # The same for all kinds of request, or the prompt of one would not begin as the other's.
+    prompt = settings.prompt_tokens or pace.prompt_tokens
+    prompt = max(LEAST_PROMPT_TOKENS, min(prompt, model.window - min(longest, model.window // 2)))
+    return DecodeOptions(
         max_new_tokens=settings.max_line_tokens if request.single_line else settings.max_tokens,
-        # The same for both kinds of request, or the prompt of one would not begin as the other's.
-        max_prompt_tokens=max(1, min(default.max_prompt_tokens, model.window - min(longest, model.window // 2))),
+        max_prompt_tokens=prompt,
+        prefill_chunk=pace.chunk,
         temperature=settings.temperature,
         deadline_ms=max(0.0, deadline - elapsed_ms) if deadline else None,
         single_line=request.single_line,
         no_comments=inside != "comment" and not Place.of(request.split).is_at_line_end,
-        prompt_grid=PROMPT_GRID,
+        prompt_grid=max(1, min(LARGEST_GRID, prompt // PROMPT_STEPS)),
         stop_repetition=True,
     )

@@ -207,6 +207,7 @@ GOLDEN = {
     "stack-boundary": [(98, 331), (83, 293)],
     "stack-randspan": [(193, 265), (289, 345)],
     "line": [(27, 71), (165, 170)],
+    "line-rest": [(146, 156), (33, 71)],
     "expression": [(116, 119), (4, 19)],
     "block": [(179, 188), (115, 188)],
     "mid-indentation": [(129, 133), (128, 133)],
@@ -227,6 +228,19 @@ def test_lines_are_whole_lines_of_code() -> None:
             assert middle == middle.lstrip(" \t\f")
             assert middle[0] not in "#\n"
             assert "\n" not in middle
+
+
+def test_rests_of_lines_begin_inside_a_line_of_code() -> None:
+    within = 0
+    for text in all_texts():
+        for hole in holes("line-rest", text):
+            left, middle, right = parts(text, hole)
+            assert left.rpartition("\n")[2].strip()
+            assert right[:1] in ("", "\n")
+            assert middle.strip()
+            assert "\n" not in middle
+            within += left[-1].isalnum() and middle[0].isalnum()
+    assert within > REAL_FILES  # cuts are of characters, not of words
 
 
 def test_mid_indentation_is_inside_blanks_before_a_statement() -> None:

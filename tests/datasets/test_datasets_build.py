@@ -464,3 +464,35 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_every_set_can_be_built() -> None:
     assert set(SET_NAMES) == {*CONSTRUCTIONS, "human-eval-infilling"}
+
+
+# --- drawing -------------------------------------------------------------------------------------------------------
+
+
+def test_a_draw_begins_as_a_larger_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = []
+    for name in ("stack-randspan", "line"):
+        files.append(tmp_path / f"{name}.jsonl")
+        build(Request(name, str(write_tree(tmp_path / "library", {"a.py": GOOD, "b.py": GOOD * 2}))), files[-1])
+    known = {sample.id: sample for file in files for sample in read_samples(file)}
+    drawn = {}
+    for count in (5, 9, 1000):
+        out = tmp_path / f"{count}.jsonl"
+        arguments = [*map(str, files), "--count", str(count), "--seed", "4", "--out", str(out)]
+        assert run_command(capsys, "dataset", "draw", *arguments)[0] == 0
+        drawn[count] = list(read_samples(out))
+    assert [len(some) for some in drawn.values()] == [5, 9, len(known)]
+    assert drawn[9][:5] == drawn[5]
+    assert drawn[1000][:9] == drawn[9]
+    assert all(known[sample.id] == sample for sample in drawn[1000])
+    assert [sample.id for sample in drawn[1000]] != list(known)
+    assert {sample.set for sample in drawn[9]} == {"stack-randspan", "line"}
+    status, _, errors = run_command(
+        capsys, "dataset", "draw", *map(str, files), "--count", "5", "--out", str(tmp_path / "5.jsonl")
+    )
+    assert (status, errors.count("\n")) == (2, 1)  # another seed
+    status, _, errors = run_command(
+        capsys, "dataset", "draw", str(files[0]), str(files[0]), "--count", "5", "--out", str(tmp_path / "twice.jsonl")
+    )
+    assert status == 2
+    assert "comes twice" in errors

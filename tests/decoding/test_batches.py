@@ -42,9 +42,10 @@ from transformers.cache_utils import DynamicCache
 
 from fim_server import Language
 from fim_server.decoding.alternatives import complete_session
-from fim_server.decoding.batches import Apart, Outcome, Slots, Store, Task, decode_together
+from fim_server.decoding.batches import Apart, Slots, Store, decode_together
 from fim_server.decoding.conclusion import final_length, text_of
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.outcomes import Outcome, Task
 from fim_server.decoding.results import Completion, StopReason
 from fim_server.decoding.run import Run, Watch, start
 from fim_server.models.load import load_model
@@ -89,7 +90,7 @@ class TokenNetwork:
 class CachedModel(ScriptedModel):
     """The scripted model, on its network and cache."""
 
-    def new_cache(self) -> Any:
+    def new_cache(self, room: int | None = None) -> Any:
         return DynamicCache()
 
     def forward(self, token_ids: Sequence[int], cache: Any) -> torch.Tensor:

@@ -182,7 +182,7 @@ class ScriptedModel(FimModel):
     def size(self) -> int:
         return SIZE
 
-    def new_cache(self) -> list[int]:
+    def new_cache(self, room: int | None = None) -> list[int]:
         return []
 
     def forward(self, token_ids: Sequence[int], cache: list[int]) -> Logits:
@@ -723,7 +723,7 @@ class CountingModel(ScriptedModel):
     cache: type[Cache] = Cache
     passes: list[int] = field(default_factory=list)
 
-    def new_cache(self) -> list[int]:
+    def new_cache(self, room: int | None = None) -> list[int]:
         return self.cache()
 
     def forward(self, token_ids: Sequence[int], cache: list[int]) -> Logits:

@@ -20,10 +20,11 @@ import torch
 from fim_server import Language, Vocabulary
 from fim_server.decoding import landing
 from fim_server.decoding.alternatives import alternatives, complete_session
-from fim_server.decoding.batches import Task, decode_together
+from fim_server.decoding.batches import decode_together
 from fim_server.decoding.complete import complete
 from fim_server.decoding.conclusion import conclude
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.outcomes import Task
 from fim_server.decoding.results import Completion, Statistics, StopReason, Won
 from fim_server.decoding.run import Watch, start
 from fim_server.errors import LanguageError, SearchLimitError

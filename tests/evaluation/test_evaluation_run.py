@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import shutil
@@ -15,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from command_line import run_command
-from evaluation_samples import record_of, sample_of
+from evaluation_samples import FILE, record_of, sample_of
 from fim_server import Language
 from fim_server.datasets import Sample, UnitTest, read_samples, write_samples
+from fim_server.decoding.healing import Healing
 from fim_server.evaluation.records import (
     MODES,
     Record,
@@ -31,12 +34,15 @@ from fim_server.evaluation.records import (
 from fim_server.evaluation.running import measures, provenance, run, unit_tests, worker
 from fim_server.evaluation.running.journal import Journal
 from fim_server.evaluation.running.judge import Judge
-from fim_server.evaluation.running.modes import Decoder, Offer, follow
+from fim_server.evaluation.running.modes import Decoder, Offer, Prepared, follow
 from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.shards import Shard
 from fim_server.evaluation.running.worker import Worker
+from fim_server.models import onnx_backend
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
+from fim_server.models.source import locate
+from fim_server.text.document import Split
 from tiny_models import write_tiny_model
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
@@ -256,6 +262,10 @@ def test_more_samples_may_follow(evaluate: Eval, tmp_path: Path) -> None:
         ("--max-prompt-tokens", "99"),
         ("--python-version", "3.9"),
         ("--no-landing",),
+        ("--contexts", "left"),
+        ("--no-healing",),
+        ("--single-line",),
+        ("--score",),
     ],
 )
 def test_other_settings_are_refused(evaluate: Eval, tmp_path: Path, changed: Sequence[str]) -> None:
@@ -263,7 +273,7 @@ def test_other_settings_are_refused(evaluate: Eval, tmp_path: Path, changed: Seq
     before = (tmp_path / "run" / "samples.jsonl").read_bytes()
     status, output, errors = evaluate(tmp_path / "run", "--limit", "2", *changed)
     assert (status, output, errors.count("\n")) == (2, "", 1)
-    assert changed[0].replace("--no-", "") in errors
+    assert changed[0].replace("--no-", "").replace("--", "") in errors
     assert (tmp_path / "run" / "samples.jsonl").read_bytes() == before
 
 
@@ -337,10 +347,10 @@ def test_a_sample_that_fails_is_recorded_and_can_be_tried_again(
 ) -> None:
     opened = Worker._open
 
-    def refusing(self: Worker, sample: Sample) -> Any:
-        if sample.id == "sample-5":
+    def refusing(self: Worker, left: str, right: str) -> Any:
+        if (left, right) == (sample_of(5).left, sample_of(5).right):
             raise OverflowError("too deep\nfor this")
-        return opened(self, sample)
+        return opened(self, left, right)
 
     with monkeypatch.context() as patch:
         patch.setattr(Worker, "_open", refusing)
@@ -438,6 +448,172 @@ def test_an_interrupted_run_can_be_gone_on_with(
     assert evaluate(tmp_path / "run")[0] == 0
     evaluate(tmp_path / "whole")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
+
+
+def line_samples(path: Path) -> list[Sample]:
+    """Rests of lines: cut in words, before blanks, and at a line's first character."""
+    cuts = {
+        "rea": "d(self):",
+        "return": ' [os.path.join(name, "x") for name in argv if name]',
+        "    ": "def read(self):",
+    }
+    samples = []
+    for number, (before, middle) in enumerate(cuts.items()):
+        left, found, right = FILE.partition(before + middle)
+        assert found
+        samples.append(sample_of(number, set="line-rest", left=left + before, middle=middle, right=right))
+    write_samples(path, samples)
+    return samples
+
+
+def healed_of(model: FimModel, sample: Sample) -> tuple[str, str]:
+    """The left context without what is healed, and that."""
+    healing = Healing.of(model, Split(sample.left, sample.right))
+    return healing.split.left, healing.text
+
+
+def test_texts_begin_with_what_was_healed_and_lack_it(evaluate: Eval, tiny: FimModel, tmp_path: Path) -> None:
+    data = tmp_path / "lines.jsonl"
+    samples = {sample.id: sample for sample in line_samples(data)}
+    evaluate(tmp_path / "cut", "--no-healing", data=data)
+    evaluate(tmp_path / "healed", data=data)
+    found = list(read_run(tmp_path / "healed"))
+    for record in found:
+        left, text = healed_of(tiny, samples[record.sample])
+        assert record.text is None or record.parses or record.mode == "unconstrained"
+        if record.mode == "constrained" and not record.healed:
+            continue  # where it led nowhere
+        assert record.healed == len(text)
+        assert record.prompt_tokens == len(tiny.format.encode(left, samples[record.sample].right, 244))
+        if text and record.mode == "unconstrained":  # they may have ended before they had healed
+            assert record.text is not None
+    assert [record.healed for record in found if record.mode == "checked"][:2] > [0, 0]
+    assert all(record.healed == 0 for record in read_run(tmp_path / "cut"))
+    assert not RunInfo.read(tmp_path / "cut").healing
+
+
+def test_where_healing_leads_nowhere_the_cut_is_taken_as_it_was(
+    tiny: FimModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = line_samples(tmp_path / "lines.jsonl")[0]
+    decode = Decoder._decode
+    calls: list[tuple[str, ...]] = []
+
+    def nowhere(self: Decoder, samples: Sequence[Prepared], modes: Sequence[str]) -> Any:
+        calls.append(tuple(modes))
+        found = decode(self, samples, modes)
+        if samples[0].healing:
+            [offers] = found
+            assert not isinstance(offers, Exception)
+            lost = replace(offers["constrained"], text=None, won=None, stop_reason="budget", reference_bits=1.5)
+            return [{**offers, "constrained": lost}]
+        return found
+
+    monkeypatch.setattr(Decoder, "_decode", nowhere)
+    settings = WorkerSettings(None, None, MODES, 24, 99, 0, 0.0, None, None, score=True)
+    with Worker(settings, tiny) as worker:
+        records = {record.mode: record for record in worker.measure([sample])}
+    assert calls == [MODES, ("constrained",)]
+    assert records["constrained"].text is not None
+    assert records["constrained"].parses
+    assert (records["constrained"].healed, records["unconstrained"].healed) == (0, len(healed_of(tiny, sample)[1]))
+    assert healed_of(tiny, sample)[1]
+    assert records["constrained"].reference_bits == 1.5
+
+
+def test_lines_end_at_their_end(evaluate: Eval, tmp_path: Path) -> None:
+    data = tmp_path / "lines.jsonl"
+    line_samples(data)
+    settings = ["--budget", "60", "--temperature", "2"]
+    evaluate(tmp_path / "free", *settings, data=data)
+    evaluate(tmp_path / "lines", "--single-line", *settings, data=data)
+    texts = {key: record["text"] for key, record in results(tmp_path / "lines").items()}
+    assert not any("\n" in text for text in texts.values() if text is not None)
+    assert any(texts.values())
+    free = {key: record["text"] for key, record in results(tmp_path / "free").items()}
+    assert any("\n" in text for text in free.values() if text is not None)
+    others = tmp_path / "others.jsonl"
+    write_samples(others, [replace(sample, set="block") for sample in line_samples(data)])
+    evaluate(tmp_path / "blocks", "--single-line", *settings, data=others)
+    assert {key: record["text"] for key, record in results(tmp_path / "blocks").items()} == free
+
+
+def test_the_right_context_can_be_kept_from_the_model(evaluate: Eval, tiny: FimModel, tmp_path: Path) -> None:
+    data = tmp_path / "lines.jsonl"
+    samples = line_samples(data)
+    lengths = {}
+    for reads in ("both", "left", "left-alone"):
+        evaluate(tmp_path / reads, "--contexts", reads, "--max-prompt-tokens", "240", data=data)
+        assert RunInfo.read(tmp_path / reads).contexts == reads
+        found = list(read_run(tmp_path / reads))
+        lengths[reads] = {record.sample: record.prompt_tokens for record in found}
+        constrained = [record for record in found if record.mode == "constrained" and record.text is not None]
+        assert constrained
+        assert all(record.complete for record in constrained)  # the grammar has seen it
+    healed, _ = healed_of(tiny, samples[0])
+    assert lengths["both"]["sample-0"] == len(tiny.format.encode(healed, samples[0].right, 240))
+    assert lengths["left"]["sample-0"] == len(tiny.format.encode(healed, "", 240))
+    assert lengths["left-alone"]["sample-0"] == len(tiny.vocabulary.encode(healed))
+
+
+def test_a_prompt_without_anything_left_is_not_empty(evaluate: Eval, tmp_path: Path) -> None:
+    data = tmp_path / "first.jsonl"
+    write_samples(data, [sample_of(0, left="", middle=FILE[:10], right=FILE[10:])])
+    assert evaluate(tmp_path / "run", "--contexts", "left-alone", data=data)[0] == 0
+    assert {record["prompt_tokens"] for record in results(tmp_path / "run").values()} == {1}
+
+
+def test_the_bits_of_a_middle_are_those_of_its_tokens(evaluate: Eval, tiny: FimModel, tmp_path: Path) -> None:
+    data = tmp_path / "lines.jsonl"
+    samples = line_samples(data)
+    evaluate(tmp_path / "run", "--score", data=data)
+    found = {record.sample: record for record in read_run(tmp_path / "run")}
+    for sample in samples:
+        record = found[sample.id]
+        left, healed = healed_of(tiny, sample)
+        prompt = tiny.format.encode(left, sample.right, 244)
+        tokens = tiny.vocabulary.encode(healed + sample.middle)
+        network: Any = tiny.backend
+        with torch.inference_mode():
+            logits = network.network(torch.tensor([[*prompt, *tokens]])).logits[0, len(prompt) - 1 :].double()
+        bits = 0.0
+        for row, token in zip(logits, tokens, strict=False):
+            among = row
+            if healed:  # the share among the tokens that lead there
+                texts = {one: tiny.vocabulary.token_bytes(one) for one in range(8, tiny.vocabulary.size)}
+                leads = [
+                    one
+                    for one, text in texts.items()
+                    if text and (healed.encode().startswith(text) or text.startswith(healed.encode()))
+                ]
+                among = torch.full_like(row, -torch.inf).index_copy(0, torch.tensor(leads), row[leads])
+                healed = healed[len(texts[token]) :]
+            bits -= float(among.log_softmax(0)[token]) / math.log(2)
+        assert record.reference_bits == pytest.approx(bits, rel=1e-3)
+        ends = logits[-1].log_softmax(0)[list(tiny.vocabulary.end_token_ids)].exp().sum()
+        assert record.end_bits == pytest.approx(float(-ends.log2()), rel=1e-3)
+
+
+@pytest.mark.skipif(not onnx_backend.is_installed(), reason="onnxruntime-genai has no wheel here")
+def test_the_runtime_that_serves_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "lines.jsonl"
+    line_samples(data)
+    found: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
+    for runtime in ("onnx", "torch"):
+        out = tmp_path / runtime
+        command = ["--data", str(data), "--model", "embedded-model", "--budget", "24", "--single-line", "--score"]
+        named = [] if runtime == "onnx" else ["--runtime", runtime]
+        command[3] = locate(None)
+        assert run_command(capsys, "eval", "run", *command, *named, "--out", str(out))[0] == 0
+        info = RunInfo.read(out)
+        assert (info.runtime, info.export_sha256 is None) == (runtime, runtime == "torch")
+        found[runtime] = results(out)
+    assert found["onnx"].keys() == found["torch"].keys()
+    for key, record in found["onnx"].items():
+        other = found["torch"][key]
+        assert record["prompt_hash"] == other["prompt_hash"]
+        # Eight bits for thirty-two: the same model but for rounding.
+        assert record["reference_bits"] == pytest.approx(other["reference_bits"], rel=0.1, abs=1)
 
 
 TESTED = UnitTest("t/1", "", "def check(f):\n    assert f(2) == 4\n", "double")

@@ -1,4 +1,4 @@
-"""How holes are cut into files: the two constructions of the paper, and six that look at Python's structure.
+"""How holes are cut into files: the two constructions of the paper, and seven that look at Python's structure.
 
 A construction draws from a generator that is seeded with the construction's name and version, the seed and the SHA-256
 of the file's text alone. So a file's holes depend on nothing else: not on the other files and their order, on how many
@@ -171,14 +171,25 @@ def line(file: PythonText) -> Draw | None:
 
     Lines of comments alone and lines that share a string with another line are left out.
     """
-    numbers = sorted({file.line_at(symbol.start) for symbol in file.symbols if file.text[symbol.start] != "\n"})
-    spans = []
-    for number in numbers:
-        if number not in file.lines_in_strings:
-            content = file.lines[number]
-            start = file.line_starts[number] + len(content) - len(content.lstrip(" \t\f"))
-            spans.append(Cut("line", start, file.line_end(number)))
-    return _any_of(spans)
+    return _any_of([Cut("line", start, end) for start, end in _whole_lines(file)])
+
+
+def line_rest(file: PythonText) -> Draw | None:
+    """`line-rest`: the rest of a line, from a random character to its end.
+
+    Which of the lines that the set `line` has, then which of its characters but the first, is equally likely. What is
+    blank is drawn again.
+    """
+    lines = [(start, end) for start, end in _whole_lines(file) if end - start > 1]
+    if not lines:
+        return None
+
+    def draw(draws: Draws) -> Cut | None:
+        first, end = draws.choice(lines)
+        start = first + 1 + draws.below(end - first - 1)
+        return None if file.text[start:end].isspace() else Cut("line-rest", start, end)
+
+    return draw
 
 
 def mid_indentation(file: PythonText) -> Draw | None:
@@ -302,6 +313,7 @@ CONSTRUCTIONS: dict[str, Callable[[PythonText], Draw | None]] = {
     "stack-boundary": stack_boundary,
     "stack-randspan": stack_randspan,
     "line": line,
+    "line-rest": line_rest,
     "expression": expression,
     "block": block,
     "mid-indentation": mid_indentation,
@@ -314,6 +326,21 @@ CONSTRUCTIONS: dict[str, Callable[[PythonText], Draw | None]] = {
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 _LOAD = ast.Load()
+
+
+def _whole_lines(file: PythonText) -> list[tuple[int, int]]:
+    """Offsets of the first character that is no blank and of the end of each line that has a symbol.
+
+    Without lines that share a string with another line.
+    """
+    numbers = sorted({file.line_at(symbol.start) for symbol in file.symbols if file.text[symbol.start] != "\n"})
+    spans = []
+    for number in numbers:
+        if number not in file.lines_in_strings:
+            content = file.lines[number]
+            start = file.line_starts[number] + len(content) - len(content.lstrip(" \t\f"))
+            spans.append((start, file.line_end(number)))
+    return spans
 
 
 def _any_of(found: list[Cut]) -> Draw | None:

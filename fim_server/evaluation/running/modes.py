@@ -5,6 +5,9 @@ same text, so the two share their forward passes until then. ``checked`` (the pa
 Melcer et al., arXiv 2402.17988, section VII) costs no forward pass: every prefix of the unconstrained tokens is tried
 with the parser. Where the model ended its text and that fits, it is the text, as it would be for ``constrained``; else
 of all the prefixes that fit the one with the greatest ``n * p_end(n)`` is (:mod:`.decoding.conclusion` has it).
+
+All of them are healed alike (:mod:`.decoding.healing`), as what is served is: what was taken back is no part of any
+text here. What the model reads may be less than the grammar does (:class:`Reads`), which tells what it has of each.
 """
 
 from __future__ import annotations
@@ -13,21 +16,31 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.batches import Outcome, Task, decode_together
 from fim_server.decoding.conclusion import final_length, text_of, winner
+from fim_server.decoding.healing import Healing, takes
+from fim_server.decoding.in_turn import SharedReading, decode_in_turn
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.outcomes import Task
 from fim_server.decoding.results import StopReason
 from fim_server.decoding.run import Run, Watch, start
 from fim_server.evaluation.running.measures import stretches
+from fim_server.evaluation.running.scoring import Score, score
+from fim_server.evaluation.running.settings import Reads
 from fim_server.models.reading import Reading
+from fim_server.text.document import Split
+from fim_server.tokens.formats import Slot
 
 if TYPE_CHECKING:
     from fim_server.datasets.samples import Sample
+    from fim_server.decoding.outcomes import Outcome
     from fim_server.decoding.protocols import Session
     from fim_server.models.model import FimModel
+
+LINE_SETS = ("line", "line-rest", "mid-indentation")
+"""The sets whose holes end where their line does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,13 @@ class Decoding:
     temperature: float
     landing: bool = True
     """Whether the constrained mode has to end within the budget."""
+    reads: Reads = Reads.BOTH
+    """What of a sample stands in the prompt."""
+    heal: bool = True
+    single_line: bool = False
+    """Whether texts for holes of :data:`LINE_SETS` end at the line's end, as where an editor asks for one line."""
+    score: bool = False
+    """Whether the true middles are scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +72,9 @@ class Prepared:
     prompt: tuple[int, ...]
     session: Session
     open_ms: float
+    healing: str = ""
+    """What was taken from the left context, and every text begins with."""
+    single_line: bool = False
 
     @property
     def prompt_hash(self) -> str:
@@ -78,6 +101,9 @@ class Offer:
     engine_ms: float
     engine_wait_ms: float
     total_ms: float
+    healed: int | None = None
+    reference_bits: float | None = None
+    end_bits: float | None = None
 
 
 Offers = Mapping[str, Offer] | Exception
@@ -87,39 +113,103 @@ Offers = Mapping[str, Offer] | Exception
 class Decoder:
     """A model that decodes samples in all modes."""
 
-    def __init__(self, model: FimModel, open_session: Callable[[Sample], Session], decoding: Decoding) -> None:
-        """``open_session`` opens the contexts of a sample."""
+    def __init__(self, model: FimModel, open_session: Callable[[str, str], Session], decoding: Decoding) -> None:
+        """``open_session`` opens two contexts."""
+        if decoding.reads is Reads.LEFT_ALONE:
+            # A prefix and nothing else: what any language model reads, whether it was trained to fill in or not.
+            plain = replace(model.format, family="none (left context alone)", pieces=(Slot.PREFIX,))
+            model = replace(model, format=plain)
         self.model = model
         self._open = open_session
         self._decoding = decoding
         self.budget = min(decoding.budget, model.window // 2)
         self.longest_prompt = min(decoding.max_prompt_tokens, model.window - self.budget)
 
-    def prompt(self, sample: Sample, limit: int | None = None) -> list[int]:
-        """The ids of a sample's prompt. Raises ValueError where the format does not fit into the limit."""
-        return self.model.format.encode(sample.left, sample.right, limit or self.longest_prompt)
+    def prompt(self, sample: Sample, limit: int | None = None, left: str | None = None) -> list[int]:
+        """The ids of a sample's prompt. Raises ValueError where the format does not fit into the limit.
+
+        ``left``: of its left context what is read, by default all.
+        """
+        left = sample.left if left is None else left
+        right = sample.right if self._decoding.reads is Reads.BOTH else ""
+        # A model has to read something before it can say anything.
+        return self.model.format.encode(left, right, limit or self.longest_prompt) or [min(self.model.format.stop_ids)]
 
     def prepare(self, sample: Sample) -> Prepared:
-        """Encode the prompt and open the session."""
-        prompt = tuple(self.prompt(sample))
+        """Encode the prompt and open the session: healed, where the tokenizer would not have cut there."""
         started = time.perf_counter()
-        session = self._open(sample)
-        return Prepared(sample, prompt, session, 1000 * (time.perf_counter() - started))
+        session = self._open(sample.left, sample.right)
+        healing = Healing(Split(sample.left, sample.right), "")
+        if self._decoding.heal:
+            healing = Healing.of(self.model, healing.split)
+        if healing.text:
+            healed = self._open(healing.split.left, sample.right)
+            if takes(healed, healing.text, session.guarantee):
+                session = healed
+            else:
+                healing = Healing(Split(sample.left, sample.right), "")
+        open_ms = 1000 * (time.perf_counter() - started)
+        prompt = tuple(self.prompt(sample, left=healing.split.left))
+        single_line = self._decoding.single_line and sample.set in LINE_SETS
+        return Prepared(sample, prompt, session, open_ms, healing.text, single_line)
 
     def decode(self, samples: Sequence[Prepared]) -> list[Offers]:
-        """Decode samples together. Raises whatever the model raises; what one sample raises is its own result."""
-        with ThreadPoolExecutor(1, thread_name_prefix="fim-mask") as worker:
-            tasks = [self._task(one, worker) for one in samples]
-            outcomes = decode_together(self.model, [Task(one.prompt, list(runs.values())) for one, runs in tasks])
-        found: list[Offers] = []
-        for (one, runs), own in zip(tasks, outcomes, strict=True):
-            try:
-                found.append(self._offers(one, runs, dict(zip(runs, own, strict=True))))
-            except Exception as error:  # noqa: BLE001  # recorded as the sample's own
-                found.append(error)
+        """Decode samples together. Raises whatever the model raises; what one sample raises is its own result.
+
+        Where the grammar leads nowhere from a healed cut, it is tried as it was, as :func:`.decoding.complete` does.
+        """
+        found = self._decode(samples, self._decoding.modes)
+        again = [number for number, offers in enumerate(found) if samples[number].healing and led_nowhere(offers)]
+        if again:
+            cut = [self._unhealed(samples[number]) for number in again]
+            for number, offers in zip(again, self._decode(cut, ("constrained",)), strict=True):
+                before = found[number]
+                assert not isinstance(before, Exception), "such have led nowhere by themselves"
+                found[number] = offers if isinstance(offers, Exception) else {**before, **kept_scores(offers, before)}
         return found
 
-    def _task(self, one: Prepared, worker: ThreadPoolExecutor) -> tuple[Prepared, dict[str, Run]]:
+    def _unhealed(self, one: Prepared) -> Prepared:
+        session = self._open(one.sample.left, one.sample.right)
+        return replace(one, prompt=tuple(self.prompt(one.sample)), session=session, healing="")
+
+    def _decode(self, samples: Sequence[Prepared], modes: Sequence[str]) -> list[Offers]:
+        found: list[Offers] = []
+        with ThreadPoolExecutor(1, thread_name_prefix="fim-mask") as worker:
+            if self.model.runtime == "torch":
+                from fim_server.decoding.batches import decode_together
+
+                tasks = [self._task(one, modes, worker) for one in samples]
+                outcomes = decode_together(self.model, [Task(one.prompt, list(runs.values())) for one, runs in tasks])
+                for (one, runs), own in zip(tasks, outcomes, strict=True):
+                    found.append(self._found(one, modes, runs, own, Reading(self.model)))
+            else:
+                for one in samples:
+                    reading = SharedReading(self.model)
+                    _, runs = self._task(one, modes, worker)
+                    outcomes_of_one = decode_in_turn(Task(one.prompt, list(runs.values())), reading)
+                    reading.begin()
+                    found.append(self._found(one, modes, runs, outcomes_of_one, reading))
+        return found
+
+    def _found(
+        self,
+        one: Prepared,
+        modes: Sequence[str],
+        runs: Mapping[str, Run],
+        outcomes: Sequence[Outcome],
+        reading: Reading,
+    ) -> Offers:
+        """What came of a sample's runs. ``reading``: what scoring its middle goes on from."""
+        try:
+            offers = self._offers(one, runs, dict(zip(runs, outcomes, strict=True)), modes)
+            if not self._decoding.score or not one.sample.middle:
+                return offers
+            scored = score(self.model, reading, one.prompt, one.healing.encode(), one.sample.middle)
+            return {mode: with_score(offer, scored) for mode, offer in offers.items()}
+        except Exception as error:  # noqa: BLE001  # recorded as the sample's own
+            return error
+
+    def _task(self, one: Prepared, modes: Sequence[str], worker: ThreadPoolExecutor) -> tuple[Prepared, dict[str, Run]]:
         """The runs of a sample by mode; all with the same seed, which is the sample's own."""
         digest = hashlib.sha256(f"{self._decoding.seed}:{one.sample.id}".encode(errors="replace")).digest()
         options = DecodeOptions(
@@ -128,26 +218,31 @@ class Decoder:
             seed=int.from_bytes(digest[:6], "big"),
             max_prompt_tokens=self._decoding.max_prompt_tokens,
             landing=self._decoding.landing,
+            single_line=one.single_line,
         )
         runs: dict[str, Run] = {}
-        if {"unconstrained", "checked"} & set(self._decoding.modes):
+        if {"unconstrained", "checked"} & set(modes):
             runs["unconstrained"] = self._start(one, None, options, worker)
-        if "constrained" in self._decoding.modes:
+        if "constrained" in modes:
             exact = one.session.guarantee != "none"
             runs["constrained"] = self._start(one, one.session if exact else None, options, worker)
         return one, runs
 
     def _start(self, one: Prepared, session: Session | None, options: DecodeOptions, worker: ThreadPoolExecutor) -> Run:
-        return start(self.model, Reading(self.model), session, options, Watch(None, None), worker)
+        run = start(self.model, Reading(self.model), session, options, Watch(None, None), worker)
+        run.healing = one.healing.encode()
+        return run
 
-    def _offers(self, one: Prepared, runs: Mapping[str, Run], outcomes: Mapping[str, Outcome]) -> dict[str, Offer]:
+    def _offers(
+        self, one: Prepared, runs: Mapping[str, Run], outcomes: Mapping[str, Outcome], modes: Sequence[str]
+    ) -> dict[str, Offer]:
         for outcome in outcomes.values():
             if isinstance(outcome.ending, Exception):
                 raise outcome.ending
         offers: dict[str, Offer] = {}
         if "unconstrained" in runs:
             run, outcome = runs["unconstrained"], outcomes["unconstrained"]
-            followed = follow(one.session, self.model, run.tokens)
+            followed = follow(one.session, self.model, run.tokens[: tokens_of_line(run) if one.single_line else None])
             offers["unconstrained"] = offer(one, run, outcome, text_of_run(run, outcome, False), followed.complete)
             checked = checked_text(run, outcome, followed.complete)
             offers["checked"] = offer(one, run, outcome, checked, followed.complete, followed.engine_ms)
@@ -156,7 +251,7 @@ class Decoder:
             exact = one.session.guarantee != "none"
             text = text_of_run(run, outcome, exact)
             offers["constrained"] = offer(one, run, outcome, text, [p.tokens for p in run.points] if exact else [])
-        return {mode: offers[mode] for mode in self._decoding.modes}
+        return {mode: offers[mode] for mode in modes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +324,7 @@ def offer(
     wait_ms = 1000 * run.constraint.waited_seconds + extra_ms
     model_ms = 1000 * run.model_seconds
     return Offer(
-        text=None if text.length is None else text_of(run.model, run.tokens[:length], strict=text.whole),
+        text=None if text.length is None else cut_text(one, text_of(run.model, run.tokens[:length], text.whole)),
         guarantee=one.session.guarantee,
         stop_reason=str(outcome.ending),
         won=text.won,
@@ -238,10 +333,49 @@ def offer(
         refused=run.refused,
         forced=run.fast_forwarded,
         landing=0 if run.landing is None else run.landing.steps,
-        complete_at=stretches(complete),
+        complete_at=stretches(count for count in complete if count >= run.healed_tokens),
         open_ms=one.open_ms,
         model_ms=model_ms,
         engine_ms=engine_ms,
         engine_wait_ms=wait_ms,
         total_ms=one.open_ms + model_ms + outcome.choosing_ms + extra_ms,
+        healed=len(one.healing),
     )
+
+
+def cut_text(one: Prepared, text: str) -> str | None:
+    """A text for the cut as it was, and where one line is wanted, its first; None where it ended while it healed.
+
+    Under the grammar there is one line. Without it a token may hold a line's end and more.
+    """
+    if not text.startswith(one.healing):
+        return None
+    text = text[len(one.healing) :]
+    return text.partition("\n")[0] if one.single_line else text
+
+
+def tokens_of_line(run: Run) -> int:
+    """The tokens of a run before the first that holds a line's end."""
+    texts = (run.model.vocabulary.token_bytes(token) for token in run.tokens)
+    return next((count for count, text in enumerate(texts) if b"\n" in text), len(run.tokens))
+
+
+def led_nowhere(offers: Offers) -> bool:
+    """Whether the grammar found no text before it ran out of tokens or budget."""
+    if isinstance(offers, Exception) or "constrained" not in offers:
+        return False
+    constrained = offers["constrained"]
+    return constrained.text is None and constrained.stop_reason in (StopReason.DEAD_END, StopReason.BUDGET)
+
+
+def with_score(offer: Offer, scored: Score) -> Offer:
+    """An offer with the bits of the middle that stood there."""
+    return replace(offer, reference_bits=scored.text_bits, end_bits=scored.end_bits)
+
+
+def kept_scores(offers: Mapping[str, Offer], before: Mapping[str, Offer]) -> dict[str, Offer]:
+    """Offers of a second attempt, with the bits of the first: those of a sample's modes are of one prompt."""
+    return {
+        mode: replace(offer, reference_bits=before[mode].reference_bits, end_bits=before[mode].end_bits)
+        for mode, offer in offers.items()
+    }

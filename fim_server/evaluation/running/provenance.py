@@ -18,9 +18,22 @@ def model_hash(name: str | None) -> str:
     """One SHA-256 of the files of a model's folder: their names, sizes and contents (of large ones, both ends)."""
     from fim_server.models.source import locate
 
+    return files_hash(Path(locate(name)), (".json", ".safetensors", ".bin", ".model", ".txt"))
+
+
+def export_hash(name: str | None) -> str:
+    """The same of a model's export for onnxruntime-genai: one of other precision is another one."""
+    from fim_server.models.onnx_backend import EXPORT_FOLDER
+    from fim_server.models.source import locate
+
+    return files_hash(Path(locate(name)) / EXPORT_FOLDER, (".json", ".onnx", ".data"))
+
+
+def files_hash(folder: Path, suffixes: tuple[str, ...]) -> str:
+    """One SHA-256 of the files of a folder."""
     digest = hashlib.sha256()
-    for path in sorted(Path(locate(name)).iterdir()):
-        if path.is_file() and path.suffix in (".json", ".safetensors", ".bin", ".model", ".txt"):
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.suffix in suffixes:
             size = path.stat().st_size
             digest.update(f"{path.name}\0{size}\0".encode())
             with path.open("rb") as file:
@@ -36,7 +49,7 @@ def model_hash(name: str | None) -> str:
 def versions() -> dict[str, str]:
     """What the results may depend on."""
     found = {"python": platform.python_version()}
-    for name in ("fim-server", "torch", "transformers"):
+    for name in ("fim-server", "torch", "transformers", "onnxruntime-genai"):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -11,6 +11,7 @@ from typing import Any
 from fim_server.errors import RunError
 from fim_server.evaluation.records import RUN_FILE, Data, RunInfo, record_files
 from fim_server.evaluation.running.settings import Asked, WorkerSettings
+from fim_server.models.source import name_of
 
 OPTIONS = {
     "model_sha256": "--model",
@@ -24,6 +25,12 @@ OPTIONS = {
     "judge": "--judge",
     "language_version": "--python-version",
     "landing": "landing",
+    "runtime": "--runtime",
+    "export_sha256": "the export",
+    "contexts": "--contexts",
+    "healing": "healing",
+    "single_line": "--single-line",
+    "score": "--score",
     "format": "the prompt format",
     "versions": "versions",
 }
@@ -34,7 +41,7 @@ def run_info(asked: Asked, settings: WorkerSettings, about: Mapping[str, Any], d
     """``run.json`` of a run that begins."""
     return RunInfo(
         data=data,
-        model=settings.model or "embedded",
+        model=name_of(settings.model),
         model_sha256=about["model_sha256"],
         format=about["format"],
         modes=settings.modes,
@@ -47,6 +54,12 @@ def run_info(asked: Asked, settings: WorkerSettings, about: Mapping[str, Any], d
         language_version=about["language_version"],
         judge=about["judge"],
         landing=settings.landing,
+        runtime=about["runtime"],
+        export_sha256=about["export_sha256"],
+        contexts=str(settings.reads),
+        healing=settings.heal,
+        single_line=settings.single_line,
+        score=settings.score,
         versions=about["versions"],
         machine=about["machine"],
         limit=asked.limit,

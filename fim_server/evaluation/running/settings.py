@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from fim_server.evaluation.running.shards import Shard
+
+
+class Reads(StrEnum):
+    """What of a sample a model reads. The grammar always reads both contexts."""
+
+    BOTH = "both"
+    """The prompt of the model's format."""
+    LEFT = "left"
+    """The same with an empty suffix: what the suffix is worth is the difference."""
+    LEFT_ALONE = "left-alone"
+    """The left context and no control token: for models that were not trained to fill in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +36,12 @@ class WorkerSettings:
     language_version: str | None
     """None is the judge's own version, or the newest where the judge is newer."""
     landing: bool = True
+    runtime: str | None = None
+    """As of :func:`fim_server.models.load.load_model`."""
+    reads: Reads = Reads.BOTH
+    heal: bool = True
+    single_line: bool = False
+    score: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from fim_server.evaluation.running.measures import (
     similarity_function,
     suffix_overlap,
 )
-from fim_server.evaluation.running.provenance import model_hash, versions
+from fim_server.evaluation.running.provenance import export_hash, model_hash, versions
 from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.unit_tests import Test, start_tests
 from fim_server.language import Language
@@ -39,7 +39,8 @@ class Measuring(Protocol):
     def about(self) -> Mapping[str, Any]:
         """What run.json holds and the settings do not say.
 
-        ``format``, ``device``, ``model_sha256``, ``judge``, ``language_version``, ``versions``, ``machine``.
+        ``format``, ``device``, ``runtime``, ``model_sha256``, ``export_sha256``, ``judge``, ``language_version``,
+        ``versions``, ``machine``.
         """
 
     def measure_all(self, batches: Iterable[Sequence[Sample]], /) -> Iterator[list[Record]]:
@@ -55,10 +56,8 @@ class Worker:
         Raises ModelError and LanguageError as their modules say, JudgeError, and MissingLibrary without rapidfuzz.
         """
         similarity_function()
-        from fim_server.models.load import load_model, require_torch
-
-        require_torch("measuring a model")
         from fim_server.evaluation.running.modes import Decoder, Decoding
+        from fim_server.models.load import load_model
         from fim_server.tokens.masks import prepare
 
         self._settings = settings
@@ -66,8 +65,7 @@ class Worker:
         self._language = Language.load("python", settings.language_version or version_of(self._judge))
         self._recovery = Recovery(self._language.open)
         self._loaded = model is None
-        # Its figures are of one runtime, and torch's networks alone read many rows at once.
-        self.model = load_model(settings.model, settings.device, "torch") if model is None else model
+        self.model = load_model(settings.model, settings.device, settings.runtime) if model is None else model
         if self._loaded:
             prepare(self._language, self.model.vocabulary)
         decoding = Decoding(
@@ -77,6 +75,10 @@ class Worker:
             settings.seed,
             settings.temperature,
             settings.landing,
+            settings.reads,
+            settings.heal,
+            settings.single_line,
+            settings.score,
         )
         self.decoder: Decoder = Decoder(self.model, self._open, decoding)
 
@@ -88,21 +90,21 @@ class Worker:
     ) -> None:
         self._judge.close()
 
-    def _open(self, sample: Sample) -> Session:
-        return self._recovery.open(sample.left, sample.right)
+    def _open(self, left: str, right: str) -> Session:
+        return self._recovery.open(left, right)
 
     def about(self) -> Mapping[str, Any]:
         """As :meth:`Measuring.about`."""
-        from fim_server.models.torch_backend import describe_machine
-
         return {
-            "format": self.model.format.family,
+            "format": self.decoder.model.format.family,
             "device": str(self.model.device),
+            "runtime": self.model.runtime,
             "model_sha256": model_hash(self._settings.model) if self._loaded else self.model.name,
+            "export_sha256": export_hash(self._settings.model) if self.model.runtime == "onnx" else None,
             "judge": self._judge.version,
             "language_version": self._language.version,
             "versions": versions(),
-            "machine": {"system": platform.platform(), "cores": os.cpu_count(), **describe_machine(self.model.backend)},
+            "machine": {"system": platform.platform(), "cores": os.cpu_count(), **described_backend(self.model)},
         }
 
     def measure_all(self, batches: Iterable[Sequence[Sample]]) -> Iterator[list[Record]]:
@@ -137,14 +139,15 @@ class Worker:
 
     def _decode(self, samples: Sequence[Prepared]) -> list[Offers]:
         """Decode together; where that fails as a whole (out of memory), one by one."""
-        from fim_server.models.torch_backend import free_memory
-
         try:
             return self.decoder.decode(samples)
         except Exception as error:  # noqa: BLE001  # whatever a model and its device raise
             if len(samples) == 1:
                 return [error]
-        free_memory()
+        if self.model.runtime == "torch":
+            from fim_server.models.torch_backend import free_memory
+
+            free_memory()
         return [offers for one in samples for offers in self._decode([one])]
 
     def _results(self, one: Prepared, offers: Mapping[str, Offer], tests: Mapping[str, Future[Test]]) -> list[Record]:
@@ -175,6 +178,15 @@ class Worker:
             measured = {"prompt_hash": one.prompt_hash, "prompt_tokens": len(one.prompt), **asdict(offer), **verdict}
             records.append(Record(**described(sample, mode), **measured))
         return records
+
+
+def described_backend(model: FimModel) -> dict[str, Any]:
+    """What a model runs on: the device's name and the threads; of torch the numbers' type as well."""
+    if model.runtime != "torch":
+        return {"device": platform.processor() or platform.machine(), "threads": model.backend.threads}
+    from fim_server.models.torch_backend import describe_machine
+
+    return describe_machine(model.backend)
 
 
 def version_of(judge: Judge) -> str | None:

