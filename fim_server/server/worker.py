@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from fim_server.language import Language, Session
+from fim_server.language import Language
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.pace import Pace
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
@@ -19,9 +19,9 @@ from fim_server.server.place import Place, quiet
 from fim_server.server.work import Explained, Job, Request, Work, answer_of
 from fim_server.text.document import Split
 from fim_server.tokens import masks
+from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
-    from fim_server.decoding.healing import Healing
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
@@ -186,16 +186,15 @@ class CompletionWorker:
     def _decode(self, task: Task, work: Work) -> None:
         """Have the model write, and put what came of it into ``work``."""
         from fim_server.decoding.alternatives import alternatives
+        from fim_server.decoding.healing import Healing
 
         request = task.request
-        started = time.perf_counter()
-        session, healing = self._heal(task)
-        work.costs.open_ms += 1000 * (time.perf_counter() - started)
+        healing = Healing.of(task.model, request.split)
         offers: list[Offer] = []
         reason = None
         for completion in alternatives(
             task.model,
-            session,
+            task.opened.session,
             healing.split,
             request.settings.alternatives if request.invoked else 1,
             self._options(request, task.model, 1000 * (time.perf_counter() - task.began), task.inside),
@@ -215,16 +214,6 @@ class CompletionWorker:
         work.count_decoding()
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
-
-    def _heal(self, task: Task) -> tuple[Session, Healing]:
-        """The session that the model completes, and what it has to write again of the text left of the cursor."""
-        from fim_server.decoding.healing import Healing
-
-        healing = Healing.of(task.model, task.request.split)
-        if not healing.text:
-            return task.opened.session, healing
-        healed = self._contexts.healed(task.opened, task.language, healing.text)
-        return (task.opened.session, Healing(task.request.split, "")) if healed is None else (healed, healing)
 
     def _language(self, request: Request) -> Language:
         """The request's language. Which one it is says the project's own file, which is not read at every keystroke."""
@@ -266,7 +255,7 @@ class CompletionWorker:
         options = options_of(request, model, self._pace or Pace(), elapsed_ms, inside)
         if self._readings is not None:  # as much as any request needs, so that none has to begin again for room
             longest = max(request.settings.max_tokens, request.settings.max_line_tokens)
-            self._readings.room = options.max_prompt_tokens + min(longest, model.window // 2)
+            self._readings.room = options.max_prompt_tokens + min(longest, model.window // 2) + MOST_UNSETTLED
         return options
 
     def _explain(self, request: Request) -> Explained:
@@ -310,7 +299,7 @@ def options_of(request: Request, model: FimModel, pace: Pace, elapsed_ms: float,
     longest = max(settings.max_tokens, settings.max_line_tokens)
     # The same for all kinds of request, or the prompt of one would not begin as the other's.
     prompt = settings.prompt_tokens or pace.prompt_tokens
-    prompt = max(LEAST_PROMPT_TOKENS, min(prompt, model.window - min(longest, model.window // 2)))
+    prompt = max(LEAST_PROMPT_TOKENS, min(prompt, model.window - min(longest, model.window // 2) - MOST_UNSETTLED))
     return DecodeOptions(
         max_new_tokens=settings.max_line_tokens if request.single_line else settings.max_tokens,
         max_prompt_tokens=prompt,
