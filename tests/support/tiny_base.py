@@ -48,7 +48,7 @@ def neighbours_together(matrix: NDArray[np.float32], heads: int) -> NDArray[np.f
 
 
 def write_tiny_base(path: Path, weights: dict[str, NDArray[np.float32]], **changes: Any) -> Path:
-    """Write the file; ``changes``: of its metadata, by the names of :class:`gguf.GGUFWriter`'s methods, to arguments."""
+    """Write the file; ``changes``: of its metadata, arguments by the names of the writer's methods."""
     writer = gguf.GGUFWriter(path, "llama")
     bytes_ = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokens = [*SPECIAL, *UNUSED, *bytes_, *(merge.replace(" ", "") for merge in MERGES)]
