@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from fim_server.cli.output import BAD_INPUT, PROGRAM, one_line, version
 from fim_server.language import Language
 from fim_server.language.versions import NEWEST
-from fim_server.models.backend import RUNTIMES
+from fim_server.models.backend import LEAST_PROMPT_TOKENS, RUNTIMES
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -118,6 +118,17 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_prompt_tokens(parser: argparse.ArgumentParser, default: int | None, otherwise: str) -> None:
+    """``--max-prompt-tokens``; ``otherwise``: what is done without it, in words."""
+    parser.add_argument(
+        "--max-prompt-tokens",
+        type=prompt_tokens,
+        default=default,
+        metavar="N",
+        help=f"how much the model sees of the file around the cursor (default: {otherwise})",
+    )
+
+
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """``--seed``."""
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws (default: 0)")
@@ -159,6 +170,13 @@ def address(text: str) -> tuple[str, int]:
     if not host or not port.isdecimal() or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not an address: HOST:PORT expected, as in 127.0.0.1:8765")
     return host.strip("[]"), int(port)
+
+
+def prompt_tokens(text: str) -> int:
+    """A number of tokens in which a prompt has room for more than its control tokens."""
+    if not text.isdecimal() or int(text) < LEAST_PROMPT_TOKENS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {LEAST_PROMPT_TOKENS}")
+    return int(text)
 
 
 def positive(number: Callable[[str], Number], zero: bool = False) -> Callable[[str], Number]:

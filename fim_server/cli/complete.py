@@ -13,6 +13,7 @@ from fim_server.cli.arguments import (
     add_file,
     add_json,
     add_model,
+    add_prompt_tokens,
     add_python_version,
     add_seed,
     bind,
@@ -49,6 +50,7 @@ class CompleteArguments:
     max_new_tokens: int
     temperature: float
     deadline_ms: float | None
+    max_prompt_tokens: int
     seed: int
     unconstrained: bool
     no_landing: bool
@@ -70,6 +72,7 @@ def add_complete(commands: Any) -> None:
     add_python_version(parser)
     add_model(parser)
     add_decoding(parser)
+    add_prompt_tokens(parser, 1024, "1024")
     add_seed(parser)
     parser.add_argument("--unconstrained", action="store_true", help="switch the grammar off, to compare")
     parser.add_argument(
@@ -116,9 +119,9 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
         temperature=arguments.temperature,
         seed=arguments.seed,
         deadline_ms=arguments.deadline_ms,
+        max_prompt_tokens=arguments.max_prompt_tokens,
         constrained=not arguments.unconstrained,
         landing=not arguments.no_landing,
-        heal=True,
     )
     shown.say("completing")
     return complete(

@@ -104,6 +104,17 @@ class CompareArguments:
     json: bool
 
 
+@dataclass(frozen=True)
+class TableArguments:
+    """What ``fim-server eval table`` is asked for."""
+
+    runs: Sequence[str]
+    common: bool
+    into: Path | None
+    block: str
+    json: bool
+
+
 def add_steps(parser: argparse.ArgumentParser) -> None:
     """The options of ``fim-server eval``: those of ``eval run`` and a report at once, and its steps."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -127,6 +138,10 @@ def add_steps(parser: argparse.ArgumentParser) -> None:
     add_report(reporting)
     comparing = steps.add_parser("compare", help="two runs beside each other", description="Compare two runs.")
     add_compare(comparing)
+    tabling = steps.add_parser(
+        "table", help="models beside each other", description="Print a table for each set, with a row for each model."
+    )
+    add_table(tabling)
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -150,6 +165,26 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     )
     add_json(parser, "print one JSON object instead of Markdown")
     bind(parser, CompareArguments, run_compare)
+
+
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """The options of ``fim-server eval table``."""
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="[NAME=]RUN",
+        help="folders that `fim-server eval run` wrote; those of one name are one row (default: the folder's name)",
+    )
+    parser.add_argument("--common", action="store_true", help="only the samples that all rows of a table have")
+    parser.add_argument("--into", type=Path, metavar="PAGE.md", help="write the tables into a page, between two lines")
+    parser.add_argument(
+        "--block",
+        default="tables",
+        metavar="NAME",
+        help="which lines: `<!-- NAME -->` and `<!-- end of NAME -->` (default: tables)",
+    )
+    add_json(parser)
+    bind(parser, TableArguments, run_table)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
@@ -386,7 +421,7 @@ def run_and_report(parser: argparse.ArgumentParser, arguments: EvalArguments) ->
     """``fim-server eval --data ... --out RUN --report DIR``."""
     for name in ("data", "out"):
         if getattr(arguments, name) is None:
-            parser.error(f"--{name} is missing, or a step: run, report, compare")
+            parser.error(f"--{name} is missing, or a step: run, report, compare, table")
     status = run_run(arguments)
     if arguments.report is None or arguments.dry_run:
         return status
@@ -401,6 +436,11 @@ def run_report(arguments: ReportArguments) -> int:
 def run_compare(arguments: CompareArguments) -> int:
     """``fim-server eval compare``: the exit status. Raises RecordError."""
     return commands.run_compare(arguments.a, arguments.b, arguments.out, arguments.json)
+
+
+def run_table(arguments: TableArguments) -> int:
+    """``fim-server eval table``: the exit status. Raises RecordError."""
+    return commands.run_table(arguments.runs, arguments.common, arguments.into, arguments.block, arguments.json)
 
 
 def dry_run(arguments: RunArguments, ids: Sequence[str], worker: Worker) -> int:

@@ -6,7 +6,14 @@ import argparse
 from dataclasses import dataclass
 from typing import Any
 
-from fim_server.cli.arguments import add_decoding, add_model, add_python_version, address, bind
+from fim_server.cli.arguments import (
+    add_decoding,
+    add_model,
+    add_prompt_tokens,
+    add_python_version,
+    address,
+    bind,
+)
 from fim_server.cli.output import version
 
 
@@ -25,6 +32,7 @@ class ServeArguments:
     device: str | None
     runtime: str | None
     max_new_tokens: int | None
+    max_prompt_tokens: int | None
     temperature: float | None
     deadline_ms: float | None
     log_level: str
@@ -42,6 +50,7 @@ def add_serve(commands: Any) -> None:
     add_python_version(parser)
     add_model(parser)
     add_decoding(parser)
+    add_prompt_tokens(parser, None, "what is read in 0.3 s on this machine, and at least 192")
     parser.add_argument("--log-level", choices=("error", "warning", "info", "debug"), default="warning")
     parser.set_defaults(max_new_tokens=None, temperature=None, deadline_ms=None)
     bind(parser, ServeArguments, run_serve)
@@ -53,6 +62,7 @@ def run_serve(arguments: ServeArguments) -> int:
 
     named: dict[str, Any] = {
         "max_tokens": arguments.max_new_tokens,
+        "prompt_tokens": arguments.max_prompt_tokens,
         "temperature": arguments.temperature,
         "deadline_ms": arguments.deadline_ms,
     }

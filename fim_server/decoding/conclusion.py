@@ -39,6 +39,7 @@ def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
     statistics.landing_steps = 0 if run.landing is None else run.landing.steps
     statistics.forced_share = min(1.0, run.refused / len(run.tokens)) if run.tokens else 0.0
     statistics.reused_tokens = run.reused
+    statistics.prefilled_tokens = run.prefilled
     statistics.model_ms = 1000 * run.model_seconds
     statistics.prefill_ms = 1000 * run.prefill_seconds
     statistics.engine_ms = 1000 * run.constraint.engine_seconds

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.results import StopReason
 from fim_server.decoding.run import Interrupted
-from fim_server.models.backend import PREFILL_CHUNK
+from fim_server.models.reading import passes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,14 +19,19 @@ if TYPE_CHECKING:
 
 
 def prefill(run: Run, prompt: Sequence[int]) -> Choice:
-    """Read what is new in the prompt, a chunk a forward pass; choose the first token that is not forced."""
+    """Read what is new in the prompt, a chunk a forward pass; choose the first token that is not forced.
+
+    What was read when it is interrupted stays in the run's reading: the next prompt that begins so goes on from there.
+    """
     prompt = [*prompt, *run.append_forced()]
-    run.constraint.prefetch(float("inf"))
-    before = run.model_seconds
+    if not run.healing:  # few tokens do: they are asked about one by one
+        run.constraint.prefetch(float("inf"))
     run.reused = run.reading.resume(prompt)
-    for start in range(run.reused, len(prompt), PREFILL_CHUNK):
-        logits = run.forward(prompt[start : start + PREFILL_CHUNK])
-    run.prefill_seconds = run.model_seconds - before
+    for part in passes(prompt, run.reused, run.chunk):
+        before = run.model_seconds
+        logits = run.forward(part)
+        run.prefill_seconds += run.model_seconds - before
+        run.prefilled += len(part)
     return run.choose(logits)
 
 
@@ -34,7 +39,8 @@ def decode_one_token(run: Run, token: int) -> Choice:
     """Append a token to the middle, and those forced after it; choose the next, whose mask is computed meanwhile."""
     run.append(token)
     forced = run.append_forced()
-    run.constraint.prefetch(run.forward_seconds)
+    if not run.healing:
+        run.constraint.prefetch(run.forward_seconds)
     return run.choose(run.forward([token, *forced]))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fim_server.models.backend import PREFILL_CHUNK
+
 REPEATED_TOKENS, REPEATED_TIMES = 24, 4
 
 
@@ -22,8 +24,11 @@ class DecodeOptions:
     deadline_ms: float | None = None
     """Milliseconds from the start after which the best text so far is returned."""
     max_prompt_tokens: int = 1024
-    """Longest prompt; the model's window may be shorter. 1,024 tokens prefill in about 0.1 s with a 6M model on one
-    CPU thread."""
+    """Longest prompt; the model's window may be shorter. 1,024 tokens prefill in about 0.1 s with a model of 7M
+    parameters on one CPU thread, in 1.6 s with one of 135M; where somebody waits, :class:`.models.pace.Pace` says how
+    many there is time for."""
+    prefill_chunk: int = PREFILL_CHUNK
+    """Prompt tokens in one forward pass at most. A cancellation and the deadline wait for one pass."""
     prompt_grid: int = 1
     """Contexts that do not fit into the prompt lose a multiple of this many tokens; above 1, so that the prompt of the
     next keystroke begins as this one's."""
@@ -32,9 +37,9 @@ class DecodeOptions:
     stop_repetition: bool = False
     """End where the model repeats itself: after :data:`REPEATED_TOKENS` tokens of at least :data:`REPEATED_TIMES` equal
     stretches. What was repeated is cut to two of them, or to a complete point before."""
-    heal: bool = False
-    """Let the middle begin where the last token left of the cursor begins, if the grammar allows that
-    (:class:`Healing`). For :func:`complete`; others heal by themselves."""
+    heal: bool = True
+    """Let the model write again what the tokenizer may have cut otherwise left of the cursor
+    (:class:`.healing.Healing`). For :func:`complete`; others heal by themselves. The budget is for what comes after."""
     no_comments: bool = False
     """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
     user's."""

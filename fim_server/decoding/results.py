@@ -47,6 +47,8 @@ class Statistics:
     """Steps at which the grammar refused the model's own choice; ``landing_steps`` are those of the budget."""
     reused_tokens: int = 0
     """Tokens of the prompt that the model had read before."""
+    prefilled_tokens: int = 0
+    """Tokens of the prompt that it read now: the rest, or less where it was interrupted."""
     forced_share: float = 0.0
     """``refused_tokens / tokens``: the share of the text that the grammar chose among the model's alternatives."""
     fast_forwarded_tokens: int = 0

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 RUNTIMES = ("torch", "onnx")
 """What computes a model: torch, on any device; onnxruntime-genai, on the CPU, for models that have an export."""
 
+LEAST_PROMPT_TOKENS = 16
+"""A shorter prompt would hold little but the tokens of its format."""
+
 PREFILL_CHUNK = 256
-"""Prompt tokens in one forward pass. Cancelling waits for at most one of them: about 25 ms for a 6M model on one CPU
-thread, at no measurable cost in throughput."""
+"""Prompt tokens in one forward pass at most: a pass is what an interruption waits for. Where somebody waits, passes are
+sized by :class:`.pace.Pace`; a fixed size makes a text depend on nothing but its inputs, since logits differ by
+rounding with the sizes of the passes."""
 
 Logits: TypeAlias = Any
 """A row of float32 logits [V] as its backend keeps it. Its length is the backend's ``size``; the rest is asked of the
@@ -105,8 +109,8 @@ class Backend(Protocol):
     def arithmetic(self) -> Arithmetic:
         """What its rows of logits are asked with."""
 
-    def new_cache(self) -> Any:
-        """An empty :class:`Cache`."""
+    def new_cache(self, room: int | None = None, /) -> Any:
+        """An empty :class:`Cache` for at least ``room`` tokens; None: for the whole window."""
 
     def forward(self, token_ids: Sequence[int], cache: Any, /) -> Logits:
         """Append tokens to a cache. Returns the logits after the last of them, in memory of their own.

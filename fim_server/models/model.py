@@ -42,9 +42,9 @@ class FimModel:
         """Length of a row of logits; often padded beyond the tokenizer's own tokens."""
         return self.backend.size
 
-    def new_cache(self) -> Any:
-        """An empty KV cache."""
-        return self.backend.new_cache()
+    def new_cache(self, room: int | None = None) -> Any:
+        """An empty KV cache for at least ``room`` tokens; None: for the whole window."""
+        return self.backend.new_cache(room)
 
     def forward(self, token_ids: Sequence[int], cache: Any) -> Logits:
         """Append tokens to the cache. Returns the logits [V] after the last of them, as the backend keeps them.

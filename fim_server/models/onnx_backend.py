@@ -104,7 +104,7 @@ class OnnxBackend:
     arithmetic = NumpyArithmetic()
 
     def __init__(self, folder: Path, threads: int, room: int | None = None) -> None:
-        """Load an export for a number of threads; ``room``: tokens that a cache holds, by default the whole window.
+        """Load an export for a number of threads; ``room``: tokens that a cache holds where nothing else is said.
 
         Raises:
             ModelError: It cannot be loaded, or the package cannot; one line.
@@ -118,16 +118,20 @@ class OnnxBackend:
             config = library.Config(str(folder))
             config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
             self._model = library.Model(config)
-            self._parameters = library.GeneratorParams(self._model)
-            self._parameters.set_search_options(max_length=self.window if room is None else room)
         except Exception as error:  # what the package, JSON and the files raise
             problem = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise ModelError(f"{folder}: the export cannot be loaded ({problem})") from error
         self._library = library
+        self._room = self.window if room is None else room
 
-    def new_cache(self) -> OnnxCache:
-        """An empty KV cache, with room for the whole window."""
-        return OnnxCache(self._library.Generator(self._model, self._parameters))
+    def new_cache(self, room: int | None = None) -> OnnxCache:
+        """An empty KV cache for so many tokens, by default for the backend's own room.
+
+        All of its memory is taken at once: 360 MB for the 8,192 tokens of a model with 30 layers and 3 heads of 64.
+        """
+        parameters = self._library.GeneratorParams(self._model)
+        parameters.set_search_options(max_length=self._room if room is None else min(room, self.window))
+        return OnnxCache(self._library.Generator(self._model, parameters))
 
     def forward(self, token_ids: Sequence[int], cache: OnnxCache) -> NDArray[np.float32]:
         """As :meth:`.backend.Backend.forward`."""

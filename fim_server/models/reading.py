@@ -7,24 +7,42 @@ from typing import TYPE_CHECKING, Any
 from fim_server.models.backend import PREFILL_CHUNK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
+
+ROOM_STEP = 64
+"""Tokens in steps of which a cache's room is sized, so that one that is a little longer is none of its own."""
+
+MOST_READINGS, KEPT_TOKENS = 4, 8192
+"""How many readings are kept, and for how many tokens together: a runtime takes the memory of a reading's whole room at
+once (46 kB a token for SmolLM2-135M)."""
+
+LEAST_SHARED = 16
+"""Tokens of a prompt's beginning for which a reading is gone on from, whatever it loses: its rest is then most often
+what the same place was before an edit."""
 
 
 class Reading:
     """What a model has read so far: its KV cache and the tokens in it, kept from one request to the next.
 
     While someone types, a suffix-first prompt changes at its end only (design, section 12), so most of what was read
-    for the last keystroke holds for this one. Logits after a reused cache differ from those of a fresh one by rounding
-    alone (of activations to 8 bits where the weights have 8). One thread at a time.
+    for the last keystroke holds for this one. A prompt whose reading was interrupted between two passes is kept as far
+    as it was read. Logits after a reused cache differ from those of a fresh one by rounding alone (of activations to 8
+    bits where the weights have 8). One thread at a time.
     """
 
-    def __init__(self, model: FimModel) -> None:
+    def __init__(self, model: FimModel, room: int | None = None) -> None:
+        """``room``: the tokens that it will hold at most; None is the model's window."""
         self._model = model
+        self.room = room
         self._tokens: list[int] = []
         self._cache: Any = None
+
+    def __len__(self) -> int:
+        """The number of tokens read."""
+        return len(self._tokens)
 
     def shared(self, tokens: Sequence[int]) -> int:
         """How many of the first ``tokens`` were read; never all, since the last one's logits are wanted."""
@@ -50,7 +68,7 @@ class Reading:
     def forward(self, token_ids: Sequence[int]) -> Logits:
         """:meth:`FimModel.forward` on what was read so far."""
         if self._cache is None:
-            self._cache = self._model.new_cache()
+            self._cache = self._model.new_cache(self.room)
         try:
             logits = self._model.forward(token_ids, self._cache)
         except BaseException:
@@ -69,8 +87,8 @@ class Reading:
             self._tokens = kept
         except (RuntimeError, ValueError):  # as in resume
             self.forget()
-            for begin in range(0, len(kept), PREFILL_CHUNK):
-                self.forward(kept[begin : begin + PREFILL_CHUNK])
+            for part in passes(kept, 0, PREFILL_CHUNK):
+                self.forward(part)
 
     def forget(self) -> None:
         """Start again with nothing read."""
@@ -83,23 +101,51 @@ class Readings:
     As :class:`Reading`; one thread at a time.
     """
 
-    def __init__(self, model: FimModel, most: int = 4) -> None:
+    def __init__(self, model: FimModel, most: int = MOST_READINGS) -> None:
         self._model = model
         self._most = max(1, most)
         self._known: list[Reading] = []
+        self.room = 0
+        """The tokens for which a reading is made at least, so that a longer request later can go on from it."""
 
-    def nearest(self, tokens: Sequence[int]) -> Reading:
-        """The reading that shares the longest beginning with a prompt.
+    def nearest(self, tokens: Sequence[int], room: int | None = None) -> Reading:
+        """The reading to go on from with a prompt: the one that shares the longest beginning with it.
 
-        Where that is less than half of the prompt, a new one takes the place of the one that was used least recently,
-        so that none is lost to a look at another file.
+        ``room``: the tokens that it has to hold, the prompt's and what is written after it; None is the model's window.
+        Where a reading would be lost for little, a new one takes the place of the one that was used least recently:
+        so none is lost to a look at another file, and one that was interrupted early is gone on from all the same.
         """
+        window = self._model.window
+        wanted = window if room is None else min(window, steps_of_room(max(room, self.room)))
+        self._known = [known for known in self._known if fits(known, window if room is None else room, window)]
         best = max(self._known, key=lambda reading: reading.shared(tokens), default=None)
-        if best is None or 2 * best.shared(tokens) < len(tokens):
-            if len(self._known) >= self._most:
+        if best is None or not is_worth_it(best, tokens):
+            while self._known and len(self._known) >= min(self._most, max(2, KEPT_TOKENS // wanted)):
                 self._known.pop(0)
-            best = Reading(self._model)
+            best = Reading(self._model, wanted)
         else:
             self._known.remove(best)
         self._known.append(best)
         return best
+
+
+def fits(reading: Reading, needed: int, window: int) -> bool:
+    """Whether a reading has room for ``needed`` tokens of a model's window."""
+    return reading.room is None or reading.room >= min(needed, window)
+
+
+def is_worth_it(reading: Reading, tokens: Sequence[int]) -> bool:
+    """Whether what a reading has in common with a prompt is worth what it has besides."""
+    shared = reading.shared(tokens)
+    return shared >= LEAST_SHARED or 2 * shared >= len(tokens) or 0 < shared == len(reading)
+
+
+def steps_of_room(tokens: int) -> int:
+    """Room for so many tokens, rounded up."""
+    return -(-tokens // ROOM_STEP) * ROOM_STEP
+
+
+def passes(tokens: Sequence[int], start: int, size: int) -> Iterator[Sequence[int]]:
+    """The tokens from ``start`` on in parts for one forward pass each, of at most ``size`` tokens."""
+    for begin in range(start, len(tokens), size):
+        yield tokens[begin : begin + size]

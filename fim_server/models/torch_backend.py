@@ -226,8 +226,8 @@ class TorchBackend:
         """Torch's own threads, of the whole process."""
         return torch.get_num_threads()
 
-    def new_cache(self) -> Any:
-        """An empty KV cache."""
+    def new_cache(self, room: int | None = None) -> Any:
+        """An empty KV cache, which grows as it is filled."""
         from transformers import DynamicCache
 
         return DynamicCache(config=self.network.config)

@@ -24,6 +24,7 @@ def create_server(settings: ServerSettings, version: str = "") -> FimLanguageSer
     server.feature(types.INITIALIZED)(lifecycle.on_initialized)
     server.feature(types.SHUTDOWN)(lifecycle.on_shutdown)
     server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(configuration.on_settings_changed)
+    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(lifecycle.on_opened)
     server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(lifecycle.on_changed)
     server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(lifecycle.on_closed)
     # Without options pygls does not advertise the feature.

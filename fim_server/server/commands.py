@@ -58,7 +58,7 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
 def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
     """Counts and latencies since the server started."""
     expect_one_at_most(arguments)
-    return ls.usage.as_json()
+    return ls.usage.as_json() | {"promptTokens": ls.worker.prompts.as_json()}
 
 
 def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:
@@ -68,6 +68,7 @@ def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:
     ls.settings = ls.settings.having("enabled", enabled)
     ls.worker.use(ls.settings)
     if not enabled:
+        ls.worker.rest()
         for at_work in (ls.running, ls.prefetching):
             if at_work is not None:
                 at_work.job.cancelled.set()

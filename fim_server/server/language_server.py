@@ -22,6 +22,7 @@ from fim_server.models.store.state import State
 from fim_server.server.documents import SYNC_KIND, DocumentProtocol, OpenDocument
 from fim_server.server.memory import Memory
 from fim_server.server.messages import FallbackKinds
+from fim_server.server.place import Places
 from fim_server.server.settings import ServerSettings
 from fim_server.server.usage import Usage
 from fim_server.server.work import Job, Request
@@ -70,6 +71,7 @@ class FimLanguageServer(LanguageServer):
         self.settings = settings
         self.worker = CompletionWorker(settings)
         self.memory = Memory()
+        self.places = Places()
         self.usage = Usage()
         self.fallback: FallbackKinds | None = None
         """How the suggestion list takes texts; None where the client has inline completion."""

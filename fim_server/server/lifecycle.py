@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lsprotocol import types
 
+from fim_server.server.ahead import read_after_change, read_after_opening
 from fim_server.server.completions import on_completion
 from fim_server.server.configuration import ask_for_settings, take_settings
 from fim_server.server.fetching import stop_and_wait
@@ -45,6 +46,12 @@ def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams)
     """Stop what is under way for the text as it was. What is being prepared may still come true."""
     if ls.running is not None and ls.running.request.uri == params.text_document.uri:
         ls.running.job.cancelled.set()
+    read_after_change(ls, params)
+
+
+def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) -> None:
+    """Read where somebody was when the document was open before."""
+    read_after_opening(ls, params)
 
 
 def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -> None:

@@ -115,7 +115,7 @@ class BracketSession:
         except UnicodeDecodeError:
             return False
 
-    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None, *, healing: bytes = b"") -> ByteMatcher:
         self.matchers.append(ByteMatcher(self, vocabulary))
         return self.matchers[-1]
 
@@ -159,6 +159,10 @@ class ByteVocabulary:
     def token_bytes(self, token_id: int) -> bytes:
         return bytes([token_id]) if token_id < 256 else WORDS.get(token_id, b"")
 
+    def unsettled(self, text: str) -> str:
+        """A byte is a token whatever follows."""
+        return ""
+
 
 class ByteTokenizer:
     """Encodes to bytes; enough for a prompt."""
@@ -182,7 +186,7 @@ class ScriptedModel(FimModel):
     def size(self) -> int:
         return SIZE
 
-    def new_cache(self) -> list[int]:
+    def new_cache(self, room: int | None = None) -> list[int]:
         return []
 
     def forward(self, token_ids: Sequence[int], cache: list[int]) -> Logits:
@@ -562,7 +566,7 @@ class Finite(BracketSession):
     def complete(self, middle: bytes) -> bool:
         return any(text.encode() == middle for text in self.texts)
 
-    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> FiniteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None, *, healing: bytes = b"") -> FiniteMatcher:
         self.matchers.append(FiniteMatcher(self, vocabulary))
         return self.matchers[-1]  # type: ignore[return-value]
 
@@ -723,7 +727,7 @@ class CountingModel(ScriptedModel):
     cache: type[Cache] = Cache
     passes: list[int] = field(default_factory=list)
 
-    def new_cache(self) -> list[int]:
+    def new_cache(self, room: int | None = None) -> list[int]:
         return self.cache()
 
     def forward(self, token_ids: Sequence[int], cache: list[int]) -> Logits:
@@ -829,7 +833,7 @@ def test_a_single_line_ends_where_the_model_begins_another() -> None:
 class OneLine(BracketSession):
     """Its matchers refuse line breaks where a single line is asked for."""
 
-    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None, *, healing: bytes = b"") -> ByteMatcher:
         matcher = super().matcher(vocabulary)
         if shape is not None:
             fits = matcher.fits

@@ -36,7 +36,7 @@ class Network(FimModel):
     def size(self) -> int:
         return self.vocabulary.size
 
-    def new_cache(self) -> Cache:
+    def new_cache(self, room: int | None = None) -> Cache:
         return Cache()
 
     def forward(self, token_ids: Sequence[int], cache: Cache) -> torch.Tensor:

@@ -19,6 +19,7 @@ export const SERVER_SETTINGS = [
   "alternatives",
   "maxTokens",
   "maxLineTokens",
+  "promptTokens",
   "temperature",
   "deadlineMs",
   "invokedDeadlineMs",

@@ -1,4 +1,4 @@
-"""``fim-server eval report`` and ``fim-server eval compare``: what they print.
+"""``fim-server eval report``, ``compare`` and ``table``: what they print.
 
 What draws and counts (matplotlib, scipy, Jinja) is imported when a report is made, not when a command line is read.
 """
@@ -56,6 +56,23 @@ def run_compare(a: str | Path, b: str | Path, out: str | Path | None = None, jso
         for check in report.checks:
             print(f"{check.claim}: {check.found}")
         print(Path(out) / COMPARE_PAGE)
+    return 0
+
+
+def run_table(runs: Sequence[str], common: bool, into: Path | None, block: str, json_: bool) -> int:
+    """``fim-server eval table``; returns the exit status. Raises RecordError for runs that cannot be read."""
+    with eval_extra():
+        from fim_server.evaluation.reporting.models import as_text, put_into, read_rows, tables
+        from fim_server.evaluation.reporting.tables.table import as_json
+
+        made = tables(read_rows(runs), common)
+    if into is not None:
+        put_into(into, block, as_text(made))
+        print(into)
+    elif json_:
+        print(json.dumps([as_json(table) for table in made]))
+    else:
+        print(as_text(made), end="")
     return 0
 
 

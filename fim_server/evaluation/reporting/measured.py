@@ -52,6 +52,8 @@ class ModeColumns:
     """A text was offered, and the whole program parses."""
     offered: Bools
     exact: Bools
+    """The text is the one that stood there but for blanks at its ends, and the whole program parses: a text that lacks
+    its line break or its indentation is none."""
     edit: Floats
     error: Bools
 
@@ -220,7 +222,7 @@ def _columns(records: list[Record | None]) -> ModeColumns:
         column(lambda _: True),
         column(is_success),
         column(lambda record: record.text is not None),
-        column(lambda record: bool(record.exact_match)),
+        column(is_exact),
         np.array([0.0 if record is None else record.edit_similarity or 0.0 for record in records], dtype=np.float64),
         column(lambda record: record.error is not None),
     )
@@ -229,6 +231,11 @@ def _columns(records: list[Record | None]) -> ModeColumns:
 def is_success(record: Record) -> bool:
     """Whether a text was offered with which the whole program parses."""
     return record.error is None and record.text is not None and bool(record.parses)
+
+
+def is_exact(record: Record) -> bool:
+    """Whether the text is the one that stood there, in a program that parses."""
+    return bool(record.exact_match) and is_success(record)
 
 
 def _clusters(keys: Sequence[Key], files: Mapping[Key, str] | str) -> tuple[Integers | None, str]:

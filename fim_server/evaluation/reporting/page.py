@@ -24,7 +24,7 @@ from markupsafe import Markup, escape
 from fim_server.evaluation.records import Record
 from fim_server.evaluation.reporting.content import Report
 from fim_server.evaluation.reporting.figures.style import variables
-from fim_server.evaluation.reporting.measured import Measured
+from fim_server.evaluation.reporting.measured import Measured, is_exact
 from fim_server.evaluation.reporting.tables.text import printable
 
 MOST_BYTES = 14_000_000
@@ -191,7 +191,7 @@ def _result(record: Record, stops: _Names, won: _Names, guarantees: _Names) -> l
     return [
         None if text is None else text[:MOST_CHARACTERS],
         int(bool(record.parses)),
-        int(bool(record.exact_match)),
+        int(is_exact(record)),
         stops.of(record.stop_reason),
         won.of(record.won),
         record.tokens,

@@ -117,7 +117,8 @@ def facts(infos: Sequence[RunInfo]) -> list[tuple[str, str]]:
         ("data, SHA-256", said(lambda info: ", ".join(one.sha256[:HASH_DIGITS] for one in info.data))),
         ("budget", said(lambda info: f"{info.budget:,} tokens")),
         ("landing", said(lambda info: "on" if info.landing else "off")),
-        ("prompt", said(lambda info: f"at most {info.max_prompt_tokens:,} tokens")),
+        ("prompt", said(lambda info: f"at most {info.max_prompt_tokens:,} tokens, {contexts_of(info)}")),
+        ("runtime", said(lambda info: info.runtime)),
         ("temperature, seed", said(lambda info: f"{info.temperature:g}, {info.seed}")),
         ("device, batch", said(lambda info: f"{info.machine.get('device', info.device)}, {info.batch}")),
         ("machine", said(lambda info: _of_machine(info, "system", "processor"))),
@@ -128,6 +129,13 @@ def facts(infos: Sequence[RunInfo]) -> list[tuple[str, str]]:
         ("begun", said(lambda info: info.started)),
     ]
     return [(name, value) for name, value in found if value]
+
+
+def contexts_of(info: RunInfo) -> str:
+    """What the model read, in words."""
+    read = {"both": "both contexts", "left": "an empty suffix", "left-alone": "the left context without control tokens"}
+    healed = "healed" if info.healing else "not healed"
+    return f"{read.get(info.contexts, info.contexts)}, {healed}{', one line' if info.single_line else ''}"
 
 
 def _of_machine(info: RunInfo, *names: str) -> str:

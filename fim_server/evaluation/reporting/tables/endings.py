@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from fim_server.evaluation.records import WON
-from fim_server.evaluation.reporting.measured import Measured, is_success
+from fim_server.evaluation.reporting.measured import Measured, is_exact, is_success
 from fim_server.evaluation.reporting.statistics import percentiles, proportion
 from fim_server.evaluation.reporting.tables.counts import counted, without_text
 from fim_server.evaluation.reporting.tables.table import Table
@@ -39,7 +39,7 @@ def won_quality(data: Measured) -> Table:
                     value,
                     f"{len(some):,}",
                     rate(proportion([is_success(record) for record in some])),
-                    percent(sum(bool(record.exact_match) for record in some) / len(some)),
+                    percent(sum(map(is_exact, some)) / len(some)),
                     percent(sum(similar) / len(some)),
                 )
             )

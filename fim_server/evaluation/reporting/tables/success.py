@@ -43,8 +43,9 @@ def overview(data: Measured) -> Table:
     if not known:
         header, rows = header[:4] + header[5:], [row[:4] + row[5:] for row in rows]
     note = (
-        f"Success: a text was offered and the whole program parses (`ast.parse`). In brackets {100 * CONFIDENCE:.0f} % "
-        "intervals: Wilson's for success, which takes samples as independent; bootstrap for the others."
+        "Success: a text was offered and the whole program parses (`ast.parse`). Exact match: that, and the text is "
+        f"the one that stood there but for blanks at its ends. In brackets {100 * CONFIDENCE:.0f} % intervals: "
+        "Wilson's for success, which takes samples as independent; bootstrap for the others."
     )
     if known:
         note += " *Paper*: what arXiv 2402.17988 reports for its constrained mode, with its own model and samples."

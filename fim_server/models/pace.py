@@ -1,0 +1,92 @@
+"""How fast a model reads prompts on this machine, and what follows from it where somebody waits.
+
+It is found out anew in each process. What else runs changes it by more than the machine does, and the threads that a
+model gets are chosen by the load as well, so that a figure kept on disk would be of other circumstances; measuring
+takes less time than loading. Other work only ever slows a pass, so the fastest one counts, and where a machine was busy
+while the model was loaded the passes that follow correct what was measured.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from fim_server.models.backend import PREFILL_CHUNK
+
+if TYPE_CHECKING:
+    from fim_server.models.model import FimModel
+
+PROMPT_MS, LEAST_PROMPT, MOST_PROMPT = 300.0, 192, 4096
+"""A prompt has as many tokens as are read in this time, at least and at most so many. Below the least a model sees too
+little to say anything; above the most, encoding a prompt would itself take some milliseconds at each keystroke."""
+
+PROMPT_STEP, PROMPT_GROWTH = 32, 1.25
+"""Prompts have a multiple of this many tokens, and become longer only by this factor at least: each time all of one is
+read again."""
+
+PASS_MS, LEAST_CHUNK = 50.0, 8
+"""How long one forward pass of a prompt may take, for a pass is what an interruption waits for, and the fewest tokens
+that it reads: with fewer, fixed costs are most of it (with 8, an eighth, measured with SmolLM2-135M in four bits)."""
+
+MEASURED_TOKENS, MEASURED_MS, MEASURED_PASSES = (32, 512), 400.0, 12
+"""Passes are measured from this many tokens, twice as many after each that was short, to this many; about how long, and
+how many of them at most."""
+
+SHORT_MS = 20.0
+
+
+class Pace:
+    """How fast prompts are read: the fastest passes seen."""
+
+    def __init__(self) -> None:
+        self.tokens_per_second = 0.0
+        """0 as long as nothing is known."""
+        self._prompt_tokens = LEAST_PROMPT
+
+    def note(self, tokens: int, seconds: float) -> None:
+        """Take a pass, or several, into account."""
+        if seconds > 0:
+            self.tokens_per_second = max(self.tokens_per_second, tokens / seconds)
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The longest prompt for somebody who waits; it grows in large steps alone."""
+        found = self._tokens_in(PROMPT_MS) // PROMPT_STEP * PROMPT_STEP
+        found = max(LEAST_PROMPT, min(MOST_PROMPT, found))
+        if found >= PROMPT_GROWTH * self._prompt_tokens or (found == MOST_PROMPT):
+            self._prompt_tokens = found
+        return self._prompt_tokens
+
+    @property
+    def chunk(self) -> int:
+        """The prompt tokens of one forward pass."""
+        if not self.tokens_per_second:
+            return PREFILL_CHUNK
+        return max(LEAST_CHUNK, min(PREFILL_CHUNK, self._tokens_in(PASS_MS) // LEAST_CHUNK * LEAST_CHUNK))
+
+    def _tokens_in(self, milliseconds: float) -> int:
+        return int(self.tokens_per_second * milliseconds / 1000)
+
+
+def measure(model: FimModel) -> Pace:
+    """Read some tokens and see how long it takes, which is less than half a second where the model is fast enough.
+
+    Raises RuntimeError where the model's runtime does.
+    """
+    pace = Pace()
+    size, most = MEASURED_TOKENS
+    size, most = min(size, model.window), min(most, model.window)
+    cache = model.new_cache(most)
+    tokens = [number % model.size for number in range(most)]  # which they are makes no difference
+    began = time.perf_counter()
+    for _ in range(MEASURED_PASSES):
+        started = time.perf_counter()
+        model.forward(tokens[:size], cache)
+        ended = time.perf_counter()
+        pace.note(size, ended - started)
+        if 1000 * (ended - began) > MEASURED_MS:
+            break
+        cache.crop(-size)
+        if 1000 * (ended - started) < SHORT_MS:
+            size = min(2 * size, most)
+    return pace
