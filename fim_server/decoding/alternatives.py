@@ -123,14 +123,24 @@ def read_before(
 
 
 def read_ahead(
-    model: FimModel, split: Split, options: DecodeOptions, cancelled: threading.Event, readings: Readings
+    model: FimModel,
+    split: Split,
+    options: DecodeOptions,
+    cancelled: threading.Event,
+    readings: Readings,
+    heals: bool = False,
+    least: int = 1,
 ) -> int:
     """Read the prompt of a cut before anybody asks, until ``cancelled`` is set; returns how many tokens were read.
 
-    What was read is kept in ``readings``. The last token is left: its logits are wanted when somebody asks.
+    What was read is kept in ``readings``. The last token is left: its logits are wanted when somebody asks. ``heals``:
+    as in :func:`read_before`. ``least``: nothing is read where fewer tokens are new.
     """
-    prompt, reading = read_before(model, split, options, readings)
+    prompt, reading = read_before(model, split, options, readings, heals)
     count = 0
+    kept = reading.shared(prompt)
+    if len(prompt) - 1 - kept < least:
+        return 0
     for part in passes(prompt[:-1], reading.resume(prompt), options.prefill_chunk):
         if cancelled.is_set():
             break
