@@ -139,6 +139,8 @@ class Played:
     cpu_loading: float | None = None
     cpu_typing: float | None = None
     model: dict[str, str] = field(default_factory=dict)
+    prompt_tokens: dict[str, int] | None = None
+    """Of prompts, as the server counts them: `read` while somebody waited, `ahead`, and `reused`."""
 
 
 def note(request: Request, asked: Asked, message: dict[str, Any]) -> list[Item]:

@@ -50,6 +50,7 @@ class ServerOptions:
     device: str | None
     runtime: str | None
     threads: int | None
+    max_prompt_tokens: int | None
     machine: str | None
     json: bool
     output: str | None
@@ -96,6 +97,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive_count,
         metavar="N",
         help="the model's threads (default: the server chooses by the load when it starts)",
+    )
+    parser.add_argument(
+        "--max-prompt-tokens",
+        type=positive_count,
+        metavar="N",
+        help="the longest prompt (default: what is read in 0.3 s, as the server measures it)",
     )
     parser.add_argument(
         "--machine", metavar="TEXT", help="how the report calls this machine (default: its processor and its load)"
@@ -182,6 +189,8 @@ async def play(scenario: Scenario, sources: Sequence[Source], options: ServerOpt
     played = Played(scenario, load=load_average())
     named = ((name, getattr(options, name)) for name in ("model", "device", "runtime"))
     given = [f"--{name}={value}" for name, value in named if value is not None]
+    if options.max_prompt_tokens is not None:
+        given.append(f"--max-prompt-tokens={options.max_prompt_tokens}")
     progress.say(f"{scenario.name}: starting the server")
     with tempfile.TemporaryFile() as errors:
         client = await Client.start(given, options.threads, errors)
@@ -202,6 +211,9 @@ async def play(scenario: Scenario, sources: Sequence[Source], options: ServerOpt
                     await typist.type_in(source.name, source.text, source.holes, share)
             played.seconds = time.perf_counter() - started
             await client.settle()
+            command = {"command": "fim-server.statistics", "arguments": []}
+            found = await client.answer_to(client.ask("workspace/executeCommand", command))
+            played.prompt_tokens = found.get("promptTokens") if isinstance(found, dict) else None
             after = usage_of(client.process.pid)
             if before is not None and after is not None:
                 played.cpu_loading, played.cpu_typing = before.seconds, after.seconds - before.seconds
@@ -232,6 +244,8 @@ def setting(options: ServerOptions, sources: Sequence[Source]) -> dict[str, str]
         for name in ("device", "runtime", "threads")
         if (value := getattr(options, name)) is not None
     ]
+    if options.max_prompt_tokens is not None:
+        given.append(f"--max-prompt-tokens {options.max_prompt_tokens}")
     sizes = ", ".join(f"{source.name} ({len(source.text) / 1000:.0f} kB)" for source in sources)
     return {
         "command": f"fim-server bench server {' '.join(given)}",

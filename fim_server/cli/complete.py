@@ -122,7 +122,6 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
         max_prompt_tokens=arguments.max_prompt_tokens,
         constrained=not arguments.unconstrained,
         landing=not arguments.no_landing,
-        heal=True,
     )
     shown.say("completing")
     return complete(

@@ -16,6 +16,7 @@ from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Candidate, Statistics, StopReason
 from fim_server.decoding.run import Watch, budget_of, start
 from fim_server.models.reading import Reading, passes
+from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
     import threading
@@ -45,8 +46,8 @@ def complete_session(
     """As :func:`.complete.complete`, in a session that is open.
 
     The model reads ``split``, whatever contexts the session has. ``readings``: what the model has read for the requests
-    before, and will have read after this one. ``healing``: what the middle has to begin with
-    (:class:`.healing.Healing`); the session must allow it.
+    before, and will have read after this one. ``healing``: what the text has to begin with, before the session's
+    middle does (:class:`.healing.Healing`).
     """
     return next(alternatives(model, session, split, 1, options, cancelled, on_token, readings, healing))
 
@@ -71,16 +72,15 @@ def alternatives(
     options = options or DecodeOptions()
     started = time.perf_counter()
     watch = Watch(options.deadline_ms, cancelled)
-    prompt, reading = read_before(model, split, options, readings)
+    prompt, reading = read_before(model, split, options, readings, bool(healing))
     constrained = options.constrained and session.guarantee != "none"
     runners: list[RunnerUp] = []
     texts: set[str | None] = set()
     with ThreadPoolExecutor(1, thread_name_prefix="fim-mask") as worker:
         for attempt in range(1 if count == 1 else count * ATTEMPTS):
             statistics = Statistics(prompt_tokens=len(prompt))
-            run = start(model, reading, session if constrained else None, options, watch, worker)
+            run = start(model, reading, session if constrained else None, options, watch, worker, healing)
             run.runners_up = None if count == 1 else runners
-            run.healing = healing.encode()
             try:
                 if attempt == 0:
                     stop_reason = decode(run, prompt, on_token)
@@ -108,10 +108,13 @@ def alternatives(
 
 
 def read_before(
-    model: FimModel, split: Split, options: DecodeOptions, readings: Readings | None
+    model: FimModel, split: Split, options: DecodeOptions, readings: Readings | None, heals: bool = False
 ) -> tuple[list[int], Reading]:
-    """The prompt of a cut, and what the model has read of it, if anything, with room for the middle."""
-    budget = budget_of(model, options)
+    """The prompt of a cut, and what the model has read of it, if anything, with room for the middle.
+
+    ``heals``: whether something is written again before it.
+    """
+    budget = budget_of(model, options) + (MOST_UNSETTLED if heals else 0)
     limit = min(options.max_prompt_tokens, model.window - budget)
     prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
     if readings is None:
@@ -120,14 +123,24 @@ def read_before(
 
 
 def read_ahead(
-    model: FimModel, split: Split, options: DecodeOptions, cancelled: threading.Event, readings: Readings
+    model: FimModel,
+    split: Split,
+    options: DecodeOptions,
+    cancelled: threading.Event,
+    readings: Readings,
+    heals: bool = False,
+    least: int = 1,
 ) -> int:
     """Read the prompt of a cut before anybody asks, until ``cancelled`` is set; returns how many tokens were read.
 
-    What was read is kept in ``readings``. The last token is left: its logits are wanted when somebody asks.
+    What was read is kept in ``readings``. The last token is left: its logits are wanted when somebody asks. ``heals``:
+    as in :func:`read_before`. ``least``: nothing is read where fewer tokens are new.
     """
-    prompt, reading = read_before(model, split, options, readings)
+    prompt, reading = read_before(model, split, options, readings, heals)
     count = 0
+    kept = reading.shared(prompt)
+    if len(prompt) - 1 - kept < least:
+        return 0
     for part in passes(prompt[:-1], reading.resume(prompt), options.prefill_chunk):
         if cancelled.is_set():
             break

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.alternatives import complete_session
-from fim_server.decoding.healing import Healing, takes
+from fim_server.decoding.healing import Healing
 from fim_server.decoding.options import DecodeOptions
-from fim_server.decoding.results import StopReason
 
 if TYPE_CHECKING:
     import threading
@@ -39,22 +38,11 @@ def complete(
     started = time.perf_counter()
     session = language.open(split.left, split.right)
     healing = Healing.of(model, split) if options.heal else Healing(split, "")
-    if healing.text:
-        healed = language.open(healing.split.left, split.right)
-        if takes(healed, healing.text, session.guarantee):
-            session = healed
-        else:
-            healing = Healing(split, "")
     opened = time.perf_counter() - started
     if options.deadline_ms is not None:
         options = replace(options, deadline_ms=options.deadline_ms - 1000 * opened)
     completion = complete_session(model, session, healing.split, options, cancelled, on_token, healing=healing.text)
     completion = healing.undo(completion)
-    out_of_room = (StopReason.DEAD_END, StopReason.BUDGET)
-    if healing.text and completion.text is None and completion.stop_reason in out_of_room:
-        # What was healed takes some of the budget.
-        session = language.open(split.left, split.right)
-        completion = complete_session(model, session, split, options, cancelled, on_token)
     completion.statistics.open_ms = 1000 * opened
     completion.statistics.total_ms = 1000 * (time.perf_counter() - started)
     return completion

@@ -24,7 +24,8 @@ def prefill(run: Run, prompt: Sequence[int]) -> Choice:
     What was read when it is interrupted stays in the run's reading: the next prompt that begins so goes on from there.
     """
     prompt = [*prompt, *run.append_forced()]
-    run.constraint.prefetch(float("inf"))
+    if not run.healing:  # few tokens do: they are asked about one by one
+        run.constraint.prefetch(float("inf"))
     run.reused = run.reading.resume(prompt)
     for part in passes(prompt, run.reused, run.chunk):
         before = run.model_seconds
@@ -38,7 +39,8 @@ def decode_one_token(run: Run, token: int) -> Choice:
     """Append a token to the middle, and those forced after it; choose the next, whose mask is computed meanwhile."""
     run.append(token)
     forced = run.append_forced()
-    run.constraint.prefetch(run.forward_seconds)
+    if not run.healing:
+        run.constraint.prefetch(run.forward_seconds)
     return run.choose(run.forward([token, *forced]))
 
 

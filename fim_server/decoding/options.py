@@ -37,9 +37,9 @@ class DecodeOptions:
     stop_repetition: bool = False
     """End where the model repeats itself: after :data:`REPEATED_TOKENS` tokens of at least :data:`REPEATED_TIMES` equal
     stretches. What was repeated is cut to two of them, or to a complete point before."""
-    heal: bool = False
-    """Let the middle begin where the last token left of the cursor begins, if the grammar allows that
-    (:class:`Healing`). For :func:`complete`; others heal by themselves."""
+    heal: bool = True
+    """Let the model write again what the tokenizer may have cut otherwise left of the cursor
+    (:class:`.healing.Healing`). For :func:`complete`; others heal by themselves. The budget is for what comes after."""
     no_comments: bool = False
     """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
     user's."""

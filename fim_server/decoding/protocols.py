@@ -46,21 +46,7 @@ class Session(Protocol):
     def guarantee(self) -> str: ...
     @property
     def diagnostics(self) -> Sequence[str]: ...
-    def matcher(self, vocabulary: Any, /, shape: Any = None) -> Matcher: ...
-
-
-class Verdict(Protocol):
-    """What a session says of a text."""
-
-    @property
-    def viable(self) -> bool: ...
-
-
-@runtime_checkable
-class CheckingSession(Protocol):
-    """A session that can be asked about a text."""
-
-    def check(self, middle: str, /) -> Verdict: ...
+    def matcher(self, vocabulary: Any, /, shape: Any = None, *, healing: bytes = b"") -> Matcher: ...
 
 
 class Language(Protocol):

@@ -11,18 +11,21 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fim_server.decoding.constraint import Constraint
 from fim_server.decoding.landing import Landing
 from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
 from fim_server.decoding.results import StopReason
 from fim_server.language.shapes import SINGLE_LINE
+from fim_server.models.masking import WORD_BITS
+from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Sequence
     from concurrent.futures import ThreadPoolExecutor
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from fim_server.decoding.options import DecodeOptions
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
     from fim_server.models.reading import Reading
+    from fim_server.tokens.vocabulary import Vocabulary
 
 RUNNERS_LOOKED_AT = 8
 """How many of the model's likeliest tokens are tried as an alternative's beginning."""
@@ -76,19 +80,32 @@ class CompletePoint:
 
 
 class Unconstrained:
-    """Stands in for a matcher where the grammar has no say: everything may come next, and the middle may end."""
+    """Stands in for a matcher where the grammar has no say: everything may come after what is to be written again."""
+
+    def __init__(self, vocabulary: Vocabulary, healing: bytes) -> None:
+        self._vocabulary = vocabulary
+        self._rest = healing
 
     def fill_mask(self, words: NDArray[np.uint32]) -> None:
-        words.fill(0xFFFFFFFF)
+        if not self._rest:
+            words.fill(0xFFFFFFFF)
+            return
+        words.fill(0)
+        tokens = np.array(self._vocabulary.tokens_towards(self._rest), dtype=np.int64)
+        np.bitwise_or.at(words, tokens // WORD_BITS, np.uint32(1) << (tokens % WORD_BITS).astype(np.uint32))
 
     def allows(self, token_id: int) -> bool:
-        return True
+        if not self._rest:
+            return True
+        text = self._vocabulary.token_bytes(token_id)
+        return bool(text) and (self._rest.startswith(text) or text.startswith(self._rest))
 
     def commit(self, token_id: int) -> None:
-        pass
+        if self._rest:
+            self._rest = self._rest[len(self._vocabulary.token_bytes(token_id)) :]
 
     def is_complete(self) -> bool:
-        return True
+        return not self._rest
 
 
 class Interrupted(Exception):
@@ -125,10 +142,11 @@ class Run:
         stop_ids: frozenset[int],
         options: DecodeOptions,
         watch: Watch,
+        healing: str = "",
     ) -> None:
         self.model = model
-        self.budget = budget_of(model, options)
-        """Tokens that the middle may have."""
+        self.budget = budget_of(model, options) + healing_tokens(model, healing)
+        """Tokens that the run may have: those of the middle, and of what is written again before it."""
         self.reading = reading
         self.constraint = constraint
         self.stop_ids = stop_ids
@@ -141,10 +159,12 @@ class Run:
         self.no_comments = options.no_comments
         self.landing: Landing | None = None
         """Keeps the run within its budget, where the matcher can."""
-        self.healing = b""
-        """What the rest of the middle has to begin with."""
+        self.healing = healing.encode()
+        """What is still to be written again."""
+        self._healed = self.healing
+        """All of that."""
         self.healed_tokens = 0
-        """Tokens that hold nothing but what was healed."""
+        """Tokens that hold nothing of the middle."""
         self.runners_up: list[RunnerUp] | None = None
         """Collected where it is a list."""
         self.chunk = options.prefill_chunk
@@ -196,10 +216,12 @@ class Run:
         self.constraint.commit(token)
         self.tokens.append(token)
         if self.healing:
-            text = self.model.vocabulary.token_bytes(token)
-            if len(text) <= len(self.healing):
-                self.healed_tokens = len(self.tokens)
-            self.healing = self.healing[len(text) :]
+            self._note_healed(token)
+
+    def _note_healed(self, token: int) -> None:
+        text = self.model.vocabulary.token_bytes(token)
+        self.healed_tokens += len(text) <= len(self.healing)
+        self.healing = self.healing[len(text) :]
 
     def rewind(self, tokens: int) -> None:
         """Go back to fewer tokens, after which a token was chosen; the constraint is there already.
@@ -210,6 +232,11 @@ class Run:
         self.reading.rewind(len(self.tokens) - tokens)
         self.model_seconds += time.perf_counter() - started
         del self.tokens[tokens:]
+        self.healing, self.healed_tokens = self._healed, 0
+        for token in self.tokens:
+            if not self.healing:
+                break
+            self._note_healed(token)
         self.points = [point for point in self.points if point.tokens < tokens]
         self.refused, self.fast_forwarded, self.probability, runners_up = self._counts[tokens]
         if self.runners_up is not None:
@@ -251,8 +278,6 @@ class Run:
         Drawing again from what is left after a refusal gives each allowed token the probability it has among the
         allowed ones, so this samples from exactly the masked distribution.
         """
-        if self.healing:
-            return self._heal(logits)
         if self.landing is not None:
             runners_up = 0 if self.runners_up is None else len(self.runners_up)
             self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
@@ -262,17 +287,31 @@ class Run:
         allowed = self._fits(token)
         if self.single_line and end_probability is not None and token not in self.stop_ids and self._breaks(token):
             return Choice(min(self.stop_ids), False, end_probability)
-        if not allowed or not self._lands(token):
-            words = self.constraint.mask()
-            if words is None:
+        lands = allowed and self._lands(token)
+        if not lands or (self.healing and self.runners_up is not None):
+            masked = self._masked(logits)
+            if masked is None:
                 return Choice(None, True, end_probability)
-            logits = self._arithmetic.masked(logits, words)
-            drawn = self._draw_allowed(logits, end_probability is not None, ruled_out=allowed)
+            logits = masked
+            drawn = self._draw_allowed(logits, end_probability is not None, ruled_out=allowed and not lands)
             if drawn is None:
                 return Choice(None, True, end_probability)
             token = drawn
         self._note_runners_up(logits, token)
         return Choice(token, not allowed, end_probability)
+
+    def _masked(self, logits: Logits) -> Logits | None:
+        """The logits with what may not come at minus infinity; None if nothing at all may.
+
+        Where something is to be written again, what the grammar refuses may be among the rest: few tokens begin with
+        it, so it is asked about those that are drawn.
+        """
+        if self.healing:
+            known = len(logits)
+            towards = self.model.vocabulary.tokens_towards(self.healing)
+            return self._arithmetic.only(logits, [token for token in towards if token < known])
+        words = self.constraint.mask()
+        return None if words is None else self._arithmetic.masked(logits, words)
 
     def _draw_allowed(self, logits: Logits, complete: bool, ruled_out: bool) -> int | None:
         """A token from masked logits [V] that may be wanted and that the budget admits; None if none is found.
@@ -284,12 +323,12 @@ class Run:
         found = None
         while not self._arithmetic.is_spent(logits):  # else every allowed token lies outside the model's own vocabulary
             token = self._sampler.draw(logits)
-            begins_comment = self._begins_comment(token)
-            if not begins_comment and self._lands(token):
+            fits = self._fits(token) if self.healing else not self._begins_comment(token)
+            if fits and self._lands(token):
                 found = token
                 break
             self._arithmetic.refuse(logits, token)
-            if begins_comment:
+            if not fits:
                 continue
             ruled_out = True
             draws += 1
@@ -311,19 +350,6 @@ class Run:
     def _lands(self, token: int) -> bool:
         """Whether the budget admits an allowed token."""
         return self.landing is None or token in self.stop_ids or self.landing.admits(token, len(self.tokens))
-
-    def _heal(self, logits: Logits) -> Choice:
-        """The next token while the middle has to begin with a given text."""
-        wanted = self._arithmetic.likeliest(logits)
-        ids = [token for token in self.model.vocabulary.tokens_towards(self.healing) if token < len(logits)]
-        masked = self._arithmetic.only(logits, ids)
-        while not self._arithmetic.is_spent(masked):
-            token = self._sampler.draw(masked)
-            if self._fits(token):  # what it lands at is asked once all is written again
-                self._note_runners_up(masked, token)
-                return Choice(token, token != wanted, None)
-            self._arithmetic.refuse(masked, token)
-        return Choice(None, True, None)
 
     def _fits(self, token: int) -> bool:
         """Whether a token may come next, and may be wanted."""
@@ -374,6 +400,11 @@ def budget_of(model: FimModel, options: DecodeOptions) -> int:
     return min(options.max_new_tokens, model.window // 2)
 
 
+def healing_tokens(model: FimModel, healing: str) -> int:
+    """Tokens that a text to be written again may take, besides those of the middle."""
+    return min(len(model.vocabulary.encode(healing)), MOST_UNSETTLED) if healing else 0
+
+
 def start(
     model: FimModel,
     reading: Reading,
@@ -381,24 +412,29 @@ def start(
     options: DecodeOptions,
     watch: Watch,
     worker: ThreadPoolExecutor,
+    healing: str = "",
 ) -> Run:
-    """A run under a session's constraint, or under none. ``worker``: where its masks are computed."""
-    budget = budget_of(model, options)
+    """A run under a session's constraint, or under none. ``worker``: where its masks are computed.
+
+    ``healing``: what it has to write before the middle (:class:`.healing.Healing`).
+    """
+    budget = budget_of(model, options) + healing_tokens(model, healing)
+    written_first: dict[str, bytes] = {"healing": healing.encode()} if healing else {}
     stop_ids = frozenset(model.vocabulary.end_token_ids)
     if session is None:
         stop_ids |= model.format.control_ids  # no grammar keeps these out of the text
 
     def make_matcher() -> Matcher:
         if session is None:
-            return Unconstrained()
+            return Unconstrained(model.vocabulary, healing.encode())
         if options.single_line:
-            return session.matcher(model.vocabulary, shape=SINGLE_LINE)
-        return session.matcher(model.vocabulary)
+            return session.matcher(model.vocabulary, shape=SINGLE_LINE, **written_first)
+        return session.matcher(model.vocabulary, **written_first)
 
     lands = options.landing and session is not None and not options.single_line
     words = model.backend.mask_words(model.vocabulary.size)
     constraint = Constraint(make_matcher, words, worker, budget if lands else None)
-    run = Run(model, reading, constraint, stop_ids, options, watch)
+    run = Run(model, reading, constraint, stop_ids, options, watch, healing)
     if lands:
         run.landing = Landing(constraint, budget)
     return run

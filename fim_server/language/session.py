@@ -154,20 +154,26 @@ class Session:
         """A state before the middle's first byte."""
         return State(self._core.start())
 
-    def matcher(self, vocabulary: Vocabulary, shape: Shape | str | None = None) -> Matcher:
+    def matcher(
+        self, vocabulary: Vocabulary, shape: Shape | str | None = None, *, healing: str | bytes = b""
+    ) -> Matcher:
         """A matcher before the middle's first token.
 
         Args:
             vocabulary: The model's tokens.
             shape: What the middle must look like; a str is a regular expression that it matches as a whole. The first
                 matcher of a shape opens the contexts once more.
+            healing: A text that the model writes again before it goes on: the end of the left context, taken from its
+                prompt (token healing). A token may reach from it into the middle, whose tokens the matcher counts from
+                the beginning of this text; the shape and all verdicts are of what comes after it.
 
         Raises:
             ValueError: A shape that is not understood, that no text has, or of too many states; or a language whose
                 lexemes no blank keeps apart.
             TypeError: What is no shape at all.
         """
-        return Matcher(self._with(shape).start().matcher(vocabulary.core), vocabulary)
+        again = healing if isinstance(healing, bytes) else encodable(healing).encode()
+        return Matcher(self._with(shape).start().matcher(vocabulary.core, again), vocabulary)
 
     def _with(self, shape: Shape | str | None) -> _core.Session:
         if shape is None:

@@ -8,6 +8,7 @@ Training of Language Models to Fill in the Middle* (arXiv 2207.14255), and each 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -29,10 +30,11 @@ CHARACTERS_PER_TOKEN = (6, 16)
 with the file. Source code has 3 to 4 (measured); where the first cut leaves room, because long runs of blanks have
 more, the second is tried."""
 
-KNOWN_TEXTS = 16
+KNOWN_TEXTS = 192
+"""Texts whose ids are remembered: of the longest prompt's prefix some 64 pieces, and of a few suffixes their ends."""
 
-TAIL_CHARACTERS, TAIL_LINES = 200, 8
-"""Where the part of a prefix ends that is encoded once: that far before the cursor, and at every so many lines."""
+CHARACTERS_PER_STEP = 3
+"""Where prompts are cut in steps, a prefix may begin at one line in so many characters for each token of a step."""
 
 
 class Tokenizer(Protocol):
@@ -63,40 +65,56 @@ class BoundFormat:
     def encode(self, left: str, right: str, limit: int, grid: int = 1) -> list[int]:
         """Token ids of the prompt for a middle between two contexts, at most ``limit`` of them.
 
-        Contexts that are too long lose what is farthest from the cursor. ``grid``: what they lose is cut in steps of
-        this many tokens, so that the prompt goes on beginning the same while someone types at its end, and what the
-        model has read of it can be kept. Above 1, what is encoded is kept as well, and the last lines of the prefix are
-        encoded by themselves. Raises ValueError where ``limit`` does not even hold the control tokens.
+        Contexts that are too long lose whole lines, the farthest from the cursor first; a line is cut only where the
+        cursor's own is too long. ``grid``: what they lose is cut in steps of about this many tokens, so that the prompt
+        goes on beginning the same while someone types at its end, and what the model has read of it can be kept. Above
+        1, the prefix is encoded in pieces that end where a line does, and what was encoded is kept as well. Raises
+        ValueError where ``limit`` does not even hold the control tokens.
         """
         room = limit - sum(1 for piece in self.pieces if not isinstance(piece, Slot))
         if room < 0:
             raise ValueError(f"a prompt of {limit} tokens is too short for the {self.family} format")
-        prefix = self._nearest(left, room, grid, before=True)
-        suffix = self._nearest(right, room, grid, before=False)
-        kept_prefix, kept_suffix = share(steps(len(prefix), grid), len(suffix), room)
-        dropped = steps(len(prefix) - min(kept_prefix, len(prefix)), grid)
-        texts = {Slot.PREFIX: prefix[dropped:], Slot.SUFFIX: suffix[:kept_suffix]}
+        prefix = self._prefix(left, room, grid)
+        suffix, ids = self._nearest(right, room, grid)
+        _, kept = share(steps(prefix.length, grid), len(ids), room)
+        ids = self._whole_lines(suffix, ids, kept, grid)
+        texts = {Slot.PREFIX: prefix.last(room - len(ids), grid), Slot.SUFFIX: ids}
         prompt: list[int] = []
         for piece in self.pieces:
             prompt.extend(texts[piece] if isinstance(piece, Slot) else [piece])
         return prompt
 
-    def _nearest(self, text: str, room: int, grid: int, before: bool) -> list[int]:
-        """Ids of the part of a context that is nearest to the cursor, at least ``room`` of them if it has so many."""
-        ids: list[int] = []
+    def _prefix(self, left: str, room: int, grid: int) -> Prefix:
+        """What is nearest to the cursor of the text before it, at least ``room`` tokens if it has so many."""
+        encode = self._known_ids if grid > 1 else self._ids
+        step = CHARACTERS_PER_STEP * grid if grid > 1 else 1
         for ratio in CHARACTERS_PER_TOKEN:
-            longest = (room + grid) * ratio
-            if before:
-                dropped = steps(max(0, len(text) - longest), grid * ratio)
-                head, tail = split_lines(text[dropped:]) if grid > 1 else ("", text[dropped:])
-                ids = self._known_ids(head) + self._ids(tail)
-            elif grid > 1:
-                ids = self._known_ids(text[:longest], self.guard)
-            else:
-                ids = self._ids(text[:longest], self.guard)
-            if len(ids) >= room or len(text) <= longest:
+            begin = max(0, len(left) - (room + grid) * ratio)
+            prefix = Prefix.of(left, begin, step, encode, self.guard)
+            if prefix.length >= room or begin == 0:
                 break
-        return ids
+        return prefix
+
+    def _nearest(self, right: str, room: int, grid: int) -> tuple[str, list[int]]:
+        """What is nearest to the cursor of the text after it, at least ``room`` tokens if it has so many."""
+        text, ids = "", list[int]()
+        for ratio in CHARACTERS_PER_TOKEN:
+            text = right[: (room + grid) * ratio]
+            ids = self._suffix_ids(text, grid)
+            if len(ids) >= room or len(text) == len(right):
+                break
+        return text, ids
+
+    def _whole_lines(self, text: str, ids: list[int], kept: int, grid: int) -> list[int]:
+        """The lines of a suffix that ``kept`` tokens hold, as ids; a part of the first one if they hold none."""
+        if len(ids) <= kept:
+            return ids
+        ends = [match.end() for match in re.finditer("\n", text)]
+        count = bisect_right(ends, kept, key=lambda end: len(self._suffix_ids(text[:end], grid)))
+        return self._suffix_ids(text[: ends[count - 1]], grid) if count else ids[:kept]
+
+    def _suffix_ids(self, text: str, grid: int) -> list[int]:
+        return self._known_ids(text, self.guard) if grid > 1 else self._ids(text, self.guard)
 
     def _known_ids(self, text: str, guard: str = "") -> list[int]:
         """The same ids, remembered."""
@@ -121,6 +139,94 @@ class BoundFormat:
             dropped = self.tokenizer.encode(guard, add_special_tokens=False, split_special_tokens=True)
             return list(ids[len(dropped) :])
         return list(ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The end of the text before a cursor, in pieces, and the lines at which a prompt may begin with it.
+
+    A piece ends with a line's last character that is no blank, where tokenizers of source code cut anyway: they join a
+    line break with the indentation after it. So the ids of the pieces are those of the whole, and all but the last
+    piece stay as they are while somebody types.
+    """
+
+    text: str
+    starts: list[int]
+    """Where lines begin at which a prompt may; in ascending order, but the first is where the pieces begin."""
+    cuts: list[int]
+    """Where the pieces begin: each before the line break, or several, that its line comes after."""
+    pieces: list[list[int]]
+    """Their ids."""
+    encode: Callable[[str, str], list[int]]
+    """The ids of a text, after a guard or without one."""
+
+    @classmethod
+    def of(cls, text: str, begin: int, step: int, encode: Callable[[str, str], list[int]], guard: str) -> Prefix:
+        """What of a text comes after about ``begin``; a prompt may begin at every first line in ``step`` characters.
+
+        The steps are counted from the text's beginning, so that they stay where they are as more is written at its end.
+        """
+        begin = begin // step * step
+        starts, cuts = [begin], [begin]
+        at = begin
+        while (found := text.find("\n", max(at - 1, 0))) >= 0:
+            start = cut = found + 1
+            while cut > cuts[-1] and text[cut - 1].isspace():
+                cut -= 1
+            if cut > cuts[-1]:
+                starts.append(start)
+                cuts.append(cut)
+            at = (start // step + 1) * step
+        ends = [*cuts[1:], len(text)]
+        pieces = [encode(text[cut:end], guard) for cut, end in zip(cuts, ends, strict=True)]
+        return cls(text, starts, cuts, pieces, encode)
+
+    @property
+    def length(self) -> int:
+        """Its tokens."""
+        return sum(map(len, self.pieces))
+
+    def last(self, room: int, grid: int) -> list[int]:
+        """The ids of the last lines, as many as ``room`` tokens hold.
+
+        Where not even the last one at which a prompt may begin fits, its beginning is left out, in steps of ``grid``.
+        """
+        first, length = len(self.starts), 0
+        while first > 0 and length + self._length_of(first - 1, grid) <= room:
+            first -= 1
+            length += self._length_of(first, grid)
+        if first == 0 and not self._begins_line(0):
+            first = 1
+        while first < len(self.starts):
+            ids = self._from(first, grid)
+            if len(ids) <= room:  # they may be one more than counted, without the line break before them
+                return ids
+            first += 1
+        ids = [token for piece in self.pieces for token in piece]
+        return ids[steps(len(ids) - min(room, len(ids)), grid) :]
+
+    def _length_of(self, number: int, grid: int) -> int:
+        """A piece's tokens; of the last one, where somebody types, in steps.
+
+        A word's letters become more and fewer tokens as it is written: the prompt's far end would go back and forth.
+        """
+        count = len(self.pieces[number])
+        return max(grid, steps(count, grid)) if grid > 1 and number == len(self.pieces) - 1 else count
+
+    def _begins_line(self, number: int) -> bool:
+        start = self.starts[number]
+        return start == 0 or self.text[start - 1] == "\n"
+
+    def _from(self, number: int, grid: int) -> list[int]:
+        """The ids from one of the starts on: of the pieces where prompts are cut in steps, else of the whole."""
+        start = self.starts[number]
+        if grid == 1:
+            return self.encode(self.text[start:], "")
+        end = self.cuts[number + 1] if number + 1 < len(self.cuts) else len(self.text)
+        return [
+            *self.encode(self.text[start:end], ""),
+            *(token for piece in self.pieces[number + 1 :] for token in piece),
+        ]
 
 
 def bind(row: Format, tokenizer: Tokenizer) -> BoundFormat | None:
@@ -148,18 +254,6 @@ def find_format(tokenizer: Tokenizer, model_name: str, formats: Sequence[Format]
     raise ModelError(
         f"{model_name}: not a fill-in-the-middle model (its tokenizer has the tokens of none of: {families})"
     )
-
-
-def split_lines(text: str) -> tuple[str, str]:
-    """A text cut at a line's start, at least :data:`TAIL_CHARACTERS` before its end, and always at the same few places.
-
-    The places depend on the lines before them alone, so the first part stays as it is while the second one grows.
-    """
-    end = max(0, len(text) - TAIL_CHARACTERS)
-    starts = [match.end() for match in re.finditer("\n", text[:end])]
-    kept = len(starts) - len(starts) % TAIL_LINES
-    cut = starts[kept - 1] if kept else 0
-    return text[:cut], text[cut:]
 
 
 def steps(count: int, grid: int) -> int:

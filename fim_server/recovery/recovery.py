@@ -63,9 +63,11 @@ class Recovered:
         """As `Session.check`, for the reduced contexts."""
         return self.session.check(middle)
 
-    def matcher(self, vocabulary: Vocabulary, shape: Shape | str | None = None) -> Matcher:
+    def matcher(
+        self, vocabulary: Vocabulary, shape: Shape | str | None = None, *, healing: str | bytes = b""
+    ) -> Matcher:
         """As `Session.matcher`, for the reduced contexts."""
-        return self.session.matcher(vocabulary, shape)
+        return self.session.matcher(vocabulary, shape, healing=healing)
 
 
 def recover(open_session: OpenSession, left: str, right: str, *, budget: int = BUDGET) -> Recovered | None:

@@ -88,16 +88,6 @@ class Contexts:
             return Opened(found.session, "partial", found.left, found.right, diagnostics, 0, found.ignored, line)
         return Opened(session, session.guarantee, left, right, tuple(session.diagnostics))
 
-    def healed(self, opened: Opened, language: Language, text: str) -> Session | None:
-        """A session whose middle begins with the last characters left of the cursor, if there is one as good."""
-        assert self._thread.is_current()
-        if opened.guarantee == "none":
-            return opened.session
-        if not opened.left.endswith(text):
-            return None
-        session = self._sessions.open(language, opened.left.removesuffix(text), opened.right)
-        return session if session.guarantee == "exact" and session.check(text).viable else None
-
     def forget(self, uri: str) -> None:
         """Forget what is known of a document."""
         assert self._thread.is_current()

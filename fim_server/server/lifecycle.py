@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from lsprotocol import types
 
+from fim_server.server.ahead import read_after_change, read_after_opening
 from fim_server.server.completions import on_completion
 from fim_server.server.configuration import ask_for_settings, take_settings
+from fim_server.server.fetching import stop_and_wait
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import load, reload
 from fim_server.server.messages import FallbackKinds
@@ -34,15 +36,22 @@ async def on_initialized(ls: FimLanguageServer, params: types.InitializedParams)
         await reload(ls)
 
 
-def on_shutdown(ls: FimLanguageServer, params: None) -> None:
+async def on_shutdown(ls: FimLanguageServer, params: None) -> None:
     """Stop what is under way."""
     ls.worker.close()
+    await stop_and_wait(ls)
 
 
 def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams) -> None:
     """Stop what is under way for the text as it was. What is being prepared may still come true."""
     if ls.running is not None and ls.running.request.uri == params.text_document.uri:
         ls.running.job.cancelled.set()
+    read_after_change(ls, params)
+
+
+def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) -> None:
+    """Read where somebody was when the document was open before."""
+    read_after_opening(ls, params)
 
 
 def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -> None:

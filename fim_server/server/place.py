@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 MOST_CLOSERS = 16
 """Characters right of the cursor that an editor may have put there."""
+
+MOST_PLACES = 64
+"""Documents of which it is known where the cursor was last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,24 @@ class Place:
     def is_inside_a_word(self) -> bool:
         """Whether the cursor cuts a name or a number."""
         return is_word(self.before[-1:]) and is_word(self.after[:1])
+
+
+class Places:
+    """Where in each document somebody was last, by offset; of documents that were closed, too."""
+
+    def __init__(self) -> None:
+        self._offsets: OrderedDict[str, int] = OrderedDict()
+
+    def note(self, uri: str, offset: int) -> None:
+        """Somebody was there."""
+        self._offsets[uri] = offset
+        self._offsets.move_to_end(uri)
+        while len(self._offsets) > MOST_PLACES:
+            self._offsets.popitem(last=False)
+
+    def of(self, uri: str) -> int | None:
+        """Where somebody was last, if anywhere."""
+        return self._offsets.get(uri)
 
 
 def silent(language: str, invoked: bool, settings: ServerSettings) -> str | None:

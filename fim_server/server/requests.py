@@ -95,6 +95,7 @@ async def find_answer(ls: FimLanguageServer, asked: Asked, turn: int, overtaken:
     if isinstance(request, str):
         tell_declined(ls, asked.uri, asked.arrived, request)
         return None
+    ls.places.note(asked.uri, len(request.split.left))
     remembered = look_up(ls, request)
     if remembered is not None:
         return conclude(ls, asked, request, Work(remembered), from_model=False)

@@ -57,7 +57,7 @@ class ServerSettings:
     max_file_characters: int = 1_000_000
     """Larger documents get no completions: the engine reads all of a file when it is opened."""
     prefetch: bool = True
-    """Prepare what follows an item before it is accepted."""
+    """Prepare what follows an item before it is accepted, and read what will be asked after an edit."""
     log_code: bool = False
     """Whether the log may quote the user's code."""
     log_level: str = "warning"

@@ -13,7 +13,7 @@ from fim_server.server.memory import Answer, Offer
 from fim_server.text.document import Split
 
 if TYPE_CHECKING:
-    from fim_server.decoding.results import Completion
+    from fim_server.decoding.results import Completion, Statistics
     from fim_server.server.settings import ServerSettings
 
 LANGUAGES = frozenset(Language.names())
@@ -61,6 +61,30 @@ class Costs:
         """What is left when everything named is taken from the total."""
         named = self.debounce_ms + self.queue_ms + self.open_ms + self.prefill_ms + self.decode_ms + self.engine_ms
         return max(0.0, self.total_ms - named)
+
+
+@dataclass(slots=True)
+class PromptTokens:
+    """Tokens of prompts, of all requests together, those that came to nothing among them.
+
+    Attributes:
+        read: Read while somebody waited.
+        ahead: Read before anybody asked.
+        reused: Not read, because they had been.
+    """
+
+    read: int = 0
+    ahead: int = 0
+    reused: int = 0
+
+    def count(self, statistics: Statistics) -> None:
+        """Take a completion into account."""
+        self.read += statistics.prefilled_tokens
+        self.reused += statistics.reused_tokens
+
+    def as_json(self) -> dict[str, int]:
+        """The field `promptTokens` of the statistics."""
+        return {"read": self.read, "ahead": self.ahead, "reused": self.reused}
 
 
 @dataclass(slots=True)

@@ -6,22 +6,24 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from fim_server.language import Language, Session
+from fim_server.errors import LanguageError
+from fim_server.language import Language
+from fim_server.language.shapes import SINGLE_LINE
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.pace import Pace
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
 from fim_server.server.memory import Offer
-from fim_server.server.place import Place, quiet
-from fim_server.server.work import Explained, Job, Request, Work, answer_of
+from fim_server.server.place import Place, quiet, wants_single_line
+from fim_server.server.work import Explained, Job, PromptTokens, Request, Work, answer_of
 from fim_server.text.document import Split
 from fim_server.tokens import masks
+from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
-    from fim_server.decoding.healing import Healing
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PROMPT_STEPS, LARGEST_GRID = 8, 64
+PROMPT_STEPS, LARGEST_GRID = 12, 64
 """A prompt's far ends move by one part in so many of it while somebody types, but by no more tokens than this: see
 ``DecodeOptions.prompt_grid``. Each time they move, all of it is read again."""
 
@@ -38,6 +40,9 @@ WARM_UP = Split("def first(values):\n    return ", "\n")
 
 LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
 """How long it is remembered which language, in which version, a document is in, and for how many documents."""
+
+LEAST_AHEAD = 16
+"""Tokens of a prompt for which it is worth while to read it before anybody asks; a keystroke brings two or three."""
 
 CANDIDATES = 12
 """Tokens of the model that an explanation shows."""
@@ -68,6 +73,10 @@ class CompletionWorker:
         self._settings = settings
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="fim-complete")
         self._latest = threading.Event()
+        self._ahead = threading.Event()
+        """Stops what is read before anybody asks."""
+        self.prompts = PromptTokens()
+        """What the model has read; written on the worker's thread."""
         self._loading: Future[FimModel] | None = None
         self._loaded_with: ServerSettings | None = None
         self._model: FimModel | None = None
@@ -102,11 +111,13 @@ class CompletionWorker:
 
     def forget(self, uri: str) -> None:
         """Forget what is known of a document."""
+        self._ahead.set()
         self._executor.submit(self._contexts.forget, uri)
 
     def reload(self, settings: ServerSettings) -> None:
         """Forget the model and everything that came of it; `load` starts again, with other settings."""
         self._latest.set()
+        self._ahead.set()
         self._settings = settings
         self._loading = None
         self._model = None
@@ -119,18 +130,38 @@ class CompletionWorker:
         is no model, LanguageError where the language is not one of ours.
         """
         self._latest.set()
+        self._ahead.set()
         self._latest = cancelled = threading.Event()
         loading = self.load()
         submitted = time.perf_counter()
         return Job(self._executor.submit(self._work, loading, request, cancelled, submitted), cancelled)
 
+    def read_ahead(self, request: Request, may_be_pair: bool = False) -> None:
+        """Have the prompt of a request read that nobody has made yet, after all that was asked for.
+
+        Stopped by whatever is asked for, and by another call. ``may_be_pair``: the last two characters left of the
+        cursor may be a bracket and its closer, between which the cursor stands in truth.
+        """
+        self._ahead.set()
+        loading = self._loading
+        if loading is None or self._model is None:
+            return
+        self._ahead = cancelled = threading.Event()
+        self._executor.submit(self._read_ahead, self._model, request, cancelled, may_be_pair)
+
+    def rest(self) -> None:
+        """Read nothing that nobody has asked for."""
+        self._ahead.set()
+
     def explain(self, request: Request, tell: Callable[[Explained], T]) -> Future[T]:
         """Queue a question about a cursor; it cancels nothing. ``tell`` words the answer, on the same thread."""
+        self._ahead.set()
         return self._executor.submit(lambda: tell(self._explain(request)))
 
     def close(self) -> None:
         """Stop what is under way and take nothing more."""
         self._latest.set()
+        self._ahead.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _load(self, settings: ServerSettings, report: Callable[[str, float], None]) -> FimModel:
@@ -186,16 +217,15 @@ class CompletionWorker:
     def _decode(self, task: Task, work: Work) -> None:
         """Have the model write, and put what came of it into ``work``."""
         from fim_server.decoding.alternatives import alternatives
+        from fim_server.decoding.healing import Healing
 
         request = task.request
-        started = time.perf_counter()
-        session, healing = self._heal(task)
-        work.costs.open_ms += 1000 * (time.perf_counter() - started)
+        healing = Healing.of(task.model, request.split)
         offers: list[Offer] = []
         reason = None
         for completion in alternatives(
             task.model,
-            session,
+            task.opened.session,
             healing.split,
             request.settings.alternatives if request.invoked else 1,
             self._options(request, task.model, 1000 * (time.perf_counter() - task.began), task.inside),
@@ -205,6 +235,7 @@ class CompletionWorker:
         ):
             completion = healing.undo(completion)
             work.completions.append(completion)
+            self.prompts.count(completion.statistics)
             if self._pace is not None:
                 self._pace.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
             offer = self._offer(completion, request, task.opened)
@@ -216,15 +247,31 @@ class CompletionWorker:
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
 
-    def _heal(self, task: Task) -> tuple[Session, Healing]:
-        """The session that the model completes, and what it has to write again of the text left of the cursor."""
+    def _read_ahead(self, model: FimModel, request: Request, cancelled: threading.Event, may_be_pair: bool) -> None:
+        """The same, on the worker's thread; what goes wrong is said when somebody asks."""
+        from fim_server.decoding.alternatives import read_ahead
         from fim_server.decoding.healing import Healing
 
-        healing = Healing.of(task.model, task.request.split)
-        if not healing.text:
-            return task.opened.session, healing
-        healed = self._contexts.healed(task.opened, task.language, healing.text)
-        return (task.opened.session, Healing(task.request.split, "")) if healed is None else (healed, healing)
+        if cancelled.is_set() or self._readings is None or model is not self._model:
+            return
+        try:
+            language = self._language(request)
+        except LanguageError:
+            return
+        if may_be_pair and request.split.left[-1:] in language.spelling.closers:
+            request = between_pair(request)
+        opened = self._contexts.open(request.uri, language, request.split)
+        inside = opened.session.inside
+        if cancelled.is_set() or quiet(Place.of(request.split), inside, False, request.settings) is not None:
+            return
+        healing = Healing.of(model, request.split)
+        options = self._options(request, model, 0, inside)
+        read = read_ahead(
+            model, healing.split, options, cancelled, self._readings, bool(healing.text), least=LEAST_AHEAD
+        )
+        self.prompts.ahead += read
+        if read and not cancelled.is_set() and request.single_line and opened.guarantee != "none":
+            opened.session.matcher(model.vocabulary, shape=SINGLE_LINE)  # the first one reads the file once more
 
     def _language(self, request: Request) -> Language:
         """The request's language. Which one it is says the project's own file, which is not read at every keystroke."""
@@ -266,7 +313,7 @@ class CompletionWorker:
         options = options_of(request, model, self._pace or Pace(), elapsed_ms, inside)
         if self._readings is not None:  # as much as any request needs, so that none has to begin again for room
             longest = max(request.settings.max_tokens, request.settings.max_line_tokens)
-            self._readings.room = options.max_prompt_tokens + min(longest, model.window // 2)
+            self._readings.room = options.max_prompt_tokens + min(longest, model.window // 2) + MOST_UNSETTLED
         return options
 
     def _explain(self, request: Request) -> Explained:
@@ -287,6 +334,14 @@ class CompletionWorker:
                 for one in found
             ],
         )
+
+
+def between_pair(request: Request) -> Request:
+    """A request with its cursor one character further left."""
+    split = request.split
+    moved = replace(split, left=split.left[:-1], right=split.left[-1] + split.right)
+    single_line = request.single_line or wants_single_line(Place.of(moved), request.settings)
+    return replace(request, split=moved, single_line=single_line)
 
 
 def refusal(opened: Opened, text: str) -> str:
@@ -310,7 +365,7 @@ def options_of(request: Request, model: FimModel, pace: Pace, elapsed_ms: float,
     longest = max(settings.max_tokens, settings.max_line_tokens)
     # The same for all kinds of request, or the prompt of one would not begin as the other's.
     prompt = settings.prompt_tokens or pace.prompt_tokens
-    prompt = max(LEAST_PROMPT_TOKENS, min(prompt, model.window - min(longest, model.window // 2)))
+    prompt = max(LEAST_PROMPT_TOKENS, min(prompt, model.window - min(longest, model.window // 2) - MOST_UNSETTLED))
     return DecodeOptions(
         max_new_tokens=settings.max_line_tokens if request.single_line else settings.max_tokens,
         max_prompt_tokens=prompt,

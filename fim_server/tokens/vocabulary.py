@@ -14,6 +14,13 @@ from fim_server.errors import VocabularyError
 from fim_server.language.cache import cache_folder
 from fim_server.tokens.tokenizer_file import for_middles, read_tokens
 
+UNSETTLED_CHARACTERS, MOST_UNSETTLED = 48, 8
+"""How much of a text is looked at for its unsettled end, in characters, and how long that may be, in tokens: each of
+them is a forward pass of a model that writes it again."""
+
+PROBES = ("a", "_", "(", "0")
+"""A character of each kind that pre-tokenizers tell apart, blanks left out."""
+
 
 class Vocabulary:
     """A model's vocabulary. Immutable and shared by all matchers.
@@ -136,6 +143,42 @@ class Vocabulary:
             found = self._ask_tokenizer(part) if readable else None
             tokens += self._longest_tokens(part) if found is None else found
         return tokens
+
+    def unsettled(self, text: str) -> str:
+        """The end of a text, within its last line, that the tokenizer may cut otherwise once more is written.
+
+        That is the run of characters that its pre-tokenizer would join with some character after them: a word with the
+        blank before it, signs, the last one of several blanks; digits and indentations only where it joins those. What
+        is left of it comes out the same, whatever follows but line breaks and more blanks. At most the last
+        :data:`MOST_UNSETTLED` tokens of the run. Where there is no pre-tokenizer to ask, the last token of the line, of
+        blanks the last one. Empty where nothing is unsettled, or where the vocabulary lacks it.
+        """
+        line = text[text.rfind("\n") + 1 :][-UNSETTLED_CHARACTERS:]
+        try:
+            # With the line break before it, since an indentation may be cut with that.
+            start = self._last_run(text[-len(line) - 1 :]) if line else None
+            if start is None:
+                tokens = self.encode(line) if line.strip() else []
+                run = self.token_bytes(tokens[-1]).decode() if tokens else ""
+                return run[-1:] if run.isspace() else run
+            tokens = self.encode(line[max(0, len(line) - start) :] if start else "")
+            return b"".join(self.token_bytes(token) for token in tokens[-MOST_UNSETTLED:]).decode()
+        except ValueError:  # it begins inside a character, or has one that the vocabulary lacks
+            return ""
+
+    def _last_run(self, text: str) -> int | None:
+        """How many characters at the end of a text the pre-tokenizer joins with some next one; None: there is none."""
+        tokenizer = self._tokenizer
+        if tokenizer is None or tokenizer.pre_tokenizer is None:
+            return None
+        longest = 0
+        for probe in PROBES:
+            probed = text + probe
+            if tokenizer.normalizer is not None:
+                probed = tokenizer.normalizer.normalize_str(probed)
+            start: int = tokenizer.pre_tokenizer.pre_tokenize_str(probed)[-1][1][0]
+            longest = max(longest, len(text) - start)
+        return longest
 
     def longer_tokens(self, start: bytes) -> list[int]:
         """Ids of the text tokens that begin with some bytes and do not end with them, in the order of their bytes."""

@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from fim_server.errors import FimServerError
 from fim_server.training import options, steps
+from fim_server.training.fim.options import FimOptions, add_fim
+from fim_server.training.fim.step import run_fim
 
 Given = TypeVar("Given", bound=options.Options)
 
@@ -71,6 +73,8 @@ ONNX = Step(
     steps.run_onnx_export,
 )
 
+FIM = Step("fim", "train the adapter that teaches SmolLM2 to fill in the middle", add_fim, FimOptions, run_fim)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one step; return 0, or 2 after one line on standard error for bad input."""
@@ -94,7 +98,7 @@ def complain(message: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m fim_server.training", description="Train the embedded FIM model.")
+    parser = argparse.ArgumentParser(prog="python -m fim_server.training", description="Train the models.")
     commands = parser.add_subparsers(required=True, metavar="STEP")
 
     def add(name: str, summary: str, *run: Step[Any]) -> None:
@@ -104,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
             step.add(command)
         command.set_defaults(steps_to_run=run)
 
-    for step in (COLLECT, TOKENIZER, TRAIN, EXPORT, EVALUATE, ONNX):
+    for step in (COLLECT, TOKENIZER, TRAIN, EXPORT, EVALUATE, ONNX, FIM):
         add(step.name, step.summary, step)
     add("all", "collect, tokenizer, train, export", COLLECT, TOKENIZER, TRAIN, EXPORT)
     return parser

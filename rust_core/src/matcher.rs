@@ -1,5 +1,6 @@
 //! Matchers: a state moved by the tokens of a vocabulary.
 
+use crate::bits::{contains, insert, remove};
 use crate::completing::landing::Search;
 use crate::completing::plan::{Outcome, Plan};
 use crate::engine::branch::Branch;
@@ -23,15 +24,30 @@ pub struct Matcher {
     tables: Arc<Tables>,
     /// The masks of the session's language, once one was asked for.
     masks: OnceLock<Arc<MaskCache>>,
+    /// What the middle begins with and the state does not have: it ends where the state began.
+    again: Vec<u8>,
+    /// For each place of that: whether tokens lead on from there.
+    ways_on: Vec<bool>,
+    /// Bytes of it that have been written.
+    written: usize,
     /// Bytes of each committed token; an end token has none.
-    lengths: Vec<usize>,
-    /// Those bytes.
+    lengths: Vec<Length>,
+    /// The bytes that moved the state.
     text: Vec<u8>,
     ended: bool,
     /// How the middle can end from here.
     endings: Endings,
     /// How it can end before each committed token, so that it is known again when tokens are taken back.
     earlier: Vec<Endings>,
+}
+
+/// The bytes of a token.
+#[derive(Debug, Clone, Copy)]
+struct Length {
+    /// Those that wrote again what the middle begins with.
+    again: usize,
+    /// Those that moved the state.
+    new: usize,
 }
 
 /// What is known of how a middle can end.
@@ -57,10 +73,21 @@ impl Matcher {
     /// A matcher that goes on from a state.
     #[must_use]
     pub fn new(state: State, tables: Arc<Tables>) -> Self {
+        Self::healing(state, tables, Vec::new())
+    }
+
+    /// A matcher of middles that begin with a text and go on from a state, so that tokens may reach from the one into the other
+    /// (token healing: the text is the end of what is left of the state). All it says is of the whole middle, that text included.
+    #[must_use]
+    pub fn healing(state: State, tables: Arc<Tables>, again: Vec<u8>) -> Self {
+        let ways_on = if again.is_empty() { Vec::new() } else { state.ways_on(&again, &tables.vocabulary) };
         Self {
             state,
             tables,
             masks: OnceLock::new(),
+            again,
+            ways_on,
+            written: 0,
             lengths: Vec::new(),
             text: Vec::new(),
             ended: false,
@@ -73,6 +100,8 @@ impl Matcher {
     pub fn fill_mask(&self, words: &mut [u32]) {
         if self.ended {
             words.fill(0);
+        } else if self.is_healing() {
+            self.state.fill_mask_again(self.rest(), &self.ways_on[self.written..], self.vocabulary(), words);
         } else {
             let masks = self.masks.get_or_init(|| self.state.masks(&self.tables));
             self.state.fill_mask(self.vocabulary(), masks, words);
@@ -83,6 +112,10 @@ impl Matcher {
     pub fn fill_mask_plain(&self, words: &mut [u32]) {
         if self.ended {
             words.fill(0);
+        } else if self.is_healing() {
+            words.fill(0);
+            let tokens = (0..self.vocabulary().len()).map(TokenId::from_index);
+            tokens.filter(|&token| self.takes(token)).for_each(|token| insert(words, token.index()));
         } else {
             self.state.fill_mask_plain(&self.tables.vocabulary, words);
         }
@@ -94,7 +127,33 @@ impl Matcher {
     /// A token outside the vocabulary.
     pub fn allows(&self, token: TokenId) -> Result<bool, Error> {
         self.known(token)?;
-        Ok(!self.ended && self.state.allows(self.vocabulary(), token))
+        Ok(!self.ended && self.takes(token))
+    }
+
+    fn takes(&self, token: TokenId) -> bool {
+        if !self.is_healing() {
+            return self.state.allows(self.vocabulary(), token);
+        }
+        let bytes = self.vocabulary().bytes_of(token);
+        let Some((again, new)) = self.parts(bytes) else { return false };
+        !bytes.is_empty() && self.ways_on[self.written + again] && self.state.takes(new)
+    }
+
+    /// Whether something is still to be written again.
+    fn is_healing(&self) -> bool {
+        self.written < self.again.len()
+    }
+
+    /// What is still to be written again.
+    fn rest(&self) -> &[u8] {
+        &self.again[self.written..]
+    }
+
+    /// How many bytes write again what is to be, and those after them; `None` if they write something else.
+    fn parts<'a>(&self, bytes: &'a [u8]) -> Option<(usize, &'a [u8])> {
+        let rest = self.rest();
+        let (again, new) = bytes.split_at(bytes.len().min(rest.len()));
+        rest.starts_with(again).then_some((again.len(), new))
     }
 
     /// Goes on by a token.
@@ -108,28 +167,37 @@ impl Matcher {
             return Err(Error::new(ErrorKind::State, format!("token {} after the end token", token.0)));
         }
         if self.vocabulary().is_end(token) {
-            if !self.state.is_complete() {
+            if !self.is_complete() {
                 return Err(refused());
             }
             self.ended = true;
-            self.push(b"", None);
+            self.push(0, b"", None);
             return Ok(());
         }
         let tables = self.tables.clone();
         let bytes = tables.vocabulary.bytes_of(token);
-        let accepted = self.state.advance(bytes);
-        if bytes.is_empty() || accepted < bytes.len() {
+        let Some((again, new)) = self.parts(bytes) else { return Err(refused()) };
+        if bytes.is_empty() || again > 0 && !self.ways_on[self.written + again] {
+            return Err(refused());
+        }
+        let accepted = self.state.advance(new);
+        if accepted < new.len() {
             self.state.rollback(accepted)?;
             return Err(refused());
         }
-        let plan = self.endings.after(&tables.vocabulary, token);
-        self.push(bytes, plan);
+        let plan = match (again, new) {
+            (0, _) => self.endings.after(&tables.vocabulary, token),
+            (_, []) => self.endings.plan.clone(),
+            _ => None,
+        };
+        self.push(again, new, plan);
         Ok(())
     }
 
-    fn push(&mut self, bytes: &[u8], plan: Option<Plan>) {
-        self.lengths.push(bytes.len());
-        self.text.extend_from_slice(bytes);
+    fn push(&mut self, again: usize, new: &[u8], plan: Option<Plan>) {
+        self.lengths.push(Length { again, new: new.len() });
+        self.written += again;
+        self.text.extend_from_slice(new);
         self.earlier.push(std::mem::replace(&mut self.endings, Endings { plan, ..Endings::default() }));
     }
 
@@ -137,7 +205,7 @@ impl Matcher {
     fn hint(&self) -> Option<(&Plan, &[u8])> {
         let mut since = 0;
         for (endings, length) in self.earlier.iter().zip(&self.lengths).rev() {
-            since += length;
+            since += length.new;
             if let Some(plan) = &endings.plan {
                 return Some((plan, &self.text[self.text.len() - since..]));
             }
@@ -150,6 +218,18 @@ impl Matcher {
         if self.ended {
             return Outcome::Plan(Plan::default());
         }
+        let found = self.landing_of_state(enough);
+        match found {
+            Outcome::Plan(plan) if self.is_healing() => {
+                Plan::spell(self.vocabulary(), [self.rest(), &plan.bytes].concat())
+                    .map_or(Outcome::Unknown, Outcome::Plan)
+            }
+            found => found,
+        }
+    }
+
+    /// The same of what comes after all that is to be written again.
+    fn landing_of_state(&mut self, enough: usize) -> Outcome {
         let known = self.endings.plan.take();
         if let Some(plan) = known.as_ref().filter(|plan| plan.len() <= enough) {
             self.endings.plan.clone_from(&known);
@@ -189,7 +269,12 @@ impl Matcher {
             return Err(refused());
         }
         if self.vocabulary().is_end(token) {
-            return if self.state.is_complete() { Ok(Some(true)) } else { Err(refused()) };
+            return if self.is_complete() { Ok(Some(true)) } else { Err(refused()) };
+        }
+        if self.is_healing() {
+            let mut after = self.clone();
+            after.commit(token)?;
+            return Ok(after.landing(left).within(left));
         }
         let tables = self.tables.clone();
         let vocabulary = &tables.vocabulary;
@@ -236,8 +321,25 @@ impl Matcher {
         if self.ended {
             return 0;
         }
+        if self.is_healing() {
+            return self.restrict_healing(left, words);
+        }
         self.landing(left + 1);
         self.state.restrict_to_landing(self.vocabulary(), self.endings.plan.as_ref(), left, words)
+    }
+
+    /// As [`State::restrict_to_landing`], where something is still to be written again.
+    fn restrict_healing(&mut self, left: usize, words: &mut [u32]) -> usize {
+        let tokens = (0..self.vocabulary().len()).map(TokenId::from_index);
+        let allowed: Vec<TokenId> = tokens.filter(|token| contains(words, token.index())).collect();
+        let mut refused = 0;
+        for token in allowed {
+            if !matches!(self.lands(token, left), Ok(Some(true))) {
+                remove(words, token.index());
+                refused += 1;
+            }
+        }
+        refused
     }
 
     /// Takes back tokens.
@@ -252,9 +354,10 @@ impl Matcher {
             ));
         }
         let kept = self.lengths.len() - tokens;
-        let bytes = self.lengths[kept..].iter().sum();
-        self.state.rollback(bytes)?;
-        self.text.truncate(self.text.len() - bytes);
+        let new = self.lengths[kept..].iter().map(|length| length.new).sum();
+        self.state.rollback(new)?;
+        self.text.truncate(self.text.len() - new);
+        self.written -= self.lengths[kept..].iter().map(|length| length.again).sum::<usize>();
         self.ended &= tokens == 0;
         if let Some(endings) = self.earlier.drain(kept..).next() {
             self.endings = endings;
@@ -266,19 +369,23 @@ impl Matcher {
     /// Whether the whole is a program.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.state.is_complete()
+        !self.is_healing() && self.state.is_complete()
     }
 
-    /// What the end of the middle is inside of that is not code, if it is the same in every way to read it.
+    /// What the end of the middle is inside of that is not code, if it is the same in every way to read it. `None` while something is
+    /// still to be written again: what that is inside of is not known.
     #[must_use]
     pub fn inside(&self) -> Option<Inside> {
-        self.state.inside()
+        if self.is_healing() { None } else { self.state.inside() }
     }
 
     /// The bytes that every continuation begins with; none where the middle may end, or has.
     #[must_use]
     pub fn forced(&self) -> Vec<u8> {
-        if self.ended { Vec::new() } else { self.state.forced() }
+        if self.ended || !self.state.is_viable() {
+            return Vec::new();
+        }
+        [self.rest(), &self.state.forced()].concat()
     }
 
     /// The vocabulary.

@@ -11,6 +11,7 @@ use crate::ids::TokenId;
 use crate::language::compiled::Language;
 use crate::language::spelling::Spelling;
 use crate::limits;
+use crate::masking::again;
 use crate::masking::cache::MaskCache;
 use crate::masking::plain::{self, Recognizer};
 use crate::masking::tables::Tables;
@@ -210,12 +211,35 @@ impl State {
             return self.is_complete();
         }
         let bytes = vocabulary.bytes_of(token);
-        if bytes.is_empty() {
-            return false;
-        }
+        !bytes.is_empty() && self.takes(bytes)
+    }
+
+    /// Whether some bytes may follow.
+    #[must_use]
+    pub(crate) fn takes(&self, bytes: &[u8]) -> bool {
         let mut engine = self.session.lock();
         let mut walk = TrieWalk::new(&mut engine, self.branches(), bytes.len());
-        bytes.iter().all(|&byte| walk.try_push(byte))
+        self.is_viable() && bytes.iter().all(|&byte| walk.try_push(byte))
+    }
+
+    /// Fills a packed mask with the tokens with which a middle can begin that writes a text again and then goes on from here; the text
+    /// has `ways_on` for its [`Self::ways_on`].
+    pub(crate) fn fill_mask_again(&self, text: &[u8], ways_on: &[bool], vocabulary: &Vocabulary, words: &mut [u32]) {
+        let mut engine = self.session.lock();
+        let mark = engine.mark();
+        let mut walk = TrieWalk::new(&mut engine, self.branches(), vocabulary.longest());
+        again::fill_mask(&mut walk, text, ways_on, vocabulary, words);
+        engine.truncate(mark);
+    }
+
+    /// For each place of a text that is written again before what goes on from here: whether tokens lead on from there.
+    pub(crate) fn ways_on(&self, text: &[u8], vocabulary: &Vocabulary) -> Vec<bool> {
+        let mut engine = self.session.lock();
+        let mark = engine.mark();
+        let mut walk = TrieWalk::new(&mut engine, self.branches(), vocabulary.longest());
+        let ways = again::ways_on(&mut walk, text, self.is_viable(), vocabulary);
+        engine.truncate(mark);
+        ways
     }
 
     /// The bytes that every continuation begins with; none where the middle may end. A text longer than the limit is cut.

@@ -97,10 +97,11 @@ def test_every_request_has_its_row() -> None:
         Request("reads", "key", 70, "failed"),
     ]
     played = Played(SCENARIOS[0], requests, Counts(keystrokes=20, unasked=9))
+    played.prompt_tokens = {"read": 40, "ahead": 60, "reused": 800}
     report = Report({"command": "none"}, [played])
     found = {row.what: (row.n, row.p50) for row in report.times()}
     names = [name for name, _, _ in KINDS]
-    assert [found.get(name, (0, None))[0] for name in names] == [8, 2, 1, 1, 1, 0, 1, 1, 1, 1, 1]
+    assert [found.get(name, (0, None))[0] for name in names] == [8, 3, 2, 1, 1, 1, 0, 1, 1, 1, 1, 1]
     assert list(found[server_report.ONE_LINE]) == [2, 101]
     assert list(found["cancelled: from there to the error"]) == [1, 3]
     (cells,) = report.keys()
@@ -117,7 +118,10 @@ def test_every_request_has_its_row() -> None:
         f"{title}:" for title in titles
     ]
     short = {name: value for name, value, _ in report.short()}
-    assert short["item of one line, from the model (reads)"] == "p50 101 ms, p95 201 ms"
+    assert short["item, from the model (reads)"] == "p50 201 ms, p95 301 ms"
+    assert short["these three: first in a file (reads)"] == "p50 201 ms, p95 201 ms"
+    assert short["keystrokes with an item (reads)"] == "30.0 %"
+    assert short["prompt tokens read a keystroke (reads)"] == "2.0 while somebody waits, 3.0 ahead; 40 reused"
     assert short["keystrokes answered from memory (reads)"] == "cache 5.0 %, prefetch 5.0 %"
     own = next(row for row in report.shares() if row.what == "server's own share")
     assert (own.n, own.max) == (7, 210)

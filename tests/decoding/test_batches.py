@@ -216,7 +216,7 @@ def test_nothing_to_decode_is_no_error() -> None:
 class Trouble(BracketSession):
     """A session whose matcher breaks after a few tokens."""
 
-    def matcher(self, vocabulary: Any, shape: Any = None) -> ByteMatcher:
+    def matcher(self, vocabulary: Any, shape: Any = None, *, healing: bytes = b"") -> ByteMatcher:
         made = super().matcher(vocabulary, shape)
         commit = made.commit
 
@@ -306,7 +306,7 @@ class LandingMatcher(ByteMatcher):
 
 
 class LandingSession(BracketSession):
-    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None, *, healing: bytes = b"") -> ByteMatcher:
         self.matchers.append(LandingMatcher(self, vocabulary))
         return self.matchers[-1]
 

@@ -115,7 +115,7 @@ class BracketSession:
         except UnicodeDecodeError:
             return False
 
-    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None, *, healing: bytes = b"") -> ByteMatcher:
         self.matchers.append(ByteMatcher(self, vocabulary))
         return self.matchers[-1]
 
@@ -158,6 +158,10 @@ class ByteVocabulary:
 
     def token_bytes(self, token_id: int) -> bytes:
         return bytes([token_id]) if token_id < 256 else WORDS.get(token_id, b"")
+
+    def unsettled(self, text: str) -> str:
+        """A byte is a token whatever follows."""
+        return ""
 
 
 class ByteTokenizer:
@@ -562,7 +566,7 @@ class Finite(BracketSession):
     def complete(self, middle: bytes) -> bool:
         return any(text.encode() == middle for text in self.texts)
 
-    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> FiniteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None, *, healing: bytes = b"") -> FiniteMatcher:
         self.matchers.append(FiniteMatcher(self, vocabulary))
         return self.matchers[-1]  # type: ignore[return-value]
 
@@ -829,7 +833,7 @@ def test_a_single_line_ends_where_the_model_begins_another() -> None:
 class OneLine(BracketSession):
     """Its matchers refuse line breaks where a single line is asked for."""
 
-    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
+    def matcher(self, vocabulary: ByteVocabulary, shape: Any = None, *, healing: bytes = b"") -> ByteMatcher:
         matcher = super().matcher(vocabulary)
         if shape is not None:
             fits = matcher.fits

@@ -79,7 +79,7 @@ def test_what_was_read_is_not_read_again() -> None:
 
 def test_a_run_that_raises_does_not_take_the_others_along() -> None:
     class Broken(BracketSession):
-        def matcher(self, vocabulary: ByteVocabulary, shape: Any = None) -> ByteMatcher:
+        def matcher(self, vocabulary: ByteVocabulary, shape: Any = None, *, healing: bytes = b"") -> ByteMatcher:
             raise OverflowError("too deep")
 
     model = cached_whole(wandering(1))

@@ -34,7 +34,7 @@ from fim_server.evaluation.records import (
 from fim_server.evaluation.running import measures, provenance, run, unit_tests, worker
 from fim_server.evaluation.running.journal import Journal
 from fim_server.evaluation.running.judge import Judge
-from fim_server.evaluation.running.modes import Decoder, Offer, Prepared, follow
+from fim_server.evaluation.running.modes import Decoder, Offer, follow
 from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.shards import Shard
 from fim_server.evaluation.running.worker import Worker
@@ -481,8 +481,6 @@ def test_texts_begin_with_what_was_healed_and_lack_it(evaluate: Eval, tiny: FimM
     for record in found:
         left, text = healed_of(tiny, samples[record.sample])
         assert record.text is None or record.parses or record.mode == "unconstrained"
-        if record.mode == "constrained" and not record.healed:
-            continue  # where it led nowhere
         assert record.healed == len(text)
         assert record.prompt_tokens == len(tiny.format.encode(left, samples[record.sample].right, 244))
         if text and record.mode == "unconstrained":  # they may have ended before they had healed
@@ -490,35 +488,6 @@ def test_texts_begin_with_what_was_healed_and_lack_it(evaluate: Eval, tiny: FimM
     assert [record.healed for record in found if record.mode == "checked"][:2] > [0, 0]
     assert all(record.healed == 0 for record in read_run(tmp_path / "cut"))
     assert not RunInfo.read(tmp_path / "cut").healing
-
-
-def test_where_healing_leads_nowhere_the_cut_is_taken_as_it_was(
-    tiny: FimModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sample = line_samples(tmp_path / "lines.jsonl")[0]
-    decode = Decoder._decode
-    calls: list[tuple[str, ...]] = []
-
-    def nowhere(self: Decoder, samples: Sequence[Prepared], modes: Sequence[str]) -> Any:
-        calls.append(tuple(modes))
-        found = decode(self, samples, modes)
-        if samples[0].healing:
-            [offers] = found
-            assert not isinstance(offers, Exception)
-            lost = replace(offers["constrained"], text=None, won=None, stop_reason="budget", reference_bits=1.5)
-            return [{**offers, "constrained": lost}]
-        return found
-
-    monkeypatch.setattr(Decoder, "_decode", nowhere)
-    settings = WorkerSettings(None, None, MODES, 24, 99, 0, 0.0, None, None, score=True)
-    with Worker(settings, tiny) as worker:
-        records = {record.mode: record for record in worker.measure([sample])}
-    assert calls == [MODES, ("constrained",)]
-    assert records["constrained"].text is not None
-    assert records["constrained"].parses
-    assert (records["constrained"].healed, records["unconstrained"].healed) == (0, len(healed_of(tiny, sample)[1]))
-    assert healed_of(tiny, sample)[1]
-    assert records["constrained"].reference_bits == 1.5
 
 
 def test_lines_end_at_their_end(evaluate: Eval, tmp_path: Path) -> None:

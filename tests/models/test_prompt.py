@@ -1,6 +1,10 @@
 """FIM formats: found by a tokenizer's real tokens, laid out in the family's order, cut around the cursor."""
 
+import json
+import re
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +12,10 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from fim_server.errors import ModelError
-from fim_server.models.prompt import BoundFormat, find_format, share, split_lines
-from fim_server.tokens.formats import Format, known_formats
+from fim_server.models.prompt import CHARACTERS_PER_STEP, BoundFormat, find_format, share
+from fim_server.models.source import EMBEDDED_NAME, locate
+from fim_server.models.tokenizer import read_tokenizer
+from fim_server.tokens.formats import Format, Slot, known_formats
 
 FAMILIES = {row.family: row for row in known_formats()}
 
@@ -112,6 +118,7 @@ def common(some: list[int], other: list[int]) -> int:
 
 
 LINES = "".join(f"value_{n} = compute({n}, name='n{n}')\n" for n in range(400))
+LONGEST_LINE = max(map(len, LINES.split("\n"))) + 1
 
 
 @pytest.mark.parametrize("grid", [1, 16, 64])
@@ -127,7 +134,10 @@ def test_a_prompt_in_steps_holds_the_same_text_and_is_never_too_long(grid: int) 
             assert left.endswith(prefix)
             assert right.startswith(suffix)
             room = limit - 3
-            assert len(prompt) > min(len(left) + len(right), room) + 3 - grid
+            lost = 0 if grid == 1 else grid * CHARACTERS_PER_STEP
+            assert len(prompt) > min(len(left) + len(right), room) + 3 - lost - 2 * LONGEST_LINE
+            assert left == prefix or left[: -len(prefix)].endswith("\n") or len(prefix) < LONGEST_LINE
+            assert right == suffix or suffix.endswith("\n") or len(suffix) < LONGEST_LINE
 
 
 def test_a_prompt_in_steps_begins_the_same_while_someone_types() -> None:
@@ -139,19 +149,65 @@ def test_a_prompt_in_steps_begins_the_same_while_someone_types() -> None:
         before, after = (bound.encode(left + "x" * n, right, limit, 64) for n in (typed - 1, typed))
         reused.append(common(before, after) / len(after))
     assert sum(share > 0.99 for share in reused) > 190
-    sliding = bound.encode(left, right, limit), bound.encode(left + "x", right, limit)
-    assert common(*sliding) / len(sliding[1]) < 0.5
 
 
-def test_the_first_part_of_a_prefix_stays_while_the_second_grows() -> None:
-    first = split_lines(LINES[:5000])[0]
-    assert first
-    assert LINES.startswith(first)
-    firsts = {split_lines(LINES[: 5000 + typed])[0] for typed in range(300)}  # some eight lines
-    assert first in firsts
-    assert len(firsts) <= 2
-    assert split_lines("short") == ("", "short")
-    assert "".join(split_lines(LINES)) == LINES
+@pytest.mark.parametrize(("limit", "grid"), [(192, 16), (500, 41), (1000, 64)])
+def test_typing_code_moves_a_prompt_s_far_end_seldom(limit: int, grid: int) -> None:
+    """A character of real code at a time, with its line breaks and indentations, in the embedded model's tokens."""
+    tokenizer = read_tokenizer(Path(locate(EMBEDDED_NAME)), EMBEDDED_NAME)
+    bound = find_format(tokenizer, "model")
+    text = Path(json.__file__).with_name("decoder.py").read_text(encoding="utf-8")
+    begin, typed = 6000, 1200
+    right = text[begin + typed :]
+    prompts = [bound.encode(text[:at], right, limit, grid) for at in range(begin, begin + typed)]
+    again = [len(after) - common(before, after) for before, after in pairwise(prompts)]
+    moved = sum(count > 40 for count in again)
+    assert moved <= typed / 3 / grid + 1  # at least three characters a token
+    assert sorted(again)[len(again) * 9 // 10] < 10
+
+
+@pytest.mark.parametrize("limit", [64, 192, 700])
+def test_pieces_have_the_tokens_of_the_whole(limit: int) -> None:
+    tokenizer = read_tokenizer(Path(locate(EMBEDDED_NAME)), EMBEDDED_NAME)
+    bound = find_format(tokenizer, "model")
+    text = Path(json.__file__).with_name("decoder.py").read_text(encoding="utf-8")
+    for at in range(200, len(text), 331):
+        ids = bound.encode(text[:at], text[at:], limit, 16)
+        prefix, suffix = bound.pieces.index(Slot.PREFIX), bound.pieces.index(Slot.SUFFIX)
+        assert suffix < prefix
+        before, after = bound.pieces[prefix - 1], bound.pieces[prefix + 1]
+        assert not isinstance(before, Slot)
+        assert not isinstance(after, Slot)
+        begin, end = ids.index(before), ids.index(after)
+        shown = tokenizer.decode(ids[begin + 1 : end])
+        assert text[:at].endswith(shown)
+        assert ids[begin + 1 : end] == tokenizer.encode(shown, add_special_tokens=False, split_special_tokens=True)
+        assert shown == text[:at] or text[: at - len(shown)].endswith("\n")
+
+
+def test_a_line_that_is_too_long_is_cut_and_lines_before_it_are_left_out() -> None:
+    bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")
+    for grid in (1, 8):
+        prompt = layout(bound, bound.encode("first\n" + "x" * 100, "y" * 100 + "\nlast\n", 43, grid))
+        assert re.fullmatch(r"<\|fim_suffix\|>y{10}<\|fim_prefix\|>x{23,30}<\|fim_middle\|>", prompt)
+        prompt = layout(bound, bound.encode("x" * 100 + "\nfirst\n", ")\n" + "y" * 100 + "\nlast\n", 43, grid))
+        assert prompt == "<|fim_suffix|>)\n<|fim_prefix|>first\n<|fim_middle|>"
+
+
+def test_a_guard_is_before_every_piece() -> None:
+    bound = find_format(tokenizer_with(FAMILIES["Code Llama"].tokens), "model")
+    seen: list[str] = []
+
+    class Noting:
+        def encode(self, text: str, /, *, add_special_tokens: bool, split_special_tokens: bool) -> list[int]:
+            seen.append(text)
+            return list(bound.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
+
+    noting: Any = Noting()
+    prompt = replace(bound, tokenizer=noting).encode(LINES[:900], LINES[900:], 600, 16)
+    assert prompt == bound.encode(LINES[:900], LINES[900:], 600, 16)
+    assert bound.guard
+    assert all(text.startswith(bound.guard) or LINES.startswith(text) or "\n" + text in LINES for text in seen)
 
 
 def test_names_of_control_tokens_never_become_control_tokens() -> None:

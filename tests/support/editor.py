@@ -29,6 +29,8 @@ SERVE = [sys.executable, "-m", "fim_server", "serve"]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The Python that judges the results, whose grammar a server is told to keep to."""
 F_STRING = re.compile(r"(?i)f[rb]?['\"]")
+SETTINGS = {"pythonVersion": PYTHON, "debounceMs": 0, "promptTokens": 512}
+"""A Python of our own, no pauses, and prompts that do not depend on how fast the machine is: nor do the texts, then."""
 PATIENCE = 120
 """Seconds after which a silent server fails a test; loading the model is part of it."""
 
@@ -105,9 +107,9 @@ class Client(LanguageClient):
         return plain(await asyncio.wait_for(self.workspace_execute_command_async(params), PATIENCE))
 
     async def use(self, **settings: Any) -> None:
-        """Change the settings, and with that forget what was answered; a Python of our own and no debouncing stand."""
+        """Change the settings, and with that forget what was answered; :data:`SETTINGS` stand."""
         count = len(self.statuses)
-        values = {"pythonVersion": PYTHON, "debounceMs": 0, **settings}
+        values = {**SETTINGS, **settings}
         self.workspace_did_change_configuration(types.DidChangeConfigurationParams({"fim-server": values}))
         await self.until(lambda: len(self.statuses) > count and self.statuses[-1]["state"] != "loading")
 
@@ -147,7 +149,7 @@ async def serving(
     client = Client(configuration)
     await client.start_io(*SERVE, *arguments)
     try:
-        values = {"pythonVersion": PYTHON, "debounceMs": 0} if options is None else options
+        values = SETTINGS if options is None else options
         params = types.InitializeParams(offered or capabilities(), initialization_options=values)
         client.initialized_with = await client.initialize_session(params)
         yield client
@@ -377,7 +379,7 @@ class Wire:
     async def initialize(self, **options: Any) -> dict[str, Any]:
         """Initialise and wait for the model."""
         offered = {"textDocument": {"inlineCompletion": {}}, "general": {"positionEncodings": ["utf-16"]}}
-        settings = {"pythonVersion": PYTHON, "debounceMs": 0, **options}
+        settings = {**SETTINGS, **options}
         params = {"processId": os.getpid(), "capabilities": offered, "initializationOptions": settings}
         answer = await self.ask("initialize", "initialize", {**params, "rootUri": None})
         await self.send(self.note("initialized", {}))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.conclusion import final_length, text_of, winner
-from fim_server.decoding.healing import Healing, takes
+from fim_server.decoding.healing import Healing
 from fim_server.decoding.in_turn import SharedReading, decode_in_turn
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.outcomes import Task
@@ -32,6 +32,7 @@ from fim_server.evaluation.running.settings import Reads
 from fim_server.models.reading import Reading
 from fim_server.text.document import Split
 from fim_server.tokens.formats import Slot
+from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
     from fim_server.datasets.samples import Sample
@@ -123,7 +124,9 @@ class Decoder:
         self._open = open_session
         self._decoding = decoding
         self.budget = min(decoding.budget, model.window // 2)
-        self.longest_prompt = min(decoding.max_prompt_tokens, model.window - self.budget)
+        self.longest_prompt = min(
+            decoding.max_prompt_tokens, model.window - self.budget - (MOST_UNSETTLED if decoding.heal else 0)
+        )
 
     def prompt(self, sample: Sample, limit: int | None = None, left: str | None = None) -> list[int]:
         """The ids of a sample's prompt. Raises ValueError where the format does not fit into the limit.
@@ -136,43 +139,20 @@ class Decoder:
         return self.model.format.encode(left, right, limit or self.longest_prompt) or [min(self.model.format.stop_ids)]
 
     def prepare(self, sample: Sample) -> Prepared:
-        """Encode the prompt and open the session: healed, where the tokenizer would not have cut there."""
+        """Encode the prompt and open the session; of the prompt what the tokenizer may have cut otherwise is healed."""
         started = time.perf_counter()
         session = self._open(sample.left, sample.right)
         healing = Healing(Split(sample.left, sample.right), "")
         if self._decoding.heal:
             healing = Healing.of(self.model, healing.split)
-        if healing.text:
-            healed = self._open(healing.split.left, sample.right)
-            if takes(healed, healing.text, session.guarantee):
-                session = healed
-            else:
-                healing = Healing(Split(sample.left, sample.right), "")
         open_ms = 1000 * (time.perf_counter() - started)
         prompt = tuple(self.prompt(sample, left=healing.split.left))
         single_line = self._decoding.single_line and sample.set in LINE_SETS
         return Prepared(sample, prompt, session, open_ms, healing.text, single_line)
 
     def decode(self, samples: Sequence[Prepared]) -> list[Offers]:
-        """Decode samples together. Raises whatever the model raises; what one sample raises is its own result.
-
-        Where the grammar leads nowhere from a healed cut, it is tried as it was, as :func:`.decoding.complete` does.
-        """
-        found = self._decode(samples, self._decoding.modes)
-        again = [number for number, offers in enumerate(found) if samples[number].healing and led_nowhere(offers)]
-        if again:
-            cut = [self._unhealed(samples[number]) for number in again]
-            for number, offers in zip(again, self._decode(cut, ("constrained",)), strict=True):
-                before = found[number]
-                assert not isinstance(before, Exception), "such have led nowhere by themselves"
-                found[number] = offers if isinstance(offers, Exception) else {**before, **kept_scores(offers, before)}
-        return found
-
-    def _unhealed(self, one: Prepared) -> Prepared:
-        session = self._open(one.sample.left, one.sample.right)
-        return replace(one, prompt=tuple(self.prompt(one.sample)), session=session, healing="")
-
-    def _decode(self, samples: Sequence[Prepared], modes: Sequence[str]) -> list[Offers]:
+        """Decode samples together. Raises whatever the model raises; what one sample raises is its own result."""
+        modes = self._decoding.modes
         found: list[Offers] = []
         with ThreadPoolExecutor(1, thread_name_prefix="fim-mask") as worker:
             if self.model.runtime == "torch":
@@ -234,9 +214,7 @@ class Decoder:
         return one, runs
 
     def _start(self, one: Prepared, session: Session | None, options: DecodeOptions, worker: ThreadPoolExecutor) -> Run:
-        run = start(self.model, Reading(self.model), session, options, Watch(None, None), worker)
-        run.healing = one.healing.encode()
-        return run
+        return start(self.model, Reading(self.model), session, options, Watch(None, None), worker, one.healing)
 
     def _offers(
         self, one: Prepared, runs: Mapping[str, Run], outcomes: Mapping[str, Outcome], modes: Sequence[str]
@@ -247,7 +225,8 @@ class Decoder:
         offers: dict[str, Offer] = {}
         if "unconstrained" in runs:
             run, outcome = runs["unconstrained"], outcomes["unconstrained"]
-            followed = follow(one.session, self.model, run.tokens[: tokens_of_line(run) if one.single_line else None])
+            tokens = run.tokens[: tokens_of_line(run) if one.single_line else None]
+            followed = follow(one.session, self.model, tokens, one.healing)
             offers["unconstrained"] = offer(one, run, outcome, text_of_run(run, outcome, False), followed.complete)
             checked = checked_text(run, outcome, followed.complete)
             offers["checked"] = offer(one, run, outcome, checked, followed.complete, followed.engine_ms)
@@ -292,7 +271,7 @@ def checked_text(run: Run, outcome: Outcome, complete: Sequence[int]) -> Text:
     """
     if outcome.ending is StopReason.END_TOKEN and len(run.tokens) in complete:
         return Text(len(run.tokens), "end_token", whole=True)
-    points = [point for point in run.points if point.tokens in complete and point.tokens > 0]
+    points = [point for point in run.points if point.tokens in complete and point.tokens > run.healed_tokens]
     best = max(points, key=lambda point: (point.score, point.tokens), default=None)
     return NOTHING if best is None else Text(best.tokens, "prefix", whole=True)
 
@@ -305,12 +284,15 @@ class Followed:
     engine_ms: float
 
 
-def follow(session: Session, model: FimModel, tokens: Sequence[int]) -> Followed:
-    """Try every prefix of some tokens with the parser. After the first impossible token nothing fits any more."""
+def follow(session: Session, model: FimModel, tokens: Sequence[int], healing: str = "") -> Followed:
+    """Try every prefix of some tokens with the parser. After the first impossible token nothing fits any more.
+
+    ``healing``: what they write before the session's middle.
+    """
     started = time.perf_counter()
     complete: list[int] = []
     if session.guarantee != "none":
-        matcher = session.matcher(model.vocabulary)
+        matcher = session.matcher(model.vocabulary, healing=healing.encode())
         for count in range(len(tokens) + 1):
             if matcher.is_complete():
                 complete.append(count)
@@ -365,22 +347,6 @@ def tokens_of_line(run: Run) -> int:
     return next((count for count, text in enumerate(texts) if b"\n" in text), len(run.tokens))
 
 
-def led_nowhere(offers: Offers) -> bool:
-    """Whether the grammar found no text before it ran out of tokens or budget."""
-    if isinstance(offers, Exception) or "constrained" not in offers:
-        return False
-    constrained = offers["constrained"]
-    return constrained.text is None and constrained.stop_reason in (StopReason.DEAD_END, StopReason.BUDGET)
-
-
 def with_score(offer: Offer, scored: Score) -> Offer:
     """An offer with the bits of the middle that stood there."""
     return replace(offer, reference_bits=scored.text_bits, end_bits=scored.end_bits)
-
-
-def kept_scores(offers: Mapping[str, Offer], before: Mapping[str, Offer]) -> dict[str, Offer]:
-    """Offers of a second attempt, with the bits of the first: those of a sample's modes are of one prompt."""
-    return {
-        mode: replace(offer, reference_bits=before[mode].reference_bits, end_bits=before[mode].end_bits)
-        for mode, offer in offers.items()
-    }

@@ -267,9 +267,13 @@ impl State {
         (found.accepted, found.viable, found.expected, found.open_left, found.open_right)
     }
 
-    fn matcher(&self, py: Python<'_>, vocabulary: &Vocabulary) -> Matcher {
-        let state = py.detach(|| lock(&self.core).clone());
-        Matcher { core: Arc::new(Mutex::new(CoreMatcher::new(state, vocabulary.core.clone()))) }
+    /// A matcher of middles that write `again` before they go on from here.
+    #[pyo3(signature = (vocabulary, again = None))]
+    fn matcher(&self, py: Python<'_>, vocabulary: &Vocabulary, again: Option<&[u8]>) -> Matcher {
+        let core = py.detach(|| {
+            CoreMatcher::healing(lock(&self.core).clone(), vocabulary.core.clone(), again.unwrap_or_default().to_vec())
+        });
+        Matcher { core: Arc::new(Mutex::new(core)) }
     }
 }
 

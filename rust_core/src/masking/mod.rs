@@ -1,5 +1,6 @@
 //! Which tokens of a vocabulary may come: the plain walk, the token table, and what is kept.
 
+pub(crate) mod again;
 pub(crate) mod cache;
 pub(crate) mod key;
 pub(crate) mod own;

@@ -1,0 +1,72 @@
+"""Having the model read what is likely asked next, while nobody asks: the prompt at the place that was edited last.
+
+The protocol tells no cursors, but an edit says where one is, and the editor asks a moment later, or does not if the
+next key comes first. So there is one place at a time, that of the last edit, and any request goes first.
+"""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from fim_server.errors import DocumentError, LanguageError
+from fim_server.language import Language
+from fim_server.server.documents import OpenDocument
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.place import Place, silent, wants_single_line
+from fim_server.server.requests import is_same, look_up
+from fim_server.server.work import LANGUAGES, Request
+from fim_server.text.document import LINE_BREAK
+
+MOST_CHARACTERS = 200_000
+"""Larger documents are read when somebody asks: opening one takes the engine a while."""
+
+
+def read_after_change(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams) -> None:
+    """Have read what somebody will ask after one edit; several at once are a program's, and say nothing of a cursor."""
+    uri, changes = params.text_document.uri, params.content_changes
+    document = ls.open_document(uri)
+    if document is None or len(changes) != 1 or not isinstance(changes[0], types.TextDocumentContentChangePartial):
+        return
+    text = LINE_BREAK.sub("\n", changes[0].text)
+    try:
+        offset = document.offset_of(changes[0].range.start) + len(text)
+    except DocumentError:
+        return
+    if text.isspace() and text.count("\n") > 1:  # a line break between brackets puts the closing one on its own line
+        offset -= len(text) - text.rfind("\n")
+    read_at(ls, uri, document, offset, len(text) == 2)
+
+
+def read_after_opening(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) -> None:
+    """Have read what somebody will ask in a document that was open before, where they were then."""
+    uri = params.text_document.uri
+    document, offset = ls.open_document(uri), ls.places.of(uri)
+    if document is not None and offset is not None:
+        read_at(ls, uri, document, min(offset, len(document.document.text)), False)
+
+
+def read_at(ls: FimLanguageServer, uri: str, document: OpenDocument, offset: int, may_be_pair: bool) -> None:
+    """Have read what somebody will ask at an offset, if it may be offered there and is not known or at work already.
+
+    ``may_be_pair``: the two characters before it may be a bracket and the closer that an editor put behind the cursor.
+    """
+    settings, text = ls.settings, document.document
+    ls.places.note(uri, offset)
+    if not settings.prefetch or len(text.text) > min(MOST_CHARACTERS, settings.max_file_characters):
+        return
+    name = document.language_id or ""
+    try:
+        language = name if name in LANGUAGES else Language.name_for_path(document.path or "")
+        if silent(language, False, settings) is not None:
+            return
+        split = text.split(offset)
+    except (DocumentError, LanguageError):
+        return
+    takes_lines = ls.fallback is None or ls.fallback.takes_lines
+    single_line = not takes_lines or wants_single_line(Place.of(split), settings)
+    request = Request(uri, split, name, document.path or "", False, single_line, settings)
+    prefetching = ls.prefetching
+    if prefetching is not None and is_same(prefetching.request, request):
+        return
+    if look_up(ls, request) is None:
+        ls.worker.read_ahead(request, may_be_pair)

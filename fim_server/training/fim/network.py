@@ -1,0 +1,234 @@
+"""SmolLM2 for training an adapter: frozen weights, low-rank updates in float32, logits only where they are asked for.
+
+Low-rank adaptation: Hu et al., *LoRA* (arXiv 2106.09685). The frozen products, nine tenths of the work, can be made in
+8-bit integers, forward and backward to the activations (Wortsman et al., *Stable and low-precision training*, arXiv
+2304.13013, section 2): on a processor with VNNI instructions that is four times as fast as float32.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as functional
+from torch import Tensor, nn
+
+from fim_server.models.adapter import PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fim_server.models.smollm2.shape import LlamaShape
+
+INT8, FULL = "int8", "full"
+
+
+def widths(shape: LlamaShape) -> dict[str, tuple[int, int]]:
+    """In and out of each adapted product."""
+    queries, keys = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
+    return {
+        "qkv": (shape.width, queries + 2 * keys),
+        "o": (queries, shape.width),
+        "gate_up": (shape.width, 2 * shape.inner),
+        "down": (shape.inner, shape.width),
+    }
+
+
+class Int8Product(torch.autograd.Function):
+    """x W^T with both factors in 8 bits: a scale for each row of x, and for each row of W.
+
+    Backward only to x: the gradient's rows and the columns of W get scales of their own, so W is kept twice.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, forward: Tensor, forward_scale: Tensor, backward: Tensor, backward_scale: Tensor
+    ) -> Tensor:
+        """x: [n, in]; forward: [in, out] int8, its scale [1, out]; backward: [out, in] int8, its scale [1, in]."""
+        ctx.save_for_backward(backward, backward_scale)
+        return _product(x, forward, forward_scale)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None, None]:
+        """The gradient of x."""
+        backward, scale = ctx.saved_tensors
+        return _product(gradient, backward, scale), None, None, None, None
+
+
+def _product(x: Tensor, weights: Tensor, scale: Tensor) -> Tensor:
+    rows = x.abs().amax(-1, keepdim=True).clamp_min(1e-12) / 127
+    whole = torch.round(x / rows).to(torch.int8)
+    return torch._int_mm(whole, weights).to(x.dtype) * (rows * scale)  # noqa: SLF001  # no public one scales by rows
+
+
+def quantised(weight: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What :class:`Int8Product` wants of a weight [out, in]."""
+    per_out = weight.abs().amax(1, keepdim=True).clamp_min(1e-12) / 127
+    per_in = weight.abs().amax(0, keepdim=True).clamp_min(1e-12) / 127
+    # The forward factor is a transposed view: the kernel wants its columns contiguous.
+    forward = torch.round(weight / per_out).to(torch.int8).t()
+    return forward, per_out.t().contiguous(), torch.round(weight / per_in).to(torch.int8), per_in
+
+
+def frozen_product(x: Tensor, weight: tuple[Tensor, ...]) -> Tensor:
+    """A product with a frozen weight: in 8 bits if it was :func:`quantised`, else as it is."""
+    if len(weight) == 1:
+        return functional.linear(x, weight[0])
+    flat: Tensor = Int8Product.apply(x.reshape(-1, x.shape[-1]), *weight)
+    return flat.view(*x.shape[:-1], -1)
+
+
+def adapted(x: Tensor, weight: tuple[Tensor, ...], down: Tensor, up: Tensor, scale: float) -> Tensor:
+    """Add the update, scale x A^T B^T, to x W^T; down: A [rank, in], up: B [out, rank]."""
+    return frozen_product(x, weight) + functional.linear(functional.linear(x, down) * scale, up)
+
+
+def normed(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+    """Root-mean-square normalisation, in float32."""
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + epsilon) * weight).to(x.dtype)
+
+
+def rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Rotary position embedding of x [batch, length, heads, head]; cosine, sine: [batch, length, 1, head / 2]."""
+    first, second = x.float().chunk(2, -1)
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1).to(x.dtype)
+
+
+def layer(
+    x: Tensor,
+    cosine: Tensor,
+    sine: Tensor,
+    mask: Tensor,
+    norms: tuple[Tensor, Tensor],
+    weights: tuple[tuple[Tensor, ...], ...],
+    updates: tuple[Tensor, ...],
+    shape: LlamaShape,
+    scale: float,
+) -> Tensor:
+    """One layer; x: [batch, length, hidden], mask: [batch, 1, length, length], added to the scores.
+
+    Attention is written out, because the library's backward is slow on processors; the heads that share a key stand
+    one below the other in its product.
+    """
+    batch, length, _ = x.shape
+    key_heads, head = shape.kv_heads, shape.head_size
+    group = shape.heads // key_heads
+    qkv = adapted(normed(x, norms[0], shape.epsilon), weights[0], updates[0], updates[1], scale)
+    q, k, v = torch.split(qkv, [shape.heads * head, key_heads * head, key_heads * head], -1)
+    q = rotated(q.view(batch, length, shape.heads, head), cosine, sine) * (1 / math.sqrt(head))
+    k = rotated(k.view(batch, length, key_heads, head), cosine, sine)
+    q = q.transpose(1, 2).reshape(batch * key_heads, group * length, head)
+    k = k.transpose(1, 2).reshape(batch * key_heads, length, head)
+    v = v.reshape(batch, length, key_heads, head).transpose(1, 2).reshape(batch * key_heads, length, head)
+    scores = torch.bmm(q, k.transpose(1, 2)).view(batch, shape.heads, length, length) + mask
+    shares = torch.softmax(scores.float(), -1).to(x.dtype).view(batch * key_heads, group * length, length)
+    mixed = torch.bmm(shares, v).view(batch, shape.heads, length, head).transpose(1, 2)
+    x = x + adapted(mixed.reshape(batch, length, shape.heads * head), weights[1], updates[2], updates[3], scale)
+    h = normed(x, norms[1], shape.epsilon)
+    gate, up = adapted(h, weights[2], updates[4], updates[5], scale).chunk(2, -1)
+    return x + adapted(functional.silu(gate) * up, weights[3], updates[6], updates[7], scale)
+
+
+class Network(nn.Module):
+    """The base with an adapter on it.
+
+    Parameters: `updates`, for each layer A and B of :data:`PARTS`; `rows`: embeddings of the tokens `row_ids`, which
+    take the place of the base's.
+    """
+
+    embedding: Tensor
+    last_norm: Tensor
+    row_ids: Tensor
+    slots: Tensor
+    frequencies: Tensor
+
+    def __init__(
+        self,
+        weights: Mapping[str, Tensor],
+        shape: LlamaShape,
+        rank: int,
+        alpha: float,
+        rows: Tensor,
+        row_ids: Tensor,
+        arithmetic: str = FULL,
+        dtype: torch.dtype = torch.float32,
+        seed: int = 0,
+    ) -> None:
+        """`weights`: of the base, by the names transformers has for a Llama."""
+        super().__init__()
+        self.shape, self.rank, self.alpha, self.dtype = shape, rank, alpha, dtype
+        self.register_buffer("embedding", weights["model.embed_tokens.weight"].to(dtype), persistent=False)
+        self.register_buffer("last_norm", weights["model.norm.weight"].float(), persistent=False)
+        self.frozen = [_frozen(weights, number, arithmetic, dtype) for number in range(shape.layers)]
+        generator = torch.Generator().manual_seed(seed)
+        self.updates = nn.ParameterList()
+        sizes = widths(shape)
+        for _ in range(shape.layers):
+            for name in PARTS:
+                wide_in, wide_out = sizes[name]
+                drawn = torch.rand(rank, wide_in, generator=generator) * 2 - 1
+                self.updates.append(nn.Parameter(drawn / math.sqrt(wide_in)))
+                self.updates.append(nn.Parameter(torch.zeros(wide_out, rank)))
+        self.rows = nn.Parameter(rows.float().clone())
+        self.register_buffer("row_ids", row_ids.clone(), persistent=False)
+        slots = torch.full((shape.vocabulary,), -1)
+        slots[row_ids] = torch.arange(len(row_ids))
+        self.register_buffer("slots", slots, persistent=False)
+        frequencies = shape.theta ** (-torch.arange(0, shape.head_size, 2).float() / shape.head_size)
+        self.register_buffer("frequencies", frequencies, persistent=False)
+        self.layer = layer
+
+    def move(self, device: torch.device) -> None:
+        """Bring the frozen weights to a device, which `to` does not know of."""
+        self.frozen = [
+            (
+                (norms[0].to(device), norms[1].to(device)),
+                tuple(tuple(part.to(device) for part in weight) for weight in weights),
+            )
+            for norms, weights in self.frozen
+        ]
+
+    def compiled(self) -> None:
+        """Compile the layer, which all layers share."""
+        self.layer = torch.compile(layer, dynamic=False)
+
+    def hidden(self, ids: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
+        """Hidden states [batch, length, hidden] of ids [batch, length]; mask: [batch, 1, length, length] float."""
+        x = functional.embedding(ids, self.embedding)
+        slot = self.slots[ids]
+        own = self.rows[slot.clamp_min(0)].to(self.dtype)
+        x = torch.where((slot >= 0)[..., None], own, x)
+        angles = positions[..., None, None].float() * self.frequencies
+        cosine, sine = angles.cos(), angles.sin()
+        scale = self.alpha / self.rank
+        for number, (norms, weights) in enumerate(self.frozen):
+            count = 2 * len(PARTS)
+            updates = tuple(self.updates[count * number + i].to(self.dtype) for i in range(count))
+            x = self.layer(x, cosine, sine, mask, norms, weights, updates, self.shape, scale)
+        return normed(x, self.last_norm, self.shape.epsilon)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Logits [n, vocabulary], float32, of hidden states [n, hidden]."""
+        all_logits = functional.linear(hidden, self.embedding).float()
+        return all_logits.index_copy(1, self.row_ids, functional.linear(hidden.float(), self.rows))
+
+
+def _frozen(
+    weights: Mapping[str, Tensor], number: int, arithmetic: str, dtype: torch.dtype
+) -> tuple[tuple[Tensor, Tensor], tuple[tuple[Tensor, ...], ...]]:
+    prefix = f"model.layers.{number}."
+
+    def read(*names: str) -> tuple[Tensor, ...]:
+        weight = torch.cat([weights[f"{prefix}{name}_proj.weight"].float() for name in names])
+        return quantised(weight) if arithmetic == INT8 else (weight.to(dtype),)
+
+    norms = tuple(weights[f"{prefix}{name}_layernorm.weight"].float() for name in ("input", "post_attention"))
+    products = (
+        read("self_attn.q", "self_attn.k", "self_attn.v"),
+        read("self_attn.o"),
+        read("mlp.gate", "mlp.up"),
+        read("mlp.down"),
+    )
+    return (norms[0], norms[1]), products

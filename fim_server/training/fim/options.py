@@ -1,0 +1,57 @@
+"""What the step `fim` is given."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from fim_server.training.options import Options, positive
+
+ADAPTER = Path(__file__).parents[2] / "models" / "adapters" / "smollm2.safetensors"
+"""The adapter that the package brings."""
+
+
+@dataclass(frozen=True)
+class FimOptions(Options):
+    """Of ``fim``; `run` is the folder of checkpoints, in `work`."""
+
+    base: Path
+    run_name: str
+    minutes: float
+    processes: int
+    device: str
+    rank: int
+    rate: float
+    batch: int
+    save_minutes: float
+    full_precision: bool
+    eager: bool
+    seed: int
+    resume: bool
+    start_from: Path | None
+    from_committed: bool
+    publish: bool
+
+
+def add_fim(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--base", type=Path, required=True, help="SmolLM2: its GGUF file or transformers folder")
+    command.add_argument("--run-name", default="fim", help="folder of the checkpoints (default: %(default)s)")
+    command.add_argument("--minutes", type=float, default=60.0, help="wall clock (default: %(default)s)")
+    command.add_argument(
+        "--processes", type=positive, default=os.cpu_count() or 1, help="of one thread each, on a processor"
+    )
+    command.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+    command.add_argument("--rank", type=positive, default=16, help="of the adapter (default: %(default)s)")
+    command.add_argument("--rate", type=float, default=1e-3, help="of Adam (default: %(default)s)")
+    command.add_argument("--batch", type=positive, default=1024, help="tokens of a step and process")
+    command.add_argument("--save-minutes", type=float, default=10.0, help="between checkpoints (default: %(default)s)")
+    command.add_argument("--full-precision", action="store_true", help="no 8-bit products on a processor")
+    command.add_argument("--eager", action="store_true", help="do without torch.compile")
+    command.add_argument("--seed", type=int, default=1)
+    start = command.add_mutually_exclusive_group()
+    start.add_argument("--resume", action="store_true", help="go on from the run's own latest checkpoint")
+    start.add_argument("--start-from", type=Path, metavar="ADAPTER", help="go on from an adapter")
+    start.add_argument("--from-committed", action="store_true", help="go on from the adapter of the package")
+    command.add_argument("--publish", action="store_true", help="at the end put the adapter into the package")

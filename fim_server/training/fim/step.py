@@ -1,0 +1,54 @@
+"""The step `fim` of the recipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fim_server.errors import TrainingError
+from fim_server.training.corpus import HELD_OUT_FILE, TRAIN_FILE, read_corpus
+from fim_server.training.fim.options import ADAPTER, FimOptions
+
+
+def run_fim(options: FimOptions) -> None:
+    """Train the adapter; its checkpoints lie in the run's folder."""
+    # Read by the libraries when they load, which the imports below do.
+    if options.device == "cpu" and options.processes > 1:
+        os.environ["OMP_NUM_THREADS"] = "1"
+    from fim_server.training.fim.network import FULL, INT8
+    from fim_server.training.fim.training import ADAPTER_FILE, Job, Plan, train
+
+    if options.minutes <= 0:
+        raise TrainingError(f"--minutes {options.minutes}: not positive")
+    folder = options.work / options.run_name
+    plan = Plan(
+        minutes=options.minutes,
+        rank=options.rank,
+        alpha=float(options.rank),
+        rate=options.rate,
+        tokens=options.batch,
+        save_seconds=60 * options.save_minutes,
+        arithmetic=FULL if options.full_precision else INT8,
+        compiled=not options.eager,
+        seed=options.seed,
+    )
+    job = Job(
+        plan=plan,
+        base=options.base,
+        corpus=read_corpus(options.work / "corpus" / TRAIN_FILE),
+        held_out=read_corpus(options.work / "corpus" / HELD_OUT_FILE),
+        folder=folder,
+        start_from=ADAPTER if options.from_committed else options.start_from,
+        resume=options.resume,
+        device=options.device,
+        recipe="python -m fim_server.training fim",
+    )
+    train(job, 1 if options.device != "cpu" else options.processes, _say)
+    if options.publish:
+        ADAPTER.parent.mkdir(exist_ok=True)
+        ADAPTER.write_bytes((folder / ADAPTER_FILE).read_bytes())
+        _say(f"{ADAPTER}: {ADAPTER.stat().st_size / 1e6:.1f} MB")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

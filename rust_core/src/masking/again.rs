@@ -1,0 +1,85 @@
+//! Tokens that write a given text again before they go on with anything new: what a healed middle begins with.
+
+use crate::bits;
+use crate::masking::plain::Recognizer;
+use crate::masking::trie::TrieNode;
+use crate::masking::vocabulary::Vocabulary;
+
+/// Fills a packed mask with the tokens with which such a middle can begin. `recognizer` takes what comes after the text, which has
+/// `ways_on` for its [`ways_on`].
+///
+/// # Panics
+/// If `ways_on` is not one longer than the text.
+pub(crate) fn fill_mask(
+    recognizer: &mut impl Recognizer,
+    text: &[u8],
+    ways_on: &[bool],
+    vocabulary: &Vocabulary,
+    words: &mut [u32],
+) {
+    assert_eq!(ways_on.len(), text.len() + 1, "one for each place");
+    words.fill(0);
+    each_token(recognizer, text, vocabulary, |node| {
+        if ways_on[text.len().min(node.depth as usize)] {
+            vocabulary.ending(node).iter().for_each(|&token| bits::insert(words, token.index()));
+        }
+        true
+    });
+}
+
+/// For each place of a text: whether tokens lead from there to its end, or beyond it; for the end itself `is_viable`, whether
+/// anything may come there.
+pub(crate) fn ways_on(
+    recognizer: &mut impl Recognizer,
+    text: &[u8],
+    is_viable: bool,
+    vocabulary: &Vocabulary,
+) -> Vec<bool> {
+    let mut ways = vec![is_viable; text.len() + 1];
+    let mut along = Vec::new();
+    for at in (0..text.len()).rev() {
+        let rest = &text[at..];
+        along.clear();
+        vocabulary.tokens_along(rest, &mut along);
+        ways[at] = is_viable && along.iter().any(|&(length, _)| ways[at + length]);
+        if is_viable && !ways[at] {
+            each_token(recognizer, rest, vocabulary, |node| {
+                ways[at] |= node.depth as usize > rest.len();
+                !ways[at]
+            });
+        }
+    }
+    ways
+}
+
+/// Visits the nodes at which tokens end that are a beginning of a text, or begin with it and then go on as a recognizer allows; until
+/// a visit says that it was the last one.
+fn each_token(
+    recognizer: &mut impl Recognizer,
+    text: &[u8],
+    vocabulary: &Vocabulary,
+    mut visit: impl FnMut(&TrieNode) -> bool,
+) {
+    let nodes = vocabulary.nodes();
+    let mut at = 0;
+    while at < nodes.len() {
+        let node = &nodes[at];
+        let before = node.depth as usize - 1;
+        let fits = match text.get(before) {
+            Some(&byte) => byte == node.byte,
+            None => {
+                recognizer.pop_to(before - text.len());
+                recognizer.try_push(node.byte)
+            }
+        };
+        if !fits {
+            at = node.skip as usize;
+            continue;
+        }
+        if !vocabulary.ending(node).is_empty() && !visit(node) {
+            break;
+        }
+        at += 1;
+    }
+    recognizer.pop_to(0);
+}

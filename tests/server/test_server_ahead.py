@@ -1,0 +1,228 @@
+"""Prompts that are read before anybody asks: where, when not, and that a request then finds them read."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from lsprotocol import types
+
+from editor import AUTOMATIC, PATIENCE, Client, Editor, serving
+from fim_server.server import ahead
+from fim_server.server.documents import OpenDocument
+from fim_server.server.memory import Answer, Memory
+from fim_server.server.place import MOST_PLACES, Places
+from fim_server.server.settings import ServerSettings
+from fim_server.server.work import Request
+from fim_server.server.worker import LEAST_AHEAD, CompletionWorker, between_pair
+from fim_server.text.document import PositionEncoding, Split
+
+TEXT = "import os\n\n\ndef names(path, count):\n    return sorted(os.listdir(path))[:count]\n"
+URI = "file:///a.py"
+
+
+# --- what is read ---------------------------------------------------------------------------------------------------
+
+
+class Asked:
+    """A server that notes what it is to read."""
+
+    def __init__(self, text: str, **settings: Any) -> None:
+        self.settings = ServerSettings(**settings)
+        self.places, self.memory = Places(), Memory()
+        self.prefetching: Any = None
+        self.fallback = None
+        self.requests: list[tuple[Request, bool]] = []
+        self.worker = SimpleNamespace(read_ahead=lambda request, pair: self.requests.append((request, pair)))
+        self.document = OpenDocument(URI, source=text, encoding=PositionEncoding.UTF16, version=1, language_id="python")
+
+    def open_document(self, uri: str) -> OpenDocument | None:
+        return self.document if uri == URI else None
+
+    def change(self, start: int, end: int, text: str, times: int = 1) -> None:
+        """Make an edit, by offsets, and tell of it."""
+        source = self.document.document
+
+        def position(offset: int) -> types.Position:
+            before = source.text[:offset]
+            return types.Position(before.count("\n"), len(before) - before.rfind("\n") - 1)
+
+        change = types.TextDocumentContentChangePartial(range=types.Range(position(start), position(end)), text=text)
+        self.document.apply_change(change)
+        identifier = types.VersionedTextDocumentIdentifier(uri=URI, version=2)
+        server: Any = self
+        ahead.read_after_change(server, types.DidChangeTextDocumentParams(identifier, [change] * times))
+
+    @property
+    def cuts(self) -> list[str]:
+        return [request.split.left.rpartition("\n")[2] for request, _ in self.requests]
+
+
+AT = TEXT.index("sorted")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "text", "left"),
+    [
+        (AT, AT, "x", "    return x"),
+        (AT, AT + 7, "", "    return "),
+        (AT - 8, AT - 8, "a = 1\r\n  b", "  b"),
+        (AT, AT, "\n        \n    ", "        "),  # between brackets
+    ],
+)
+def test_what_is_read_is_where_the_edit_ends(start: int, end: int, text: str, left: str) -> None:
+    asked = Asked(TEXT)
+    asked.change(start, end, text)
+    assert asked.cuts == [left]
+    ((request, pair),) = asked.requests
+    assert request.split.left + request.split.right == asked.document.document.text
+    assert not request.invoked
+    assert not pair
+    assert asked.places.of(URI) == len(request.split.left)
+
+
+def test_a_pair_may_have_the_cursor_between_it() -> None:
+    asked = Asked(TEXT)
+    asked.change(AT, AT, "()")
+    ((request, pair),) = asked.requests
+    assert pair
+    moved = between_pair(request)
+    assert moved.split.left.endswith("return (")
+    assert moved.split.right.startswith(")sorted")
+    assert moved.split.left + moved.split.right == request.split.left + request.split.right
+    assert moved.single_line
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"enabled": False},
+        {"trigger": "manual"},
+        {"prefetch": False},
+        {"languages": {"python": "off"}},
+        {"max_file_characters": 10},
+    ],
+)
+def test_nothing_is_read_where_nothing_would_be_offered(settings: dict[str, Any]) -> None:
+    asked = Asked(TEXT, **settings)
+    asked.change(AT, AT, "x")
+    assert asked.requests == []
+
+
+def test_nothing_is_read_after_several_edits_at_once_or_in_a_huge_document() -> None:
+    asked = Asked(TEXT)
+    asked.change(AT, AT, "x", times=2)
+    assert asked.requests == []
+    huge = Asked("x = 1\n" * (ahead.MOST_CHARACTERS // 6 + 1))
+    huge.change(0, 0, "y")
+    assert huge.requests == []
+
+
+def test_nothing_is_read_that_is_known_already_or_at_work() -> None:
+    asked = Asked(TEXT)
+    asked.change(AT, AT, "x")
+    (request, _), *_ = asked.requests
+    asked.document.apply_change(types.TextDocumentContentChangeWholeDocument(text=TEXT))
+    asked.memory.add(
+        Answer(request.key, request.split.left, request.split.right, request.single_line, (), complete=False)
+    )
+    asked.change(AT, AT, "x")
+    assert len(asked.requests) == 1
+    asked.memory.clear()
+    asked.document.apply_change(types.TextDocumentContentChangeWholeDocument(text=TEXT))
+    asked.prefetching = SimpleNamespace(request=request)
+    asked.change(AT, AT, "x")
+    assert len(asked.requests) == 1
+
+
+def test_a_document_that_is_opened_again_is_read_where_somebody_was() -> None:
+    asked = Asked(TEXT)
+    server: Any = asked
+    item = types.TextDocumentItem(uri=URI, language_id="python", version=1, text=TEXT)
+    ahead.read_after_opening(server, types.DidOpenTextDocumentParams(item))
+    assert asked.requests == []
+    asked.places.note(URI, AT)
+    ahead.read_after_opening(server, types.DidOpenTextDocumentParams(item))
+    asked.places.note(URI, 10_000)
+    ahead.read_after_opening(server, types.DidOpenTextDocumentParams(item))
+    assert [len(request.split.left) for request, _ in asked.requests] == [AT, len(TEXT)]
+
+
+def test_places_of_long_ago_are_forgotten() -> None:
+    places = Places()
+    for number in range(MOST_PLACES + 1):
+        places.note(str(number), number)
+    assert (places.of("0"), places.of("1"), places.of(str(MOST_PLACES))) == (None, 1, MOST_PLACES)
+
+
+# --- the worker -----------------------------------------------------------------------------------------------------
+
+
+def test_only_the_last_place_is_read_and_any_request_stops_it() -> None:
+    worker, gate, found = CompletionWorker(ServerSettings()), threading.Event(), []
+    worker._executor.submit(gate.wait)
+    loaded: Any = SimpleNamespace()
+    worker._model = worker._loading = loaded
+
+    def note(model: object, request: Request, cancelled: threading.Event, may_be_pair: bool) -> None:
+        found.append((request.uri, cancelled))
+
+    worker._read_ahead = note  # type: ignore[method-assign]
+
+    def request(uri: str) -> Request:
+        return Request(uri, Split("", ""), "python", "", False, False, ServerSettings())
+
+    for uri in ("a", "b", "c"):
+        worker.read_ahead(request(uri))
+    gate.set()
+    worker._executor.submit(lambda: None).result(PATIENCE)
+    assert [(uri, cancelled.is_set()) for uri, cancelled in found] == [("a", True), ("b", True), ("c", False)]
+    worker._work = lambda *arguments: None  # type: ignore[method-assign]
+    worker.submit(request("d")).future.result(PATIENCE)
+    assert found[-1][1].is_set()
+    worker._model = None
+    worker.read_ahead(request("e"))
+    worker._executor.submit(lambda: None).result(PATIENCE)
+    assert len(found) == 3
+    worker.close()
+
+
+# --- the whole server -----------------------------------------------------------------------------------------------
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client() -> AsyncIterator[Client]:
+    async with serving() as served:
+        await served.is_ready()
+        await served.use(maxTokens=16, maxLineTokens=8, promptTokens=256)
+        yield served
+
+
+async def tokens(client: Client) -> dict[str, int]:
+    found: dict[str, int] = (await client.run("statistics"))["promptTokens"]
+    return found
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_request_after_an_edit_finds_its_prompt_read(client: Client) -> None:
+    text = "".join(f"value_{n} = compute({n}, name='n{n}')\n" for n in range(60))
+    middle = text.index("value_30")
+    editor = Editor(client, "ahead.py", text)
+    before = await tokens(client)
+    editor.change(middle, middle, "total = ")
+    end = time.monotonic() + PATIENCE
+    while (await tokens(client))["ahead"] < before["ahead"] + 100:
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
+    await editor.ask(middle + 8, kind=AUTOMATIC)
+    after = await tokens(client)
+    assert 0 < after["ahead"] - before["ahead"] <= 256
+    assert after["reused"] > before["reused"]
+    assert after["read"] + after["ahead"] - before["read"] - before["ahead"] < 256 + LEAST_AHEAD
+    assert (await client.run("statistics"))["failed"] == 0
