@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 import time
+from dataclasses import replace
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -97,8 +98,8 @@ def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: P
         say("no export for the CPU, since the package onnx is not installed: torch runs the model")
     else:
         say("rounding the weights for the CPU")
-        digest = weights_digest(folder)
-        write_export(folder / EXPORT_FOLDER, base.shape, END_ID, lambda name: weights[name].astype(np.float32), digest)
+        merged = replace(base, weight=lambda name: weights[name].astype(np.float32))
+        write_export(folder / EXPORT_FOLDER, merged, weights_digest(folder))
     record = {"version": VERSION, "source": source.name, "adapter_sha256": digest_of(adapter_file)}
     write_json(folder / RECORD, record)
 
