@@ -76,6 +76,7 @@ class RuntimesOptions:
 
     model: str | None
     onnx: list[str]
+    torch: tuple[str, ...]
     threads: tuple[int, ...]
     text: str | None
     prompt: int
@@ -104,6 +105,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the same model exported for onnxruntime-genai; may be given several times",
     )
     parser.add_argument(
+        "--torch",
+        type=torch_precisions_named,
+        default=TORCH_PRECISIONS,
+        metavar="PRECISION,...",
+        help=f"precisions of torch (default: {','.join(TORCH_PRECISIONS)}); {REFERENCE}, with which all others are "
+        "compared, is always measured",
+    )
+    parser.add_argument(
         "--threads", type=thread_counts, default=(1, 2), metavar="N,N,...", help="numbers of threads (default: 1,2)"
     )
     parser.add_argument("--text", metavar="FILE", help="Python code to read (default: a module of fim-server)")
@@ -127,6 +136,14 @@ def count(text: str) -> int:
     if number > MOST_TOKENS:
         raise argparse.ArgumentTypeError(f"{text} is more than {MOST_TOKENS:,}")
     return number
+
+
+def torch_precisions_named(text: str) -> tuple[str, ...]:
+    """Precisions of torch with commas between them, and the reference's."""
+    named = {REFERENCE, *text.split(",")}
+    if not named <= set(TORCH_PRECISIONS):
+        raise argparse.ArgumentTypeError(f"there are {', '.join(TORCH_PRECISIONS)}")
+    return tuple(precision for precision in TORCH_PRECISIONS if precision in named)
 
 
 def thread_counts(text: str) -> tuple[int, ...]:
@@ -186,8 +203,8 @@ def onnx_size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.onnx*"))
 
 
-def check_onnx(folder: Path, model: FimModel) -> None:
-    """Whether a folder can be measured beside a model.
+def check_onnx(folder: Path, model: FimModel, length: int) -> None:
+    """Whether a folder can be measured beside a model, on ``length`` tokens; its window may be the shorter one.
 
     Raises:
         BenchError: It is no exported folder, another model's, or the package is not installed.
@@ -199,8 +216,10 @@ def check_onnx(folder: Path, model: FimModel) -> None:
         raise BenchError(
             f"{folder}: not a folder of onnxruntime-genai (no genai_config.json that can be read)"
         ) from None
-    if vocabulary != model.size or window < model.window:
-        raise BenchError(f"{folder}: another model's export ({vocabulary} tokens, window {window})")
+    if vocabulary != model.size:
+        raise BenchError(f"{folder}: another model's export ({vocabulary} tokens)")
+    if length > window:
+        raise BenchError(f"{folder}: {length} tokens of prompt and steps are more than its window, {window}")
     if not onnx_backend.is_installed():
         raise BenchError("--onnx needs the package onnxruntime-genai, which is not installed")
 
@@ -351,10 +370,10 @@ def measure(options: RuntimesOptions, progress: Progress) -> Report:
     text = read_text(Path(options.text).expanduser() if options.text is not None else DEFAULT_TEXT)
     progress.say("loading the model")
     model = load_model(options.model, device="cpu", runtime="torch")
-    for folder in folders:
-        check_onnx(folder, model)
     prompt = prompt_tokens(model, text, options.prompt)
     length = len(prompt) + options.steps
+    for folder in folders:
+        check_onnx(folder, model, length)
     if length > model.window:
         raise BenchError(f"{length} tokens of prompt and steps are more than the model's window, {model.window}")
     clock = clock_of(options.cpu_time)
@@ -363,7 +382,7 @@ def measure(options: RuntimesOptions, progress: Progress) -> Report:
         Variant(name, precision, threads, folder)
         for threads in options.threads
         for name, precision, folder in (
-            *(("torch", precision, None) for precision in TORCH_PRECISIONS),
+            *(("torch", precision, None) for precision in options.torch),
             *((ONNX, folder.resolve().name, folder) for folder in folders),
         )
     ]

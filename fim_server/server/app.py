@@ -36,6 +36,7 @@ def create_server(settings: ServerSettings, version: str = "") -> FimLanguageSer
     server.command(commands.STATISTICS)(commands.on_statistics)
     server.command(commands.SET_ENABLED)(commands.on_set_enabled)
     server.command(commands.RELOAD)(commands.on_reload)
+    server.command(commands.GET_MODEL)(commands.on_get_model)
     return server
 
 
@@ -60,7 +61,7 @@ def serve(settings: ServerSettings, address: tuple[str, int] | None = None, vers
         print(f"{SERVER_NAME}: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
         return BAD_INPUT
     finally:
-        server.worker.close()
+        server.close()
     # Unloading torch takes seconds, and a model that is still being loaded cannot be stopped: nobody waits for either.
     logging.shutdown()
     sys.stderr.flush()

@@ -12,7 +12,9 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
-from fim_server.errors import DocumentError, LanguageError
+from fim_server.errors import DocumentError, LanguageError, ModelError
+from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
+from fim_server.server.fetching import get_model, stop_getting
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import reload
 from fim_server.server.messages import explanation_json
@@ -21,6 +23,7 @@ from fim_server.server.work import Request
 
 EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
 SET_ENABLED, RELOAD = "fim-server.setEnabled", "fim-server.reload"
+GET_MODEL = "fim-server.getModel"
 
 
 def on_accepted(ls: FimLanguageServer, accepted: Any) -> None:
@@ -77,6 +80,17 @@ async def on_reload(ls: FimLanguageServer, *arguments: Any) -> None:
     """Start afresh, without the editor noticing more than a pause."""
     expect_one_at_most(arguments)
     await reload(ls)
+
+
+async def on_get_model(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
+    """Get a better model in the background, and load it; or get it no more."""
+    expect_one_at_most(arguments)
+    name, cancel = (member(arguments[0], key, None) if arguments else None for key in ("name", "cancel"))
+    try:
+        entry = entry_of(DEFAULT_NAME if name is None else str(name))
+    except ModelError as error:
+        raise JsonRpcInvalidParams.of(error) from error
+    return stop_getting(ls, entry) if cancel is True else await get_model(ls, entry)
 
 
 def expect_one_at_most(arguments: tuple[Any, ...]) -> None:

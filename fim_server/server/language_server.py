@@ -6,6 +6,7 @@ Only the protocol's thread reads and writes it. What the worker has found comes 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import traceback
 from collections.abc import Coroutine
@@ -16,6 +17,8 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from fim_server.errors import LanguageError, MissingLibrary, ModelError
+from fim_server.models.store.catalogue import Entry
+from fim_server.models.store.state import State
 from fim_server.server.documents import SYNC_KIND, DocumentProtocol, OpenDocument
 from fim_server.server.memory import Memory
 from fim_server.server.messages import FallbackKinds
@@ -42,6 +45,20 @@ class UnderWay:
     job: Job
 
 
+@dataclass(slots=True)
+class Fetching:
+    """A model on its way.
+
+    Attributes:
+        message: What is being done for it.
+        share: How much of all that is done, from 0 to 1.
+    """
+
+    name: str
+    message: str = "beginning"
+    share: float = 0.0
+
+
 class FimLanguageServer(LanguageServer):
     """A pygls server with a completion worker, and what it knows of its editor."""
 
@@ -62,6 +79,14 @@ class FimLanguageServer(LanguageServer):
         """Whether the client has not shown yet that it has inline completion after all."""
         self.failure: str | None = None
         """Why there is no model, in words."""
+        self.offer: tuple[Entry, State] | None = None
+        """The better model that can be had, and whether it is missing or outdated."""
+        self.fetching: Fetching | None = None
+        """The model that is being fetched."""
+        self.fetcher: asyncio.subprocess.Process | None = None
+        """What fetches it."""
+        self.unwanted = asyncio.Event()
+        """Set when it is wanted no more."""
         self.last: dict[str, Any] | None = None
         self.said: set[str] = set()
         self.turn = 0
@@ -94,6 +119,13 @@ class FimLanguageServer(LanguageServer):
         """Write to the editor's log and to our own."""
         logger.log(logging.ERROR if kind is types.MessageType.Error else logging.INFO, "%s", message)
         self.window_log_message(types.LogMessageParams(type=kind, message=message))
+
+    def close(self) -> None:
+        """Stop what is under way, also in other processes."""
+        self.worker.close()
+        if self.fetcher is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.fetcher.terminate()
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Log what pygls could not handle; its own way would be a message on the user's screen."""

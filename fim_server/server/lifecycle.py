@@ -7,6 +7,7 @@ from lsprotocol import types
 from fim_server.server.ahead import read_after_change, read_after_opening
 from fim_server.server.completions import on_completion
 from fim_server.server.configuration import ask_for_settings, take_settings
+from fim_server.server.fetching import stop_and_wait
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import load, reload
 from fim_server.server.messages import FallbackKinds
@@ -35,9 +36,10 @@ async def on_initialized(ls: FimLanguageServer, params: types.InitializedParams)
         await reload(ls)
 
 
-def on_shutdown(ls: FimLanguageServer, params: None) -> None:
+async def on_shutdown(ls: FimLanguageServer, params: None) -> None:
     """Stop what is under way."""
     ls.worker.close()
+    await stop_and_wait(ls)
 
 
 def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams) -> None:

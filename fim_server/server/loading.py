@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from fim_server.errors import FimServerError
+from fim_server.models.store.state import to_be_got
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
-from fim_server.server.status import tell_status
+from fim_server.server.status import offer_in_words, tell_status
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
@@ -22,7 +23,7 @@ async def load(ls: FimLanguageServer) -> None:
     ls.loads += 1
     this = ls.loads
     ls.failure = None
-    progress = await begin_progress(ls)
+    progress = await begin_progress(ls, f"{SERVER_NAME}: loading", "loading")
 
     def report(message: str, share: float) -> None:
         loop.call_soon_threadsafe(told, message, share)
@@ -55,6 +56,7 @@ async def load(ls: FimLanguageServer) -> None:
     finally:
         if this == ls.loads:
             ls.loading = None
+            await look_for_offer(ls)
         if progress is not None:
             ls.work_done_progress.end(progress, types.WorkDoneProgressEnd())
         tell_status(ls)
@@ -74,15 +76,27 @@ def fail(ls: FimLanguageServer, message: str) -> None:
     ls.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"{SERVER_NAME}: {message}"))
 
 
-async def begin_progress(ls: FimLanguageServer) -> str | None:
-    """Open a progress bar in clients that have one; returns its token."""
+async def look_for_offer(ls: FimLanguageServer) -> None:
+    """Find out whether a better model can be had."""
+    try:
+        ls.offer = await asyncio.to_thread(to_be_got, ls.settings.model)
+    except Exception as error:  # noqa: BLE001  # a cache that cannot be read, a broken library: no offer then
+        ls.offer = None
+        ls.log_once(types.MessageType.Warning, f"the cache of models cannot be read ({type(error).__name__})")
+    if ls.offer is not None:
+        ls.log_once(types.MessageType.Info, offer_in_words(*ls.offer))
+
+
+async def begin_progress(ls: FimLanguageServer, title: str, of: str, cancellable: bool = False) -> str | None:
+    """Open a progress bar in clients that have one; returns its token, which names what it is of."""
     window = ls.client_capabilities.window
     if window is None or not window.work_done_progress:
         return None
-    token = f"{SERVER_NAME}/loading/{time.monotonic_ns()}"
+    token = f"{SERVER_NAME}/{of}/{time.monotonic_ns()}"
     try:
         await asyncio.wait_for(ls.work_done_progress.create_async(token), 2)
     except Exception:  # noqa: BLE001  # a client that cannot after all, or does not answer
         return None
-    ls.work_done_progress.begin(token, types.WorkDoneProgressBegin(title=f"{SERVER_NAME}: loading", percentage=0))
+    begin = types.WorkDoneProgressBegin(title=title, percentage=0, cancellable=cancellable)
+    ls.work_done_progress.begin(token, begin)
     return token

@@ -8,6 +8,8 @@ from typing import Any
 
 from lsprotocol import types
 
+from fim_server.models.store.catalogue import Entry
+from fim_server.models.store.state import State
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.memory import Answer
 from fim_server.server.messages import latency_json, model_json
@@ -25,6 +27,14 @@ def tell_status(ls: FimLanguageServer) -> None:
         status["progress"] = ls.loading[1]
     if model is not None:
         status["model"] = model_json(model)
+    if ls.offer is not None:
+        status["offer"] = offer_json(*ls.offer)
+    if ls.fetching is not None:
+        status["fetching"] = {
+            "name": ls.fetching.name,
+            "message": ls.fetching.message,
+            "progress": round(ls.fetching.share, 3),
+        }
     if ls.last is not None:
         status["last"] = ls.last
     ls.protocol.notify(STATUS, status)
@@ -54,7 +64,24 @@ def message_of(ls: FimLanguageServer, state: str) -> str:
             return "completing"
         case _:
             model = ls.worker.model
-            return f"ready: {model.name} on {model.device}" if model is not None else "ready"
+            ready = f"ready: {model.name} on {model.device}" if model is not None else "ready"
+            return ready if ls.offer is None else f"{ready}; {offer_in_words(*ls.offer)}"
+
+
+def offer_in_words(entry: Entry, state: State) -> str:
+    """That a better model can be had, and how."""
+    what = f"{entry.name} is outdated" if state is State.OUTDATED else f"a better model, {entry.name}, can be had"
+    return f"{what}: run `{entry.how}`"
+
+
+def offer_json(entry: Entry, state: State) -> dict[str, Any]:
+    """The status's field `offer`."""
+    return {
+        "name": entry.name,
+        "state": str(state),
+        "bytes": entry.package.wheel.size,
+        "how": entry.how,
+    }
 
 
 def tell_declined(ls: FimLanguageServer, uri: str, arrived: float, reason: str) -> None:

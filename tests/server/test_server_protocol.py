@@ -32,7 +32,7 @@ from editor import (
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-COMMANDS = {"accepted", "explainAt", "statistics", "setEnabled", "reload"}
+COMMANDS = {"accepted", "explainAt", "statistics", "setEnabled", "reload", "getModel"}
 LATENCY = {"totalMs", "debounceMs", "queueMs", "openMs", "prefillMs", "decodeMs", "engineMs", "serverMs"}
 TEXT = "import os\n\n\ndef names(path, count):\n    return \n"
 HERE = TEXT.index("return ") + 7
@@ -275,6 +275,8 @@ WRONG: list[tuple[str, list[Any]]] = [
     ("setEnabled", [True, False]),
     ("statistics", [1, 2]),
     ("reload", [1, 2]),
+    ("getModel", [1, 2]),
+    ("getModel", [{"name": "no-such-model"}]),
     ("noSuchCommand", []),
 ]
 

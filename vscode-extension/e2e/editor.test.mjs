@@ -13,7 +13,10 @@ const PICTURES = fileURLToPath(new URL("../images/", import.meta.url));
 const FAILURES = fileURLToPath(new URL("failures/", import.meta.url));
 const takesPictures = process.env["FIM_SERVER_PICTURES"] === "1";
 
-const SETTINGS = { "fim-server.path": `${VENV}fim-server` };
+const SETTINGS = {
+  "fim-server.path": `${VENV}fim-server`,
+  "fim-server.model": "embedded", // whatever else the cache of who runs this has; nor is another one offered then
+};
 /** Milliseconds: what ends when something hangs. */
 const SUITE_TIMEOUT = 900_000;
 const TEST_TIMEOUT = 150_000;

@@ -19,7 +19,7 @@ import {
 import { SECTION, SERVER_SETTINGS, serverSettings } from "./configuration";
 import { levelOf, Tail } from "./log";
 import { OpenFiles } from "./openFiles";
-import { readStatus, SERVER_COMMANDS, type ServerStatus, STATUS_NOTIFICATION } from "./protocol";
+import { GETTING_TOKENS, readStatus, SERVER_COMMANDS, type ServerStatus, STATUS_NOTIFICATION } from "./protocol";
 import { withoutLinks } from "./state";
 import { documentSelector, reader, surroundings } from "./workspace";
 
@@ -182,6 +182,12 @@ export class Connection {
             ? answer(others)
             : Promise.resolve(others).then((values) => (Array.isArray(values) ? answer(values) : values));
         },
+      },
+      // The extension shows this one itself, where it can be cancelled.
+      handleWorkDoneProgress: (token, params, next) => {
+        if (!`${token}`.startsWith(GETTING_TOKENS)) {
+          next(token, params);
+        }
       },
       executeCommand: async (command, args, next) => {
         try {

@@ -9,6 +9,7 @@ export const COMMANDS = [
   "fim-server.showLogs",
   "fim-server.menu",
   "fim-server.install",
+  "fim-server.getBetterModel",
 ] as const;
 
 export type CommandId = (typeof COMMANDS)[number];

@@ -7,6 +7,7 @@ import { RESTARTING_SETTINGS, SECTION } from "./configuration";
 import { ExplainPanel } from "./explainPanel";
 import { createInterpreters } from "./finding/interpreters";
 import { Installer } from "./installer";
+import { ModelGetter } from "./modelGetter";
 import { Server } from "./server";
 import type { State } from "./state";
 import { StatisticsDocument } from "./statisticsDocument";
@@ -27,6 +28,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const explainPanel = new ExplainPanel(server, context.extensionUri, log);
   const statistics = new StatisticsDocument(server);
   const installer = new Installer(server);
+  const modelGetter = new ModelGetter(server, context.globalState);
 
   const restart = async () => {
     problems.forget();
@@ -45,6 +47,7 @@ export function activate(context: vscode.ExtensionContext): void {
     "fim-server.showLogs": () => log.show(),
     "fim-server.menu": () => showMenu(server.state),
     "fim-server.install": () => installer.offer(),
+    "fim-server.getBetterModel": () => modelGetter.get(),
   };
 
   context.subscriptions.push(
@@ -54,6 +57,7 @@ export function activate(context: vscode.ExtensionContext): void {
     explainPanel,
     statistics,
     installer,
+    modelGetter,
     ...COMMANDS.map((command) => vscode.commands.registerCommand(command, handlers[command])),
     server.onDidChangeState((state) => {
       statusBar.update(state);

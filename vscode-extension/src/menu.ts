@@ -1,11 +1,13 @@
 // The entries of the menu behind the status bar item, as data.
 
+import { offerOf, offerWords } from "./offers";
 import { ACTION_TITLES, isOff, type ProblemAction, problemOf, type State } from "./state";
 import type { ActiveLanguage } from "./statusText";
 import { languageName } from "./words";
 
 export type MenuAction =
   | ProblemAction
+  | "getModel"
   | "toggle"
   | "toggleLanguage"
   | "trigger"
@@ -46,10 +48,18 @@ export function menuGroups(state: State, language: ActiveLanguage | undefined): 
   const walkthrough = solutions.some((entry) => entry.action === "walkthrough") ? [] : [problemEntry("walkthrough")];
   return [
     solutions,
+    offerEntries(state),
     cursorEntries(state, language),
     toggleEntries(state, language),
     [...(state.kind === "running" ? [STATISTICS] : []), ...rest, ALL_SETTINGS, ...walkthrough],
   ].filter((group) => group.length > 0);
+}
+
+function offerEntries(state: State): MenuEntry[] {
+  const offer = offerOf(state);
+  return offer === undefined
+    ? []
+    : [{ action: "getModel", label: "$(cloud-download) Get a Better Model", description: offerWords(offer) }];
 }
 
 const STATISTICS: MenuEntry = { action: "statistics", label: "$(graph) Show Statistics" };

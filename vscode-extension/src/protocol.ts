@@ -4,6 +4,9 @@
 
 export const STATUS_NOTIFICATION = "fim-server/status";
 
+/** How the tokens of its progress begin while it gets a model. */
+export const GETTING_TOKENS = "fim-server/getting/";
+
 /** The server's own commands. The language client registers each under its name, so ours must not be among them. */
 export const SERVER_COMMANDS = {
   accepted: "fim-server.accepted",
@@ -11,6 +14,7 @@ export const SERVER_COMMANDS = {
   statistics: "fim-server.statistics",
   setEnabled: "fim-server.setEnabled",
   reload: "fim-server.reload",
+  getModel: "fim-server.getModel",
 } as const;
 
 const GUARANTEES = ["exact", "partial", "none"] as const;
@@ -44,12 +48,39 @@ export interface LastRequest {
   readonly latency: Latency;
 }
 
+/** A better model that can be had. */
+export interface ModelOffer {
+  readonly name: string;
+  readonly state: "missing" | "outdated";
+  /** Of the download. */
+  readonly bytes: number;
+}
+
+/** A model on its way. */
+export interface Fetching {
+  readonly name: string;
+  readonly message: string;
+  /** 0 to 1. */
+  readonly progress: number;
+}
+
+/** What came of getting a model. */
+export interface Got {
+  readonly name: string;
+  readonly done: boolean;
+  readonly cancelled: boolean;
+  /** Why it is not there, in one line. */
+  readonly problem: string | null;
+}
+
 export interface ServerStatus {
   readonly state: ServerState;
   readonly message: string;
   /** 0 to 1, while loading, where it is known. */
   readonly progress: number | null;
   readonly model: { readonly name: string; readonly device: string; readonly format: string } | null;
+  readonly offer: ModelOffer | null;
+  readonly fetching: Fetching | null;
   readonly last: LastRequest | null;
 }
 
@@ -186,11 +217,23 @@ export function readStatus(value: unknown): ServerStatus | undefined {
   }
   const model = isFields(from["model"]) ? from["model"] : null;
   const last = isFields(from["last"]) ? from["last"] : null;
+  const offer = isFields(from["offer"]) ? from["offer"] : null;
+  const fetching = isFields(from["fetching"]) ? from["fetching"] : null;
   return {
     state,
     message: text(from["message"]),
     progress: numberOrNull(from["progress"]),
     model: model && { name: text(model["name"]), device: text(model["device"]), format: text(model["format"]) },
+    offer: offer && {
+      name: text(offer["name"]),
+      state: offer["state"] === "outdated" ? "outdated" : "missing",
+      bytes: count(offer["bytes"]),
+    },
+    fetching: fetching && {
+      name: text(fetching["name"]),
+      message: text(fetching["message"]),
+      progress: Math.min(1, Math.max(0, count(fetching["progress"]))),
+    },
     last: last && {
       uri: text(last["uri"]),
       items: count(last["items"]),
@@ -202,6 +245,19 @@ export function readStatus(value: unknown): ServerStatus | undefined {
       refused: count(last["refused"]),
       latency: readLatency(last["latency"]),
     },
+  };
+}
+
+/** What came of getting a model; undefined if the value is no object. */
+export function readGot(value: unknown): Got | undefined {
+  if (!isFields(value)) {
+    return undefined;
+  }
+  return {
+    name: text(value["name"]),
+    done: value["done"] === true,
+    cancelled: value["cancelled"] === true,
+    problem: textOrNull(value["problem"]),
   };
 }
 

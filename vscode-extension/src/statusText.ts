@@ -1,5 +1,6 @@
 // What the status bar shows, as data. Text from the server is escaped: the tooltip is markdown that may run commands.
 import { type Mode, SECTION } from "./configuration";
+import { offerOf, offerWords } from "./offers";
 import type { LastRequest, ServerStatus } from "./protocol";
 import { problemOf, type State } from "./state";
 import { counted, duration, GUARANTEE_WORDS, languageName, latencyParts } from "./words";
@@ -21,7 +22,11 @@ export interface ActiveLanguage {
 }
 
 /** Commands that the tooltip links to; it may run no others. */
-export const TOOLTIP_COMMANDS: readonly string[] = ["fim-server.menu", "fim-server.showLogs"];
+export const TOOLTIP_COMMANDS: readonly string[] = [
+  "fim-server.menu",
+  "fim-server.showLogs",
+  "fim-server.getBetterModel",
+];
 
 interface Headline {
   readonly icon: string;
@@ -96,7 +101,12 @@ function tooltip(state: State, words: string, language: ActiveLanguage | undefin
     // In the other states the server's words are those of the headline and of the rows below.
     blocks.push(escapeMarkdown(status.message));
   }
-  const rows = [...modelRows(status), ...languageRows(language), ...lastRows(status?.last ?? undefined)];
+  const rows = [
+    ...modelRows(status),
+    ...offerRows(state),
+    ...languageRows(language),
+    ...lastRows(status?.last ?? undefined),
+  ];
   if (rows.length > 0) {
     blocks.push(["| | |", "|:--|:--|", ...rows.map(([name, value]) => `| ${name} | ${value} |`)].join("\n"));
   }
@@ -109,6 +119,17 @@ type Row = readonly [name: string, value: string];
 function modelRows(status: ServerStatus | undefined): Row[] {
   const model = status?.model;
   return model ? [["Model", escapeMarkdown(`${model.name}, on ${model.device}`)]] : [];
+}
+
+function offerRows(state: State): Row[] {
+  const fetching = state.kind === "running" ? state.status?.fetching : undefined;
+  if (fetching) {
+    return [["Better&nbsp;model", escapeMarkdown(`${fetching.name} is on its way: ${fetching.message}`)]];
+  }
+  const offer = offerOf(state);
+  return offer === undefined
+    ? []
+    : [["Better&nbsp;model", `${escapeMarkdown(offerWords(offer))} [Get it](command:${SECTION}.getBetterModel)`]];
 }
 
 const MODE_WORDS: Readonly<Record<Mode, string>> = { automatic: "while you type", manual: "when asked", off: "off" };
