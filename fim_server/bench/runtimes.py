@@ -186,8 +186,8 @@ def onnx_size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.onnx*"))
 
 
-def check_onnx(folder: Path, model: FimModel) -> None:
-    """Whether a folder can be measured beside a model.
+def check_onnx(folder: Path, model: FimModel, length: int) -> None:
+    """Whether a folder can be measured beside a model, on ``length`` tokens; its window may be the shorter one.
 
     Raises:
         BenchError: It is no exported folder, another model's, or the package is not installed.
@@ -199,8 +199,10 @@ def check_onnx(folder: Path, model: FimModel) -> None:
         raise BenchError(
             f"{folder}: not a folder of onnxruntime-genai (no genai_config.json that can be read)"
         ) from None
-    if vocabulary != model.size or window < model.window:
-        raise BenchError(f"{folder}: another model's export ({vocabulary} tokens, window {window})")
+    if vocabulary != model.size:
+        raise BenchError(f"{folder}: another model's export ({vocabulary} tokens)")
+    if length > window:
+        raise BenchError(f"{folder}: {length} tokens of prompt and steps are more than its window, {window}")
     if not onnx_backend.is_installed():
         raise BenchError("--onnx needs the package onnxruntime-genai, which is not installed")
 
@@ -351,10 +353,10 @@ def measure(options: RuntimesOptions, progress: Progress) -> Report:
     text = read_text(Path(options.text).expanduser() if options.text is not None else DEFAULT_TEXT)
     progress.say("loading the model")
     model = load_model(options.model, device="cpu", runtime="torch")
-    for folder in folders:
-        check_onnx(folder, model)
     prompt = prompt_tokens(model, text, options.prompt)
     length = len(prompt) + options.steps
+    for folder in folders:
+        check_onnx(folder, model, length)
     if length > model.window:
         raise BenchError(f"{length} tokens of prompt and steps are more than the model's window, {model.window}")
     clock = clock_of(options.cpu_time)

@@ -37,8 +37,9 @@ class SharedReading(Reading):
     To each it looks like a reading of its own: going back takes nothing back until something else is read.
     """
 
-    def __init__(self, model: FimModel) -> None:
-        super().__init__(model)
+    def __init__(self, model: FimModel, room: int | None = None) -> None:
+        """``room``: as of :class:`.Reading`."""
+        super().__init__(model, room)
         self._arithmetic = model.backend.arithmetic
         self._asked: list[int] = []
         """What the present run has had read; the model may have read on."""

@@ -229,6 +229,16 @@ def test_an_export_of_another_model_is_refused(exported: Path) -> None:
     assert "another model" in errors
 
 
+def test_an_export_has_to_have_room_for_the_prompt_alone(exported: Path) -> None:
+    file = exported / "genai_config.json"
+    configuration = json.loads(file.read_text())
+    configuration["model"]["context_length"] = 4
+    file.write_text(json.dumps(configuration))
+    status, _, errors = printed(*SMALL, "--onnx", str(exported), "--json")
+    assert status == 2
+    assert "more than its window, 4" in errors
+
+
 def test_a_model_without_weights_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(EMBEDDED, folder, ignore=shutil.ignore_patterns("*.safetensors"))

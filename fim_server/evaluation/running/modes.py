@@ -164,12 +164,17 @@ class Decoder:
                     found.append(self._found(one, modes, runs, own, Reading(self.model)))
             else:
                 for one in samples:
-                    reading = SharedReading(self.model)
+                    reading = SharedReading(self.model, self._room(one))
                     _, runs = self._task(one, modes, worker)
                     outcomes_of_one = decode_in_turn(Task(one.prompt, list(runs.values())), reading)
                     reading.begin()
                     found.append(self._found(one, modes, runs, outcomes_of_one, reading))
         return found
+
+    def _room(self, one: Prepared) -> int:
+        """Tokens that a sample's reading has to hold: the budget and what is written again, or its middle's bytes."""
+        middle = len((one.healing + one.sample.middle).encode(errors="replace")) if self._decoding.score else 0
+        return min(self.model.window, len(one.prompt) + max(self.budget + MOST_UNSETTLED, middle) + 1)
 
     def _found(
         self,
@@ -185,7 +190,7 @@ class Decoder:
             if not self._decoding.score or not one.sample.middle:
                 return offers
             scored = score(self.model, reading, one.prompt, one.healing.encode(), one.sample.middle)
-            return {mode: with_score(offer, scored) for mode, offer in offers.items()}
+            return offers if scored is None else {mode: with_score(offer, scored) for mode, offer in offers.items()}
         except Exception as error:  # noqa: BLE001  # recorded as the sample's own
             return error
 

@@ -33,18 +33,22 @@ class Score:
     """Of ending after it."""
 
 
-def score(model: FimModel, reading: Reading, prompt: Sequence[int], healing: bytes, middle: str) -> Score:
+def score(model: FimModel, reading: Reading, prompt: Sequence[int], healing: bytes, middle: str) -> Score | None:
     """The bits of ``middle`` after ``prompt``, whose text lacks the bytes ``healing`` that come before the middle.
 
-    Raises whatever the model raises, and ValueError where the vocabulary has no tokens for the text.
+    None where the model's window does not hold both. Raises whatever the model raises, and ValueError where the
+    vocabulary has no tokens for the text.
     """
     arithmetic = model.backend.arithmetic
     vocabulary = model.vocabulary
+    tokens = vocabulary.encode(healing.decode() + middle)
+    if len(prompt) + len(tokens) > model.window:
+        return None
     logits: Logits = None
     for begin in range(reading.resume(prompt), len(prompt), PREFILL_CHUNK):
         logits = reading.forward(prompt[begin : begin + PREFILL_CHUNK])
     bits = 0.0
-    for token in vocabulary.encode(healing.decode() + middle):
+    for token in tokens:
         row = logits
         if healing:
             row = arithmetic.only(row, [one for one in vocabulary.tokens_towards(healing) if one < len(row)])

@@ -18,11 +18,12 @@ from fim_server.models.smollm2.tokens import gguf_tokenizer, named_tokenizer
 from fim_server.models.source import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
+
+    from fim_server.models.smollm2.shape import Weights
 
 ARCHITECTURE = "llama"
 
@@ -54,7 +55,7 @@ class Base:
 
     shape: LlamaShape
     tokenizer: Tokenizer
-    weight: Callable[[str], NDArray[np.float32]]
+    weight: Weights
 
 
 def read_base(source: Path) -> Base:

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from fim_server.models.onnx_backend import CONFIGURATION, DIGEST, RECORD
 from fim_server.models.smollm2.graph import LlamaGraph, Precisions
 from fim_server.models.smollm2.quantizing import Precision
+from fim_server.models.smollm2.smoothing import smooth
+from fim_server.models.smollm2.tokens import CONTROL_TOKENS, END_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
+    from fim_server.models.smollm2.base import Base
     from fim_server.models.smollm2.shape import LlamaShape
 
 GRAPH_FILE, WEIGHTS_FILE = "model.onnx", "model.onnx.data"
 
-PRECISIONS = Precisions(layers=Precision(bits=8), table=Precision(bits=8))
+PRECISIONS = Precisions(layers=None, table=Precision(bits=8))
+
+LAYERS = {
+    "channels": None,
+    "int8": Precision(bits=8),
+    "int4": Precision(bits=4),
+    "int4-zero-points": Precision(bits=4, zero_points=True),
+}
+"""Precisions of layers by the names that they are measured under."""
 
 MOST_WINDOW = 2048
 """Tokens that an export attends to at most. A generator takes memory for keys and values of the whole window at once,
@@ -31,39 +41,52 @@ MAPPED_FROM = 1024
 """Bytes from which a constant is in the file of weights, which is mapped, and not in the graph's."""
 
 
-def write_export(
-    target: Path,
-    shape: LlamaShape,
-    end_token: int,
-    weight: Callable[[str], NDArray[np.float32]],
-    digest: str,
-    precisions: Precisions = PRECISIONS,
-) -> None:
-    """Write one into a new folder. ``digest``: of the weights that it is of; ``weight`` gives each by its name."""
+SAMPLE_FILE, SAMPLE_TOKENS = "document.py", 384
+"""A module of fim_server's package of texts, and how much of it is read to see how large activations are."""
+
+
+def write_export(target: Path, model: Base, digest: str, precisions: Precisions = PRECISIONS) -> None:
+    """Write one into a new folder. ``digest``: of the weights that it is of."""
     import onnx
 
-    window = min(shape.window, MOST_WINDOW)
+    window = min(model.shape.window, MOST_WINDOW)
     target.mkdir(parents=True)
-    model = LlamaGraph(shape, window, precisions).build(weight)
+    weight = model.weight
+    if precisions.layers is None:
+        weight = smooth(model.shape, weight, sample(model.tokenizer))
+    graph = LlamaGraph(model.shape, window, precisions).build(weight)
     onnx.save_model(
-        model, target / GRAPH_FILE, save_as_external_data=True, location=WEIGHTS_FILE, size_threshold=MAPPED_FROM
+        graph, target / GRAPH_FILE, save_as_external_data=True, location=WEIGHTS_FILE, size_threshold=MAPPED_FROM
     )
     (target / WEIGHTS_FILE).chmod(0o644)
-    (target / CONFIGURATION).write_text(json.dumps(configuration(shape, window, end_token), indent=1) + "\n", "utf-8")
+    (target / CONFIGURATION).write_text(json.dumps(configuration(model.shape, window), indent=1) + "\n", "utf-8")
     record = {"precision": described(precisions), "builder": "fim-server", DIGEST: digest}
     (target / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def sample(tokenizer: Tokenizer) -> list[int]:
+    """A prompt such as the model will read, with what it would write: the ids of a module cut in two."""
+    path = resources.files("fim_server") / "text" / SAMPLE_FILE
+    text = tokenizer.encode(path.read_text(encoding="utf-8"), add_special_tokens=False).ids[: SAMPLE_TOKENS - 3]
+    third = len(text) // 3
+    prefix, suffix, middle = CONTROL_TOKENS
+    return [suffix, *text[-third:], prefix, *text[:third], middle, *text[third:-third]]
 
 
 def described(precisions: Precisions) -> str:
     """Precisions in a few words."""
     parts = {"layers": precisions.layers, "embedding": precisions.table}
-    return ", ".join(
-        f"{name} int{part.bits} in blocks of {part.block}{' with zero points' if part.zero_points else ''}"
-        for name, part in parts.items()
-    )
+    return ", ".join(f"{name} {in_words(part)}" for name, part in parts.items())
 
 
-def configuration(shape: LlamaShape, window: int, end_token: int) -> dict[str, Any]:
+def in_words(precision: Precision | None) -> str:
+    """A precision in a few words."""
+    if precision is None:
+        return "int8 by channels"
+    return f"int{precision.bits} in blocks of {precision.block}{' with zero points' if precision.zero_points else ''}"
+
+
+def configuration(shape: LlamaShape, window: int) -> dict[str, Any]:
     """The ``genai_config.json`` of an export."""
     past, present = "past_key_values.%d.", "present.%d."
     decoder = {
@@ -86,7 +109,7 @@ def configuration(shape: LlamaShape, window: int, end_token: int) -> dict[str, A
             "present_value_names": f"{present}value",
         },
     }
-    ends = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), end_token)
+    ends = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), END_ID)
     search = {"do_sample": False, "max_length": window, "past_present_share_buffer": True}
     model = {"type": "llama", "vocab_size": shape.vocabulary, "context_length": window, **ends, "decoder": decoder}
     return {"model": model, "search": search}

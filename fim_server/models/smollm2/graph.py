@@ -11,26 +11,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fim_server.models.smollm2.quantizing import quantize
+from fim_server.models.smollm2.forward import rotations
+from fim_server.models.smollm2.quantizing import by_channels, quantize
 from fim_server.models.smollm2.shape import EMBEDDING, FINAL_NORM, weight_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from fim_server.models.smollm2.quantizing import Precision, Quantized
-    from fim_server.models.smollm2.shape import LlamaShape
+    from fim_server.models.smollm2.quantizing import Channels, Precision, Quantized
+    from fim_server.models.smollm2.shape import LlamaShape, Weights
 
 MICROSOFT = "com.microsoft"
 
 IR_VERSION, OPSETS = 10, {"": 21, MICROSOFT: 1}
 
-INT32 = 6
-"""TensorProto.INT32, without importing onnx."""
+FLOAT, UINT8, INT32 = 1, 2, 6
+"""Of TensorProto, without importing onnx."""
+
+MIDDLE_LEVEL = 128
+"""The level of zero among activations of 8 bits."""
 
 INT8_ACTIVATIONS = 4
-"""The accuracy level of MatMulNBits at which activations are rounded to 8 bits as well, in blocks: the fast kernels."""
+"""The accuracy level of MatMulNBits at which activations are rounded to 8 bits as well, in blocks: its fast kernels."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,11 @@ class Precisions:
     """How the weights are stored.
 
     Attributes:
-        layers: The layers' matrices.
+        layers: The layers' matrices, in blocks; None for by channels.
         table: The embedding, which is the output layer too.
     """
 
-    layers: Precision
+    layers: Precision | None
     table: Precision
 
 
@@ -61,8 +65,9 @@ class LlamaGraph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._window = window
+        self._rounded: dict[str, tuple[str, str]] = {}
 
-    def build(self, weight: Callable[[str], NDArray[np.float32]]) -> Any:
+    def build(self, weight: Weights) -> Any:
         """The ModelProto, its weights inside. ``weight`` gives each by its name in a transformers folder."""
         from onnx import helper
 
@@ -102,11 +107,9 @@ class LlamaGraph:
 
     def rotary_tables(self) -> None:
         """Cosines and sines [window, head size / 2] of Su et al., *RoFormer* (arXiv 2104.09864), section 3.2.2."""
-        size = self.shape.head_size
-        frequencies = self.shape.theta ** (-np.arange(0, size, 2, dtype=np.float64) / size)
-        angles = np.outer(np.arange(self._window), frequencies)
-        self.constant("rotary.cos", np.cos(angles).astype(np.float32))
-        self.constant("rotary.sin", np.sin(angles).astype(np.float32))
+        cosines, sines = rotations(self.shape, self._window)
+        self.constant("rotary.cos", cosines[:, 0])
+        self.constant("rotary.sin", sines[:, 0])
 
     def embed(self, table: NDArray[np.float32], gain: NDArray[np.float32]) -> tuple[str, str]:
         """The tokens' rows of the output layer's table, and these normed."""
@@ -129,7 +132,7 @@ class LlamaGraph:
         )
         return stream, normed
 
-    def attention(self, layer: int, normed: str, weight: Callable[[str], NDArray[np.float32]]) -> str:
+    def attention(self, layer: int, normed: str, weight: Weights) -> str:
         """Grouped-query attention over everything read so far: Ainslie et al., arXiv 2305.13245."""
         shape, name = self.shape, f"layers.{layer}.attention"
         projections = [weight(weight_name(layer, f"self_attn.{part}_proj")) for part in "qkv"]
@@ -150,7 +153,7 @@ class LlamaGraph:
         )
         return self.matmul(f"{name}.out", heads, weight(weight_name(layer, "self_attn.o_proj")))
 
-    def feed_forward(self, layer: int, normed: str, weight: Callable[[str], NDArray[np.float32]]) -> str:
+    def feed_forward(self, layer: int, normed: str, weight: Weights) -> str:
         """SwiGLU: Shazeer, *GLU Variants Improve Transformer* (arXiv 2002.05202), equation 6."""
         name = f"layers.{layer}.feed_forward"
         gate = self.matmul(f"{name}.gate", normed, weight(weight_name(layer, "mlp.gate_proj")))
@@ -202,10 +205,40 @@ class LlamaGraph:
     # --- pieces ---------------------------------------------------------------------------------------------------
 
     def matmul(self, name: str, tokens: str, matrix: NDArray[np.float32]) -> str:
-        """The product tokens @ matrix.T, of a matrix [N, K] that is quantised here."""
+        """The product tokens @ matrix.T, of a matrix [N, K] that is rounded here."""
+        if self.precisions.layers is None:
+            return self.multiply_channels(name, tokens, by_channels(matrix))
         self.quantized_constants(name, quantize(matrix, self.precisions.layers))
         size: tuple[int, int] = matrix.shape
         return self.multiply(name, tokens, name, size, self.precisions.layers, f"{name}.product")
+
+    def multiply_channels(self, name: str, tokens: str, matrix: Channels) -> str:
+        """The product tokens @ matrix.T in integers, scaled back by token and channel."""
+        levels, steps = self.rounded(tokens)
+        inputs = [levels, self.constant(f"{name}.levels", matrix.levels), "middle_level"]
+        (sums,) = self.node("MatMulInteger", inputs, [f"{name}.sums"])
+        (numbers,) = self.node("Cast", [sums], [f"{name}.numbers"], to=FLOAT)
+        (scales,) = self.node("Mul", [steps, self.constant(f"{name}.scales", matrix.scales)], [f"{name}.steps"])
+        (product,) = self.node("Mul", [numbers, scales], [f"{name}.product"])
+        return product
+
+    def rounded(self, tokens: str) -> tuple[str, str]:
+        """Activations [B, T, K] in levels of 8 bits, and the step [B, T, 1] between each token's."""
+        if not self._rounded:
+            self.constant("last_axis", np.array([-1], dtype=np.int64))
+            self.constant("middle_level", np.array(MIDDLE_LEVEL, dtype=np.uint8))
+            self.constant("middle", np.array(MIDDLE_LEVEL, dtype=np.float32))
+            self.constant("one_level", np.array(1 / (MIDDLE_LEVEL - 1), dtype=np.float32))
+        if tokens not in self._rounded:
+            (sizes,) = self.node("Abs", [tokens], [f"{tokens}.sizes"])
+            (largest,) = self.node("ReduceMax", [sizes, "last_axis"], [f"{tokens}.largest"], keepdims=1)
+            (steps,) = self.node("Mul", [largest, "one_level"], [f"{tokens}.steps"])
+            (parts,) = self.node("Div", [tokens, steps], [f"{tokens}.in_steps"])
+            (whole,) = self.node("Round", [parts], [f"{tokens}.whole"])
+            (shifted,) = self.node("Add", [whole, "middle"], [f"{tokens}.shifted"])
+            (levels,) = self.node("Cast", [shifted], [f"{tokens}.levels"], to=UINT8)
+            self._rounded[tokens] = levels, steps
+        return self._rounded[tokens]
 
     def multiply(
         self, name: str, tokens: str, stored: str, size: tuple[int, int], precision: Precision, product: str

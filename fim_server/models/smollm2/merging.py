@@ -10,20 +10,17 @@ from fim_server.errors import ModelError
 from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape, weight_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from fim_server.models.adapter import Adapter
+    from fim_server.models.smollm2.shape import Weights
 
 LIKENESS = {8: (3,), 9: (5,), 10: (3, 4)}
 """The tokens whose mean a control token begins as, before any training: names of repositories and separators of files
 stand where a prompt's parts begin."""
 
 
-def merge(
-    shape: LlamaShape, weight: Callable[[str], NDArray[np.float32]], adapter: Adapter | None
-) -> Callable[[str], NDArray[np.float32]]:
+def merge(shape: LlamaShape, weight: Weights, adapter: Adapter | None) -> Weights:
     """The weights with an adapter merged; without one, with the control tokens' rows begun.
 
     Raises ModelError where the adapter is of another shape.

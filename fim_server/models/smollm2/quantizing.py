@@ -1,8 +1,11 @@
-"""Weights in blocks of few bits, as onnxruntime's MatMulNBits and GatherBlockQuantized read them.
+"""Weights in few bits: by channels, for onnxruntime's MatMulInteger, or in blocks, for MatMulNBits.
 
-A matrix [N, K] is cut along K into blocks, each with a scale of its own and, where wanted, a zero point: a number is
+By channels, each row of a matrix [N, K] has one scale. That is what the fastest kernels multiply, whose other factor,
+the activations, is rounded to 8 bits as well, with one scale for a token.
+
+In blocks, each row is cut along K, and a block has a scale of its own and, where wanted, a zero point: a number is
 (level - zero point) * scale. Levels of 4 bits are packed two to a byte, the first in the lower half. Without zero
-points of their own all blocks have the middle level, 8 or 128.
+points of their own all blocks have the middle level, 8 or 128. GatherBlockQuantized reads such tables, too.
 """
 
 from __future__ import annotations
@@ -23,9 +26,35 @@ ROWS_AT_ONCE = 1 << 20
 """Numbers that are quantised together, so that what is computed between fits into a processor's cache."""
 
 
+CHANNEL_LEVELS = 64
+"""Levels of a channel on either side of zero. Kernels for processors without VNNI add up two neighbouring products, of
+a byte of activations and one of weights, in 16 bits, and cut off what is more: 2 * 255 * 64 is not."""
+
+
+@dataclass(frozen=True)
+class Channels:
+    """A matrix [N, K] by channels.
+
+    Attributes:
+        levels: [K, N], from -64 to 64, as MatMulInteger takes them.
+        scales: [N].
+    """
+
+    levels: NDArray[np.int8]
+    scales: NDArray[np.float32]
+
+
+def by_channels(matrix: NDArray[np.float32]) -> Channels:
+    """A matrix [N, K] by channels, each scaled so that its largest number has the last level."""
+    scales = np.abs(matrix).max(1) / np.float32(CHANNEL_LEVELS)
+    steps = np.where(scales == 0, np.float32(1), scales)
+    levels = np.clip(np.rint(matrix / steps[:, None]), -CHANNEL_LEVELS, CHANNEL_LEVELS).astype(np.int8)
+    return Channels(np.ascontiguousarray(levels.T), scales)
+
+
 @dataclass(frozen=True)
 class Precision:
-    """How a matrix is stored.
+    """How a matrix is stored in blocks.
 
     Attributes:
         bits: Of a level: 4 or 8.

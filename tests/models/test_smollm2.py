@@ -1,0 +1,425 @@
+"""The model folder of SmolLM2, built from a small random base: against torch, a numpy twin and a plain quantiser."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from fim_server.errors import ModelError
+from fim_server.models import onnx_backend
+from fim_server.models.adapter import Adapter, write_adapter
+from fim_server.models.onnx_backend import EXPORT_FOLDER, OnnxBackend, is_stale
+from fim_server.models.smollm2 import build as building
+from fim_server.models.smollm2.__main__ import main
+from fim_server.models.smollm2.base import read_base
+from fim_server.models.smollm2.build import build, is_current
+from fim_server.models.smollm2.export import write_export
+from fim_server.models.smollm2.forward import forward
+from fim_server.models.smollm2.graph import Precisions
+from fim_server.models.smollm2.quantizing import CHANNEL_LEVELS, Precision, by_channels, quantize
+from fim_server.models.smollm2.shape import EMBEDDING, shape_of
+from fim_server.models.smollm2.smoothing import smooth
+from fim_server.models.source import locate
+from tiny_base import SHAPE, tiny_weights, write_tiny_base
+
+pytest.importorskip("onnx", reason="onnx, which the export is made with, is not installed")
+
+REAL = os.environ.get("FIM_SERVER_SMOLLM2")
+"""The folder of the real model, built; it is compared as well if this names it."""
+
+needs_package = pytest.mark.skipif(not onnx_backend.is_installed(), reason="onnxruntime-genai has no wheel here")
+
+Matrix = NDArray[np.float32]
+
+
+def silent(line: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def weights() -> dict[str, Matrix]:
+    return tiny_weights()
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory, weights: dict[str, Matrix]) -> Path:
+    return write_tiny_base(tmp_path_factory.mktemp("base") / "tiny.gguf", weights)
+
+
+@pytest.fixture(scope="module")
+def adapter() -> Adapter:
+    numbers = np.random.default_rng(1)
+    heads, keys = SHAPE.heads * SHAPE.head_size, SHAPE.kv_heads * SHAPE.head_size
+    sizes = {
+        "qkv": (heads + 2 * keys, SHAPE.width),
+        "o": (SHAPE.width, heads),
+        "gate_up": (2 * SHAPE.inner, SHAPE.width),
+        "down": (SHAPE.width, SHAPE.inner),
+    }
+    matrices = {
+        f"layers.{layer}.{part}": (numbers.normal(size=(4, into)) / 8, numbers.normal(size=(out, 4)) / 8)
+        for layer in range(SHAPE.layers)
+        for part, (out, into) in sizes.items()
+    }
+    return Adapter(4, 8.0, 1000, matrices, numbers.normal(size=(4, SHAPE.width)), np.array([8, 9, 10, 0]))
+
+
+@pytest.fixture(scope="module")
+def adapter_file(tmp_path_factory: pytest.TempPathFactory, adapter: Adapter) -> Path:
+    path = tmp_path_factory.mktemp("adapter") / "adapter.safetensors"
+    write_adapter(path, adapter)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, source: Path, adapter_file: Path) -> Path:
+    made = tmp_path_factory.mktemp("models") / "tiny"
+    build(source, made, silent, adapter_file)
+    return made
+
+
+TOKENS = np.random.default_rng(2).integers(0, SHAPE.vocabulary, 90).tolist()
+
+# --- weights and network ---------------------------------------------------------------------------------------------
+
+
+def test_the_base_is_read_as_transformers_has_it(source: Path, weights: dict[str, Matrix]) -> None:
+    base = read_base(source)
+    assert base.shape == SHAPE
+    for name, wanted in weights.items():
+        assert np.array_equal(base.weight(name), wanted), name
+
+
+def torch_logits(folder: Path, tokens: list[int]) -> Matrix:
+    """Logits [T, V] of transformers in float32."""
+    import torch
+    from transformers import LlamaForCausalLM
+
+    network: Any = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    with torch.inference_mode():
+        logits: Matrix = network(torch.tensor([tokens])).logits[0].numpy()
+    return logits
+
+
+def onnx_logits(folder: Path, tokens: list[int], chunk: int) -> Matrix:
+    """Logits after each chunk of tokens; of all, with chunks of one."""
+    backend = OnnxBackend(folder / EXPORT_FOLDER, 1)
+    cache = backend.new_cache()
+    return np.stack([backend.forward(tokens[at : at + chunk], cache) for at in range(0, len(tokens), chunk)])
+
+
+def surprise(logits: Matrix, tokens: list[int]) -> Matrix:
+    """The loss in nats of each token but the first, of logits [T, V]."""
+    rows = logits[:-1].astype(np.float64)
+    shares = np.log(np.exp(rows - rows.max(1, keepdims=True)).sum(1)) + rows.max(1)
+    lost: Matrix = shares - rows[np.arange(len(rows)), tokens[1:]]
+    return lost
+
+
+@needs_package
+def test_torch_and_the_export_give_the_same_logits(folder: Path) -> None:
+    wanted = torch_logits(folder, TOKENS)
+    found = onnx_logits(folder, TOKENS, 1)
+    assert found.shape == wanted.shape == (len(TOKENS), SHAPE.vocabulary)
+    scale = wanted.std()
+    assert np.abs(found - wanted).max() < 0.25 * scale, "rounding is a small part of a random network's logits"
+    assert np.abs(found - wanted).mean() < 0.03 * scale
+    assert np.abs(found - wanted[::-1]).mean() > scale / 2, "the measure tells tokens"
+    assert abs(float((surprise(found, TOKENS) - surprise(wanted, TOKENS)).mean())) < 0.02
+    chunks = onnx_logits(folder, TOKENS, 30)
+    assert np.abs(chunks - found[29::30]).max() < 0.05 * scale
+
+
+@needs_package
+@pytest.mark.skipif(REAL is None, reason="FIM_SERVER_SMOLLM2 names no folder")
+def test_torch_and_the_export_of_the_real_model_give_the_same_logits() -> None:
+    path = Path(str(REAL))
+    tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+    text = Path(json.__file__).with_name("decoder.py").read_text(encoding="utf-8")
+    tokens = tokenizer.encode(text).ids[:256]
+    wanted, found = torch_logits(path, tokens), onnx_logits(path, tokens, 1)
+    assert (wanted.argmax(1) == found.argmax(1)).mean() > 0.9
+    assert abs(float((surprise(found, tokens) - surprise(wanted, tokens)).mean())) < 0.05
+
+
+def test_the_numpy_twin_gives_torchs_logits(folder: Path) -> None:
+    base = read_base(folder)
+    found = forward(base.shape, base.weight, TOKENS) @ base.weight(EMBEDDING).T
+    assert np.allclose(found, torch_logits(folder, TOKENS), atol=2e-3)
+
+
+def test_smoothed_weights_compute_the_same(source: Path) -> None:
+    base = read_base(source)
+    smoothed = smooth(SHAPE, base.weight, TOKENS[:40])
+    changed = [name for name, _ in SHAPE.sizes() if not np.array_equal(smoothed(name), base.weight(name))]
+    assert len(changed) == SHAPE.layers * 9
+    found, wanted = forward(SHAPE, smoothed, TOKENS), forward(SHAPE, base.weight, TOKENS)
+    assert np.allclose(found, wanted, atol=1e-3)
+
+
+def test_an_adapter_is_merged(source: Path, folder: Path, weights: dict[str, Matrix], adapter: Adapter) -> None:
+    merged = read_base(folder)
+    queries = SHAPE.heads * SHAPE.head_size
+    keys = SHAPE.kv_heads * SHAPE.head_size
+    for name, key, rows in (
+        ("model.layers.1.self_attn.q_proj.weight", "layers.1.qkv", slice(0, queries)),
+        ("model.layers.0.self_attn.v_proj.weight", "layers.0.qkv", slice(queries + keys, queries + 2 * keys)),
+        ("model.layers.1.mlp.up_proj.weight", "layers.1.gate_up", slice(SHAPE.inner, 2 * SHAPE.inner)),
+        ("model.layers.0.mlp.down_proj.weight", "layers.0.down", slice(None)),
+    ):
+        down, up = (each.astype(np.float16).astype(np.float64) for each in adapter.matrices[key])
+        wanted = weights[name] + 2.0 * (up @ down)[rows]  # alpha / rank is 2
+        assert np.allclose(merged.weight(name), wanted, atol=2e-3), name
+    table = merged.weight(EMBEDDING)
+    assert np.allclose(table[[8, 9, 10, 0]], adapter.rows, atol=2e-3)
+    assert np.array_equal(table[11:], weights[EMBEDDING][11:])
+
+
+# --- rounding --------------------------------------------------------------------------------------------------------
+
+
+def plain_product(tokens: Matrix, matrix: Matrix) -> Matrix:
+    """A product tokens @ matrix.T rounded as the graph does it, number by number, in plain arithmetic."""
+    product = np.zeros((len(tokens), len(matrix)))
+    for place, row in enumerate(tokens):
+        step = max(abs(float(number)) for number in row) / 127
+        levels = [round(float(np.float32(number) / np.float32(step))) for number in row]
+        for channel, weights in enumerate(matrix):
+            scale = max(abs(float(weight)) for weight in weights) / CHANNEL_LEVELS
+            whole = [round(float(weight) / scale) for weight in weights]
+            product[place, channel] = sum(a * b for a, b in zip(levels, whole, strict=True)) * step * scale
+    return product.astype(np.float32)
+
+
+def test_channels_are_packed_as_a_plain_quantiser_has_them() -> None:
+    matrix = np.random.default_rng(3).normal(size=(5, 32)).astype(np.float32)
+    matrix[2] = 0
+    channels = by_channels(matrix)
+    assert channels.levels.shape == (32, 5)
+    assert np.abs(channels.levels).max() == CHANNEL_LEVELS
+    for row, weights in enumerate(matrix):
+        scale = float(np.abs(weights).max()) / CHANNEL_LEVELS
+        assert np.isclose(channels.scales[row], scale)
+        assert channels.levels[:, row].tolist() == [round(float(w) / scale) if scale else 0 for w in weights]
+
+
+@needs_package
+def test_the_runtime_multiplies_channels_as_a_plain_quantiser_does() -> None:
+    import onnx
+    import onnxruntime
+
+    from fim_server.models.smollm2.graph import IR_VERSION, OPSETS, LlamaGraph
+
+    numbers = np.random.default_rng(4)
+    matrix = numbers.normal(size=(24, 64)).astype(np.float32)
+    matrix[:12] = np.sign(matrix[:12])  # all at the last level: sums that 16 bits do not hold, were there 8 bits
+    tokens = numbers.normal(size=(7, 64)).astype(np.float32) * np.array([[1], [9], [0.01], [1], [2], [3], [4]], "f4")
+    tokens[3] = np.abs(tokens[3]).max() * np.sign(matrix[0])
+    graph = LlamaGraph(SHAPE, 16, Precisions(None, Precision(8)))
+    product = graph.matmul("m", "x", matrix)
+    make = onnx.helper.make_tensor_value_info
+    ends = make("x", onnx.TensorProto.FLOAT, [1, None, 64]), make(product, onnx.TensorProto.FLOAT, [1, None, 24])
+    body = onnx.helper.make_graph(graph.nodes, "m", [ends[0]], [ends[1]], graph.constants)
+    opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+    model = onnx.helper.make_model(body, opset_imports=opsets, ir_version=IR_VERSION).SerializeToString()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    for rows in (tokens, tokens[3:4]):
+        (found,) = session.run(None, {"x": rows[None]})
+        wanted = plain_product(rows, matrix)
+        assert np.allclose(found[0], wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+def unpacked(packed: NDArray[np.uint8], bits: int, count: int) -> list[list[int]]:
+    """Levels of packed rows [N, bytes], one by one."""
+    rows = []
+    for row in packed.reshape(len(packed), -1).tolist():
+        levels = row if bits == 8 else [level for byte in row for level in (byte & 15, byte >> 4)]
+        rows.append(levels[:count])
+    return rows
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("zero_points", [False, True])
+def test_blocks_hold_their_numbers_to_half_a_step(bits: int, zero_points: bool) -> None:
+    matrix = np.random.default_rng(5).normal(size=(6, 96)).astype(np.float32)
+    matrix[1, 32:64] = 0
+    matrix[2] += 3
+    found = quantize(matrix, Precision(bits, 32, zero_points))
+    assert found.packed.shape == (6, 3, 32 * bits // 8)
+    levels = unpacked(found.packed, bits, 96)
+    zeros = unpacked(found.zero_points, bits, 3) if found.zero_points is not None else [[1 << (bits - 1)] * 3] * 6
+    assert (found.zero_points is None) != zero_points
+    for row in range(6):
+        for column in range(96):
+            scale = float(found.scales[row, column // 32])
+            restored = (levels[row][column] - zeros[row][column // 32]) * scale
+            assert abs(restored - float(matrix[row, column])) <= (0.5001 if bits == 8 else 2.6) * abs(scale)
+    errors = []
+    for precision in (Precision(bits, 32, zero_points), Precision(8, 32, zero_points)):
+        made = quantize(matrix, precision)
+        errors.append(float(np.square(made.scales).mean()))
+    assert errors[1] <= errors[0]
+
+
+def test_a_table_in_q8_0_comes_out_as_it_is() -> None:
+    numbers = np.random.default_rng(6)
+    levels = numbers.integers(-127, 128, (4, 2, 32)).astype(np.float32)
+    levels[:, :, 5] = 127  # as Q8_0 has it: a block's largest number has the last level
+    scales = numbers.random((4, 2, 1)).astype(np.float32) + np.float32(0.5)
+    found = quantize((levels * scales).reshape(4, 64), Precision(8, 32))
+    assert np.array_equal(found.packed.reshape(4, 2, 32), (levels + 128).astype(np.uint8))
+    assert np.allclose(found.scales, scales[:, :, 0], rtol=1e-6)
+
+
+@needs_package
+@pytest.mark.parametrize("layers", [Precision(4), Precision(4, 16, True), Precision(8)], ids=str)
+def test_other_precisions_run(layers: Precision, source: Path, tmp_path: Path) -> None:
+    base = read_base(source)
+    write_export(tmp_path / EXPORT_FOLDER, base, "", Precisions(layers, Precision(layers.bits)))
+    wanted = forward(SHAPE, base.weight, TOKENS[:20]) @ base.weight(EMBEDDING).T
+    found = onnx_logits(tmp_path, TOKENS[:20], 1)
+    assert np.abs(found - wanted).mean() < (0.25 if layers.bits == 4 else 0.03) * wanted.std()
+
+
+# --- the folder ------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_whole_and_knows_what_it_was_built_of(folder: Path, adapter_file: Path, tmp_path: Path) -> None:
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    exported = {f"onnx/{name}" for name in ("export.json", "genai_config.json", "model.onnx", "model.onnx.data")}
+    own = {"build.json", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+    assert names == own | exported
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name], "nothing is left beside it"
+    assert not is_stale(folder)
+    assert is_current(folder, adapter_file)
+    assert not is_current(folder, tmp_path / "another.safetensors")
+    assert not is_current(tmp_path, adapter_file)
+    assert shape_of(json.loads((folder / "config.json").read_text(encoding="utf-8"))) == SHAPE
+
+
+def test_a_folder_is_built_from_a_transformers_folder_too(folder: Path, adapter_file: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    build(folder, tmp_path / "again", said.append, tmp_path / "none")
+    assert said == [
+        f"reading {folder.name}",
+        "writing the weights, with no adapter",
+        "rounding the weights for the CPU",
+    ]
+    first, second = read_base(folder), read_base(tmp_path / "again")
+    assert np.array_equal(first.weight(EMBEDDING)[11:], second.weight(EMBEDDING)[11:])
+    assert np.allclose(second.weight(EMBEDDING)[10], first.weight(EMBEDDING)[[3, 4]].mean(0), atol=2e-3)
+    assert first.tokenizer.to_str() == second.tokenizer.to_str()
+
+
+def test_a_folder_is_replaced_when_the_new_one_is_whole(
+    source: Path, adapter_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "old").touch()
+
+    def fail(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(building, "write_export", fail)
+        with pytest.raises(ModelError, match=r"cannot be built \(No space left on device\)$"):
+            build(source, target, silent, adapter_file)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert [path.name for path in target.iterdir()] == ["old"]
+    build(source, target, silent, adapter_file)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert (target / "config.json").is_file()
+    assert not (target / "old").exists()
+
+
+def test_what_a_killed_build_has_left_is_taken_away(source: Path, adapter_file: Path, tmp_path: Path) -> None:
+    for name, age in ((".model.building-x", 2 * building.FORGOTTEN_AFTER), (".model.building-y", 0.0)):
+        (tmp_path / name / "new").mkdir(parents=True)
+        at = (tmp_path / name).stat().st_mtime - age
+        os.utime(tmp_path / name, (at, at))
+    build(source, tmp_path / "model", silent, adapter_file)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".model.building-y", "model"]
+
+
+def refusal(act: Callable[[], object]) -> str:
+    with pytest.raises(ModelError) as error:
+        act()
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+def test_what_is_no_base_is_refused_in_one_line(
+    source: Path, folder: Path, adapter_file: Path, weights: dict[str, Matrix], tmp_path: Path
+) -> None:
+    target = tmp_path / "models" / "made"
+
+    def message(base: Path, adapter: Path = adapter_file) -> str:
+        said = refusal(lambda: build(base, target, silent, adapter))
+        assert list(target.parent.iterdir()) == []
+        return said
+
+    broken = tmp_path / "broken.gguf"
+    assert "no model that can be read" in message(tmp_path / "missing.gguf")
+    broken.write_bytes(b"abacus" * 100)
+    assert "no model that can be read" in message(broken)
+    content = source.read_bytes()
+    broken.write_bytes(content[: len(content) // 2])
+    assert "no model that can be read" in message(broken)
+    fewer = {name: values for name, values in weights.items() if "1.mlp.up_proj" not in name}
+    write_tiny_base(broken, fewer)
+    assert "model.layers.1.mlp.up_proj.weight is of shape None, not (96, 64)" in message(broken)
+    write_tiny_base(broken, weights, add_tokenizer_pre="gpt-2")
+    assert "a tokenizer of the kind ('gpt2', 'gpt-2')" in message(broken)
+    write_tiny_base(broken, weights, add_rope_freq_base=None)
+    assert "its metadata lack rope.freq_base" in message(broken)
+    write_tiny_base(broken, {**weights, EMBEDDING: weights[EMBEDDING] * np.float32(np.inf)})
+    assert "model.embed_tokens.weight: not finite in float16" in message(broken)
+    assert "no model that can be read" in message(tmp_path)
+    assert "not <issue_start>: another tokenizer" in message(Path(locate("embedded")))
+    assert "no adapter that can be read" in message(source, broken)
+
+
+def test_an_adapter_of_another_network_is_refused(source: Path, adapter: Adapter, tmp_path: Path) -> None:
+    path = tmp_path / "adapter.safetensors"
+    wide = {"layers.0.qkv": (np.zeros((4, SHAPE.width)), np.zeros((7, 4)))}
+    for changed, words in (
+        (replace(adapter, matrices=wide), "the adapter's layers.0.qkv is (7, 64), the base's (256, 64)"),
+        (replace(adapter, row_ids=np.array([8, 9, 10, 9999])), "rows are of another embedding"),
+        (replace(adapter, rows=np.zeros((4, 7))), "rows are of another embedding"),
+    ):
+        write_adapter(path, changed)
+        assert words in refusal(lambda: build(source, tmp_path / "made", silent, path))
+
+
+def test_a_module_builds_any_adapter_in_any_precision(
+    source: Path,
+    adapter_file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def command(*arguments: object) -> int:
+        monkeypatch.setattr("sys.argv", ["smollm2", *map(str, arguments)])
+        return main()
+
+    made = tmp_path / "made"
+    assert command(source, made, "--adapter", adapter_file, "--layers", "int4-zero-points", "--table-bits", "4") == 0
+    assert is_current(made, adapter_file)
+    recorded = json.loads((made / EXPORT_FOLDER / "export.json").read_text(encoding="utf-8"))
+    words = "layers int4 in blocks of 32 with zero points, embedding int4 in blocks of 32"
+    assert recorded["precision"] == words
+    assert command(source, made, "--no-adapter") == 0
+    assert "with no adapter" in capsys.readouterr().err
+    assert command(source, made, "--adapter", tmp_path / "none") == 2
+    assert capsys.readouterr().err.endswith("none: no such file\n")
