@@ -76,6 +76,7 @@ class RuntimesOptions:
 
     model: str | None
     onnx: list[str]
+    torch: tuple[str, ...]
     threads: tuple[int, ...]
     text: str | None
     prompt: int
@@ -104,6 +105,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the same model exported for onnxruntime-genai; may be given several times",
     )
     parser.add_argument(
+        "--torch",
+        type=torch_precisions_named,
+        default=TORCH_PRECISIONS,
+        metavar="PRECISION,...",
+        help=f"precisions of torch (default: {','.join(TORCH_PRECISIONS)}); {REFERENCE}, with which all others are "
+        "compared, is always measured",
+    )
+    parser.add_argument(
         "--threads", type=thread_counts, default=(1, 2), metavar="N,N,...", help="numbers of threads (default: 1,2)"
     )
     parser.add_argument("--text", metavar="FILE", help="Python code to read (default: a module of fim-server)")
@@ -127,6 +136,14 @@ def count(text: str) -> int:
     if number > MOST_TOKENS:
         raise argparse.ArgumentTypeError(f"{text} is more than {MOST_TOKENS:,}")
     return number
+
+
+def torch_precisions_named(text: str) -> tuple[str, ...]:
+    """Precisions of torch with commas between them, and the reference's."""
+    named = {REFERENCE, *text.split(",")}
+    if not named <= set(TORCH_PRECISIONS):
+        raise argparse.ArgumentTypeError(f"there are {', '.join(TORCH_PRECISIONS)}")
+    return tuple(precision for precision in TORCH_PRECISIONS if precision in named)
 
 
 def thread_counts(text: str) -> tuple[int, ...]:
@@ -365,7 +382,7 @@ def measure(options: RuntimesOptions, progress: Progress) -> Report:
         Variant(name, precision, threads, folder)
         for threads in options.threads
         for name, precision, folder in (
-            *(("torch", precision, None) for precision in TORCH_PRECISIONS),
+            *(("torch", precision, None) for precision in options.torch),
             *((ONNX, folder.resolve().name, folder) for folder in folders),
         )
     ]

@@ -67,7 +67,7 @@ def by_reuse(requests: Sequence[Request]) -> Iterator[tuple[str, list[Request]]]
 
 ONE_LINE = "item of one line, from the model"
 ITEM = "item, from the model"
-FIRST = "these three: first in a file"
+FIRST = "first answer of the model in a file"
 
 KINDS: tuple[tuple[str, Callable[[Request], bool], str], ...] = (
     ("every answer", is_automatic, ""),
@@ -76,7 +76,7 @@ KINDS: tuple[tuple[str, Callable[[Request], bool], str], ...] = (
     ("item of several lines, from the model", lambda one: is_from_model(one) and one.lines > 1, ""),
     ("nothing to offer, says the model", lambda one: is_from_model(one) and not one.items, ""),
     (FIRST, lambda one: is_from_model(one) and one.after == "opened", FIRST_GOAL),
-    ("these three: first at another place", lambda one: is_from_model(one) and one.after == "moved", ""),
+    ("first answer of the model at another place", lambda one: is_from_model(one) and one.after == "moved", ""),
     ("from the cache", lambda one: is_automatic(one) and one.origin == "cache", ""),
     ("prepared before (prefetch)", lambda one: is_automatic(one) and one.origin == "prefetch", ""),
     ("still being prepared (prefetch)", lambda one: is_automatic(one) and one.origin == "joined", ""),

@@ -45,9 +45,9 @@ class DecodeOptions:
     user's."""
     landing: bool = True
     """Choose only tokens after which the middle can still end within the budget, so that every one ends in time
-    (:mod:`.landing`), wherever a way to do that is known at the cursor. Not for ``single_line``: the engine
-    knows no distances there. What stops earlier may stop before a complete point all the same (``deadline_ms``,
-    ``stop_repetition``, cancelling), and with ``no_comments`` a way that needs a comment is none."""
+    (:mod:`.landing`), wherever a way to do that is known at the cursor; a ``single_line`` within its line. What
+    stops earlier may stop before a complete point all the same (``deadline_ms``, ``stop_repetition``, cancelling), and
+    with ``no_comments`` a way that needs a comment is none."""
     fast_forward: bool = False
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that

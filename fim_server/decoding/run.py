@@ -431,7 +431,7 @@ def start(
             return session.matcher(model.vocabulary, shape=SINGLE_LINE, **written_first)
         return session.matcher(model.vocabulary, **written_first)
 
-    lands = options.landing and session is not None and not options.single_line
+    lands = options.landing and session is not None
     words = model.backend.mask_words(model.vocabulary.size)
     constraint = Constraint(make_matcher, words, worker, budget if lands else None)
     run = Run(model, reading, constraint, stop_ids, options, watch, healing)

@@ -71,8 +71,8 @@ class Matcher:
         """Tokens that complete the middle; an empty list where it is complete, None if the session has no guarantee.
 
         They spell a short completion, not always the shortest, in the fewest tokens that do; one that is known already
-        will do if it has at most ``enough`` tokens. Raises SearchLimitError if none is found: the search is bounded, a
-        completion may have no tokens in the vocabulary, and middles of a shape have no plans.
+        will do if it has at most ``enough`` tokens. A shape has what completes, too. Raises SearchLimitError if none is
+        found: the search is bounded, and a completion may have no tokens in the vocabulary.
         """
         tokens, unknown = self.core.landing(enough)
         if unknown:

@@ -52,6 +52,8 @@ def read_at(ls: FimLanguageServer, uri: str, document: OpenDocument, offset: int
     """
     settings, text = ls.settings, document.document
     ls.places.note(uri, offset)
+    if not ls.usage.requests:  # perhaps an editor that never asks
+        return
     if not settings.prefetch or len(text.text) > min(MOST_CHARACTERS, settings.max_file_characters):
         return
     name = document.language_id or ""

@@ -198,6 +198,12 @@ def test_a_variant_that_fails_is_noted(exported: Path, monkeypatch: pytest.Monke
     assert all(failed[name] is None for name in TIMES)
 
 
+def test_precisions_of_torch_can_be_chosen() -> None:
+    status, output, _ = printed(*SMALL, "--torch", "int8", "--json")
+    assert status == 0
+    assert [row["precision"] for row in json.loads(output)["rows"]] == ["fp32", "int8"]
+
+
 # --- bad input ----------------------------------------------------------------------------------------------------
 
 
@@ -208,6 +214,7 @@ def test_a_variant_that_fails_is_noted(exported: Path, monkeypatch: pytest.Monke
         (("--threads", "1,x"), "above 0"),
         (("--threads", "99999"), "threads"),
         (("--repeats", "0"), "above 0"),
+        (("--torch", "fp32,fp8"), "there are fp32, bf16, int8, int8-weights"),
         (("--model", "no/such/folder"), "no such model folder"),
         (("--text", "no-such-file.py"), "no-such-file.py"),
         (("--onnx", "no-such-folder"), "genai_config.json"),

@@ -119,7 +119,7 @@ def test_every_request_has_its_row() -> None:
     ]
     short = {name: value for name, value, _ in report.short()}
     assert short["item, from the model (reads)"] == "p50 201 ms, p95 301 ms"
-    assert short["these three: first in a file (reads)"] == "p50 201 ms, p95 201 ms"
+    assert short["first answer of the model in a file (reads)"] == "p50 201 ms, p95 201 ms"
     assert short["keystrokes with an item (reads)"] == "30.0 %"
     assert short["prompt tokens read a keystroke (reads)"] == "2.0 while somebody waits, 3.0 ahead; 40 reused"
     assert short["keystrokes answered from memory (reads)"] == "cache 5.0 %, prefetch 5.0 %"

@@ -29,6 +29,7 @@ from fim_server.decoding.results import Completion, Statistics, StopReason, Won
 from fim_server.decoding.run import Watch, start
 from fim_server.errors import LanguageError, SearchLimitError
 from fim_server.language import Matcher, Session
+from fim_server.language.shapes import SINGLE_LINE, Shape
 from fim_server.models.load import load_model
 from fim_server.models.reading import Reading
 from fim_server.models.source import locate
@@ -369,10 +370,87 @@ def test_wrong_block_lines_are_refused_in_one_line(wrong: str, tmp_path: Path) -
         json_with(f"block_lines = {wrong}", tmp_path)
 
 
-def test_middles_of_a_shape_have_no_plan(python: Language, vocabulary: Vocabulary) -> None:
-    matcher = python.open("x = (", ")\n").matcher(vocabulary, shape="[a-z]+")
-    with pytest.raises(SearchLimitError):
-        matcher.plan()
+@pytest.mark.parametrize("shape", [SINGLE_LINE, Shape.lines(2), "[^(]*", "(?s).{3,6}", r"(?s)(x|\)|\s)*", "x+[^x]*"])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("f(", ")\n"),
+        ("x = ", "\n"),
+        ("if x", "\n    y\n"),
+        ("if x:\n    ", "\n    y\n"),
+        ("def f(", "\n    return 1\n"),
+        ('s = "a', "b\n"),
+        ("x = ((", "\n"),
+        ("if x:\n    y\n", "else:\n    z\n"),
+    ],
+)
+def test_plans_of_a_shape_have_it(python: Language, left: str, right: str, shape: Shape | str) -> None:
+    """After no token and after every one, against all middles of up to two tokens."""
+    texts = [*PYTHON_TOKENS, "+", ","]
+    small = small_vocabulary(texts)
+    session = python.open(left, right)
+    found = missed = 0
+    for first in [None, *range(len(texts))]:
+        matcher = session.matcher(small, shape)
+        if first is not None:
+            if not matcher.allows(first):
+                continue
+            matcher.commit(first)
+        least = least_tokens(matcher, len(texts), 2)
+        try:
+            plan = matcher.plan()
+        except SearchLimitError:
+            missed += least is not None
+            continue
+        found += 1
+        assert plan is not None or not any(matcher.allows(token) for token in range(len(texts)))
+        for token in plan or ():
+            matcher.commit(token)  # each of them in the shape's mask
+        assert plan is None or matcher.is_complete()
+        matcher.rollback(len(plan or ()))
+        assert plan is None or least is None or len(plan) >= least
+        for left_over in range(2):
+            kept, _ = fill_landing_mask(matcher, small, left_over)
+            for token in kept:
+                if token == len(texts):
+                    assert matcher.is_complete()
+                    continue
+                matcher.commit(token)
+                assert least_tokens(matcher, len(texts), left_over) is not None, (first, token)
+                matcher.rollback(1)
+    if isinstance(shape, Shape):  # but for where a comment, or a line that is joined to the next, is the only way
+        assert found > 4 * missed
+
+
+def in_lines(count: int, seed: int) -> Iterator[tuple[str, str]]:
+    """The contexts of :func:`contexts` with the rest of the cursor's line as it is in the file, or none of it."""
+    generator = random.Random(seed)
+    for left, right in contexts(count, seed):
+        begun, _, line = left.rpartition("\n")
+        if line.strip():
+            left = left[: len(begun) + 1 + generator.randint(1, len(line))]
+        yield left, "\n" + right.partition("\n")[2] if generator.random() < 0.5 else right
+
+
+def test_what_completes_a_line_is_found_in_real_files(python: Language, vocabulary: Vocabulary) -> None:
+    """Cursors in lines of real files, the rest of the line there or not, wherever the shape leaves them viable."""
+    viable = found = 0
+    for left, right in itertools.chain(*(in_lines(2, seed) for seed in range(100, 200 if LONG else 120))):
+        matcher = python.open(left, right).matcher(vocabulary, SINGLE_LINE)
+        if not matcher.is_complete() and not matcher.mask().any():
+            continue
+        viable += 1
+        try:
+            plan = matcher.plan()
+        except SearchLimitError:
+            continue
+        assert plan is not None
+        text = b"".join(vocabulary.token_bytes(token) for token in plan).decode()
+        assert "\n" not in text
+        assert python.open(left, right).check(text).complete
+        found += 1
+    assert viable > 20
+    assert found >= 0.9 * viable, (found, viable)
 
 
 # --- models that do not want to end -------------------------------------------------------------------------------
@@ -474,35 +552,43 @@ def check_landed(completion: Completion, session: Session, left: str, right: str
         assert not here.open("", "").check(whole).complete, whole
 
 
+@pytest.mark.parametrize("single_line", [False, True])
 @pytest.mark.parametrize("seed", range(60 if LONG else 6))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
-def test_every_generation_ends_within_its_budget(seed: int, python: Language, vocabulary: Vocabulary) -> None:
-    """Random contexts, budgets from the minimum upwards, models that prefer not to end."""
+def test_every_generation_ends_within_its_budget(
+    seed: int, single_line: bool, python: Language, vocabulary: Vocabulary
+) -> None:
+    """Random contexts, budgets from the minimum upwards, models that prefer not to end; of one line, or of any."""
     known = 0
     for left, right in contexts(2, seed):
         session = python.open(left, right)
         assert session.guarantee == "exact"
         try:
-            plan = session.matcher(vocabulary).plan()
+            plan = session.matcher(vocabulary, SINGLE_LINE if single_line else None).plan()
         except SearchLimitError:
             continue  # nothing is promised where the search gives up
+        if plan is None:
+            assert single_line  # what was cut out had a line's end
+            continue
         known += 1
         assert plan is not None
         for budget in (len(plan), len(plan) + 1, len(plan) + 5, 40):
             for script in (uniform(vocabulary, seed), worst(vocabulary, session, seed)):
-                options = DecodeOptions(max_new_tokens=max(1, budget))
+                options = DecodeOptions(max_new_tokens=max(1, budget), single_line=single_line)
                 completion = complete_session(network(vocabulary, script), session, Split(left, right), options)
                 check_landed(completion, session, left, right, max(1, budget))
+                assert not single_line or "\n" not in (completion.text or "")
         if len(plan) > 1:
             budget = len(plan) - 1
             model = network(vocabulary, worst(vocabulary, session, seed))
-            short = complete_session(model, session, Split(left, right), DecodeOptions(max_new_tokens=budget))
+            options = DecodeOptions(max_new_tokens=budget, single_line=single_line)
+            short = complete_session(model, session, Split(left, right), options)
             if short.text is None:
                 assert short.reason is not None
                 assert short.reason.endswith(f"; the shortest completion known takes {len(plan)}")
             else:  # by a way that no plan has
                 check_landed(short, session, left, right, budget)
-    assert known
+    assert known or single_line  # a line may have no way to end
 
 
 PLACES = [("x = f(", ")\n"), ("def f():\n    return [", "]\n"), ("il.copyfileobj(src, ", "dst)\n"), ("", "")]
@@ -512,6 +598,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "without comments": {"no_comments": True},
     "sampled without comments": {"temperature": 1.0, "no_comments": True},
     "fast forward": {"fast_forward": True},
+    "single line": {"single_line": True},
+    "single line without comments": {"single_line": True, "no_comments": True, "temperature": 1.0},
 }
 
 
@@ -521,10 +609,12 @@ def test_so_it_does_however_tokens_are_chosen(setting: str, python: Language, vo
     for seed, (left, right) in enumerate([*PLACES, *itertools.chain(*(contexts(1, n) for n in range(8 * LONG)))]):
         session = python.open(left, right)
         try:
-            plan = session.matcher(vocabulary).plan()
+            plan = session.matcher(vocabulary, SINGLE_LINE if "single line" in setting else None).plan()
         except SearchLimitError:
             continue
-        assert plan is not None
+        if plan is None:
+            assert "single line" in setting
+            continue
         for budget, script in itertools.product(
             {max(1, len(plan)), 12}, (uniform(vocabulary, seed), worst(vocabulary, session, seed))
         ):

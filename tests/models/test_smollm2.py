@@ -19,6 +19,7 @@ from fim_server.models import onnx_backend
 from fim_server.models.adapter import Adapter, write_adapter
 from fim_server.models.onnx_backend import EXPORT_FOLDER, OnnxBackend, is_stale
 from fim_server.models.smollm2 import build as building
+from fim_server.models.smollm2.__main__ import main
 from fim_server.models.smollm2.base import read_base
 from fim_server.models.smollm2.build import build, is_current
 from fim_server.models.smollm2.export import write_export
@@ -399,3 +400,26 @@ def test_an_adapter_of_another_network_is_refused(source: Path, adapter: Adapter
     ):
         write_adapter(path, changed)
         assert words in refusal(lambda: build(source, tmp_path / "made", silent, path))
+
+
+def test_a_module_builds_any_adapter_in_any_precision(
+    source: Path,
+    adapter_file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def command(*arguments: object) -> int:
+        monkeypatch.setattr("sys.argv", ["smollm2", *map(str, arguments)])
+        return main()
+
+    made = tmp_path / "made"
+    assert command(source, made, "--adapter", adapter_file, "--layers", "int4-zero-points", "--table-bits", "4") == 0
+    assert is_current(made, adapter_file)
+    recorded = json.loads((made / EXPORT_FOLDER / "export.json").read_text(encoding="utf-8"))
+    words = "layers int4 in blocks of 32 with zero points, embedding int4 in blocks of 32"
+    assert recorded["precision"] == words
+    assert command(source, made, "--no-adapter") == 0
+    assert "with no adapter" in capsys.readouterr().err
+    assert command(source, made, "--adapter", tmp_path / "none") == 2
+    assert capsys.readouterr().err.endswith("none: no such file\n")

@@ -19,6 +19,7 @@ from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory
 from fim_server.server.place import MOST_PLACES, Places
 from fim_server.server.settings import ServerSettings
+from fim_server.server.usage import Usage
 from fim_server.server.work import Request
 from fim_server.server.worker import LEAST_AHEAD, CompletionWorker, between_pair
 from fim_server.text.document import PositionEncoding, Split
@@ -35,7 +36,7 @@ class Asked:
 
     def __init__(self, text: str, **settings: Any) -> None:
         self.settings = ServerSettings(**settings)
-        self.places, self.memory = Places(), Memory()
+        self.places, self.memory, self.usage = Places(), Memory(), Usage(requests=1)
         self.prefetching: Any = None
         self.fallback = None
         self.requests: list[tuple[Request, bool]] = []
@@ -122,6 +123,13 @@ def test_nothing_is_read_after_several_edits_at_once_or_in_a_huge_document() -> 
     huge = Asked("x = 1\n" * (ahead.MOST_CHARACTERS // 6 + 1))
     huge.change(0, 0, "y")
     assert huge.requests == []
+
+
+def test_nothing_is_read_for_an_editor_that_has_never_asked() -> None:
+    asked = Asked(TEXT)
+    asked.usage.requests = 0
+    asked.change(AT, AT, "x")
+    assert asked.requests == []
 
 
 def test_nothing_is_read_that_is_known_already_or_at_work() -> None:
@@ -214,6 +222,7 @@ async def test_a_request_after_an_edit_finds_its_prompt_read(client: Client) -> 
     text = "".join(f"value_{n} = compute({n}, name='n{n}')\n" for n in range(60))
     middle = text.index("value_30")
     editor = Editor(client, "ahead.py", text)
+    await editor.ask(len(text), kind=AUTOMATIC)
     before = await tokens(client)
     editor.change(middle, middle, "total = ")
     end = time.monotonic() + PATIENCE

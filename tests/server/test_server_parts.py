@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from lsprotocol import types
 
 from fim_server.decoding.results import Completion, StopReason
 from fim_server.language import Language
+from fim_server.models.pace import Pace
 from fim_server.server.contexts import Contexts, before_unopened, without_repetition
 from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory, Offer, moved
@@ -18,8 +20,10 @@ from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_it
 from fim_server.server.place import Place, contains_in_order, quiet, silent, wants_single_line
 from fim_server.server.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings, own_fields
 from fim_server.server.usage import LONGEST_DEBOUNCE_MS, OFFERS, Usage, percentile
-from fim_server.server.work import Costs
+from fim_server.server.work import Costs, Request
+from fim_server.server.worker import options_of
 from fim_server.text.document import PositionEncoding, Split
+from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 KEY = ("file:///a.py", "python")
 ENDED = Completion("", "exact", StopReason.END_TOKEN, None)
@@ -360,6 +364,33 @@ def test_the_pause_before_automatic_requests_follows_the_model() -> None:
     for _ in range(200):
         usage.count_answer(Costs(total_ms=9000, decode_ms=9000), from_model=True)
     assert usage.debounce_ms(100) == LONGEST_DEBOUNCE_MS
+
+
+@pytest.mark.parametrize(
+    ("settings", "window", "tokens_per_second", "prompt", "chunk"),
+    [
+        ({}, 8192, 0, 192, 256),  # nothing is known
+        ({}, 8192, 650, 192, 32),
+        ({}, 8192, 2000, 576, 96),
+        ({}, 1024, 6000, 1024 - 128 - MOST_UNSETTLED, 256),
+        ({"prompt_tokens": 700}, 8192, 650, 700, 32),
+        ({"prompt_tokens": 5000}, 4096, 650, 4096 - 128 - MOST_UNSETTLED, 32),
+        ({"max_tokens": 4096}, 512, 6000, 256 - MOST_UNSETTLED, 256),
+    ],
+)
+def test_a_prompt_is_as_long_as_there_is_time_and_room_for(
+    settings: dict[str, Any], window: int, tokens_per_second: int, prompt: int, chunk: int
+) -> None:
+    pace = Pace()
+    model: Any = SimpleNamespace(window=window)
+    pace.note(tokens_per_second, 1.0)
+    for single_line in (False, True):
+        request = Request(
+            "file:///a.py", Split("x = ", "\n"), "python", "", False, single_line, ServerSettings(**settings)
+        )
+        options = options_of(request, model, pace, 0, None)
+        assert (options.max_prompt_tokens, options.prefill_chunk) == (prompt, chunk)
+        assert 1 <= options.prompt_grid <= max(1, prompt // 8)
 
 
 def test_what_is_left_of_the_costs_is_the_servers() -> None:

@@ -27,7 +27,7 @@ from fim_server.training.fim.examples import (
     windows,
 )
 from fim_server.training.packages import SourceFile
-from tests.support.small_llama import SOURCE, small_tokenizer
+from small_llama import SOURCE, small_tokenizer
 
 FILES = [SourceFile("made", f"made/one{number}.py", SOURCE.replace("total", f"total_{number}")) for number in range(3)]
 

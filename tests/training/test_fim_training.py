@@ -19,7 +19,7 @@ from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, TRUNK,
 from fim_server.training.fim.network import INT8, Int8Product, Network, quantised
 from fim_server.training.fim.training import ADAPTER_FILE, LOG_FILE, ROW_IDS, Job, Plan, Trainer, first_rows, train
 from fim_server.training.packages import SourceFile
-from tests.support.small_llama import SOURCE, small_shape, small_tokenizer, small_weights
+from small_llama import SOURCE, small_shape, small_tokenizer, small_weights
 
 FILES = [SourceFile("made", f"made/one{number}.py", SOURCE.replace("total", f"total_{number}")) for number in range(3)]
 

@@ -179,9 +179,9 @@ class Decoder:
         return found
 
     def _room(self, one: Prepared) -> int:
-        """Tokens that a sample's reading has to hold: of its middle there are no more than bytes."""
+        """Tokens that a sample's reading has to hold: the budget and what is written again, or its middle's bytes."""
         middle = len((one.healing + one.sample.middle).encode(errors="replace")) if self._decoding.score else 0
-        return min(self.model.window, len(one.prompt) + max(self.budget, middle) + 1)
+        return min(self.model.window, len(one.prompt) + max(self.budget + MOST_UNSETTLED, middle) + 1)
 
     def _found(
         self,

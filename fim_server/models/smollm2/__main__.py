@@ -1,7 +1,8 @@
 """Build SmolLM2's model folder anywhere, with any adapter or none: ``python -m fim_server.models.smollm2``.
 
 What people run is ``fim-server models get smollm2``. This is for measuring what training has come to: each of its
-adapters becomes a folder that ``fim-server eval run --model`` takes.
+adapters becomes a folder that ``fim-server eval run --model`` takes, and each precision one whose ``onnx`` goes to
+``fim-server bench runtimes --onnx``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from pathlib import Path
 
 from fim_server.errors import ModelError
 from fim_server.models.smollm2.build import ADAPTER, build
+from fim_server.models.smollm2.export import LAYERS
+from fim_server.models.smollm2.graph import Precisions
+from fim_server.models.smollm2.quantizing import Precision
 
 
 def main() -> int:
@@ -28,12 +32,17 @@ def main() -> int:
         "--adapter", type=Path, default=ADAPTER, metavar="FILE", help="default: the one that comes with the package"
     )
     which.add_argument("--no-adapter", action="store_true", help="the base as it is; its control tokens are untrained")
+    parser.add_argument(
+        "--layers", choices=LAYERS, default="channels", help="the precision of the export's layers (default: channels)"
+    )
+    parser.add_argument("--table-bits", type=int, choices=(4, 8), default=8, help="of its embedding (default: 8)")
     arguments = parser.parse_args()
     try:
         if not arguments.no_adapter and not arguments.adapter.is_file():
             raise ModelError(f"{arguments.adapter}: no such file")
         adapter = arguments.folder / "none" if arguments.no_adapter else arguments.adapter
-        build(arguments.source, arguments.folder, lambda line: print(line, file=sys.stderr), adapter)
+        precisions = Precisions(LAYERS[arguments.layers], Precision(arguments.table_bits))
+        build(arguments.source, arguments.folder, lambda line: print(line, file=sys.stderr), adapter, precisions)
     except ModelError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2

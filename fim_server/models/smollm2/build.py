@@ -24,7 +24,7 @@ from fim_server.errors import ModelError
 from fim_server.models.adapter import read_adapter
 from fim_server.models.onnx_backend import EXPORT_FOLDER, weights_digest
 from fim_server.models.smollm2.base import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE, Base, read_base
-from fim_server.models.smollm2.export import write_export
+from fim_server.models.smollm2.export import PRECISIONS, write_export
 from fim_server.models.smollm2.merging import merge
 from fim_server.models.smollm2.tokens import END_ID, TOKENIZER_CONFIG
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fim_server.models.adapter import Adapter
+    from fim_server.models.smollm2.graph import Precisions
 
 ADAPTER = Path(str(resources.files("fim_server") / "models" / "adapters" / "smollm2.safetensors"))
 """The adapter that comes with the package."""
@@ -46,11 +47,18 @@ FORGOTTEN_AFTER = 3600.0
 """Seconds after which what a build that was killed has left beside the folder is taken away."""
 
 
-def build(source: Path, folder: Path, say: Callable[[str], None], adapter: Path = ADAPTER) -> None:
+def build(
+    source: Path,
+    folder: Path,
+    say: Callable[[str], None],
+    adapter: Path = ADAPTER,
+    precisions: Precisions = PRECISIONS,
+) -> None:
     """Build the model folder from the base: a GGUF file, or a folder in the transformers layout.
 
     What stood at ``folder`` is replaced when the new one is complete. ``say`` is told what is done, in a line each.
-    Where the file ``adapter`` is not there, the control tokens begin untrained: that is for tests.
+    Where the file ``adapter`` is not there, the control tokens begin untrained: that is for tests. ``precisions`` other
+    than the chosen ones are for measuring.
 
     Raises:
         ModelError: The base or the adapter cannot be used, or the folder not written; one line.
@@ -61,7 +69,7 @@ def build(source: Path, folder: Path, say: Callable[[str], None], adapter: Path 
         with tempfile.TemporaryDirectory(prefix=beside(folder), dir=folder.parent) as room:
             made = Path(room) / "new"
             made.mkdir()
-            fill(source, made, say, adapter)
+            fill(source, made, say, adapter, precisions)
             for path in (*made.rglob("*"), made):
                 sync(path)
             if folder.exists():
@@ -81,7 +89,7 @@ def is_current(folder: Path, adapter: Path = ADAPTER) -> bool:
         return False
 
 
-def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: Path) -> None:
+def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: Path, precisions: Precisions) -> None:
     """Write all files of a model folder."""
     say(f"reading {source.name}")
     base = read_base(source)
@@ -99,7 +107,7 @@ def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: P
     else:
         say("rounding the weights for the CPU")
         merged = replace(base, weight=lambda name: weights[name].astype(np.float32))
-        write_export(folder / EXPORT_FOLDER, merged, weights_digest(folder))
+        write_export(folder / EXPORT_FOLDER, merged, weights_digest(folder), precisions)
     record = {"version": VERSION, "source": source.name, "adapter_sha256": digest_of(adapter_file)}
     write_json(folder / RECORD, record)
 

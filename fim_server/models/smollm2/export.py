@@ -24,6 +24,14 @@ GRAPH_FILE, WEIGHTS_FILE = "model.onnx", "model.onnx.data"
 
 PRECISIONS = Precisions(layers=None, table=Precision(bits=8))
 
+LAYERS = {
+    "channels": None,
+    "int8": Precision(bits=8),
+    "int4": Precision(bits=4),
+    "int4-zero-points": Precision(bits=4, zero_points=True),
+}
+"""Precisions of layers by the names that they are measured under."""
+
 MOST_WINDOW = 2048
 """Tokens that an export attends to at most. A generator takes memory for keys and values of the whole window at once,
 46 kB a token for SmolLM2-135M, and what a person waits for is never that long."""

@@ -30,9 +30,6 @@ pub struct Search<'a> {
 /// that is searched for.
 pub(crate) fn land(engine: &mut Engine, branches: &[Branch], search: &Search<'_>) -> Outcome {
     let &Search { vocabulary, hints, tries, enough, most } = search;
-    if engine.language.free.shape().is_some() {
-        return Outcome::Unknown; // shaped states have no distances
-    }
     if branches.is_empty() {
         return Outcome::Never;
     }

@@ -27,6 +27,9 @@ const LAST_LINES: [(Last, usize); 3] = [(Last::Statement, 1), (Last::Searched, 2
 /// A text that completes some branches, if one of those lines does. `most`: lines that are tried of each kind.
 pub(crate) fn complete_by_lines(engine: &mut Engine, branches: &[Branch], most: usize) -> Option<Vec<u8>> {
     engine.language.layout?;
+    if engine.language.shaped.as_ref().is_some_and(|shaped| !shaped.takes(b'\n')) {
+        return None; // a shape of one line
+    }
     let (mut text, begun) = begin_line(engine, branches)?;
     let spelling = engine.language.spelling.clone();
     let returns = short::returns(&spelling, engine.right.text()).into_iter();

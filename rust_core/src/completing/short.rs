@@ -141,6 +141,10 @@ impl Ways {
         texts.extend(spelling.openings.iter().cloned());
         let blocks = spelling.block_lines.iter().filter(|line| line.opens);
         texts.extend(blocks.map(|line| Box::from(line.text.as_bytes())));
+        if let Some(shaped) = &language.shaped {
+            let own = texts.split_off(bytes);
+            texts.extend(own.into_iter().filter(|text| text.iter().all(|&byte| shaped.takes(byte))));
+        }
         texts[bytes..].sort_unstable();
         texts.dedup();
         let costs = texts[bytes..].iter().map(|text| word_cost(spelling, text)).collect();
@@ -266,6 +270,7 @@ impl search::Steps for Ways {
             let byte = bytes[0];
             let mut cost = if at_boundary && language.spelling.is_operator(byte) { WORD } else { 1 };
             let state = lexer.step(branch.state, byte);
+            let moves = engine.moves_in_shape(branch, byte);
             if let Some(line) = &line {
                 match byte {
                     b'\n' => {}
@@ -277,12 +282,12 @@ impl search::Steps for Ways {
                     _ => {}
                 }
             } else if at_start || state == DEAD {
-                if is_word(byte)
+                if is_word(byte) && !moves
                     || language.layout.is_some() && (matches!(byte, b'\t' | b'\r') || language.spelling.joins(byte))
                 {
                     continue;
                 }
-            } else if state == branch.state && !branch.joined || may_end || byte >= 0xc0 {
+            } else if !moves && (state == branch.state && !branch.joined || may_end || byte >= 0xc0) {
                 continue; // nothing that was not so before, or that a whole word does not do, or another letter
             }
             engine.advance(&[*branch], byte, &mut self.stepped);

@@ -59,21 +59,22 @@ impl Steps for Bytes {
     }
 }
 
-/// One byte for each class that the lexer tells apart, the most readable one; space and tab always, since columns tell
+/// One byte for each class that the lexer, and the middle's shape, tell apart, the most readable one; space and tab always, since columns tell
 /// them apart where the lexer does not. (A form feed is never needed: a newline does the same.)
 pub(crate) fn alphabet(engine: &Engine) -> Vec<u8> {
     let lexer = &engine.language.lexer;
     let readability = |byte| engine.language.spelling.readability(byte);
+    let shaped = engine.language.shaped.as_ref();
     let mut chosen: FxHashMap<u8, u8> = FxHashMap::default();
-    for byte in 0..=255u8 {
-        let class = lexer.class_of(byte);
+    for byte in (0..=255u8).filter(|&byte| shaped.is_none_or(|shaped| shaped.takes(byte))) {
+        let class = shaped.map_or_else(|| lexer.class_of(byte), |shaped| shaped.class_of(byte));
         let current = chosen.entry(class).or_insert(byte);
         if readability(byte) < readability(*current) {
             *current = byte;
         }
     }
     let mut bytes: Vec<u8> = chosen.into_values().collect();
-    bytes.extend_from_slice(b" \t");
+    bytes.extend(b" \t".iter().filter(|&&byte| shaped.is_none_or(|shaped| shaped.takes(byte))));
     bytes.sort_unstable_by_key(|&byte| (readability(byte), byte));
     bytes.dedup();
     bytes

@@ -8,13 +8,20 @@ use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::error::ErrorKind;
 use crate::ids::TokenId;
+use crate::language::compiled::Language;
+use crate::language::shape::Shape;
 use crate::masking::vocabulary::Vocabulary;
 use crate::test_languages::{Random, Twin, blocks, sums, texts, words};
+use std::sync::Arc;
 
 const SEARCH: usize = 10_000;
 
 fn open(twin: &Twin, left: &str, right: &str) -> (Engine, Vec<Branch>) {
-    let mut engine = Engine::open(&twin.language, right.as_bytes());
+    open_in(&twin.language, left, right)
+}
+
+fn open_in(language: &Arc<Language>, left: &str, right: &str) -> (Engine, Vec<Branch>) {
+    let mut engine = Engine::open(language, right.as_bytes());
     let mut branches = vec![engine.parser.first_branch()];
     let mut stepped = Vec::new();
     for byte in left.bytes() {
@@ -71,6 +78,52 @@ fn the_shortest_completion_is_a_shortest_middle() {
             }
         }
     }
+}
+
+/// Shapes of middles: of one line, of texts without something, of some lengths.
+fn shapes() -> Vec<Arc<Shape>> {
+    let patterns = ["[^()]*", "(?s).{2,4}", r"(?s)(a|\n| )*", "a+[^a]*"];
+    let mut found: Vec<Arc<Shape>> =
+        patterns.iter().map(|pattern| Arc::new(Shape::regex(pattern).expect("a shape"))).collect();
+    found.extend([1, 2].map(|lines| Arc::new(Shape::lines(lines).expect("a shape"))));
+    found
+}
+
+fn has_shape(shape: &Shape, text: &[u8]) -> bool {
+    let end = text.iter().try_fold(shape.first(), |at, &byte| shape.step(at, byte));
+    end.is_some_and(|at| shape.accepts(at))
+}
+
+#[test]
+fn completions_of_a_shape_are_shortest_ones_and_have_it() {
+    let mut compared = 0;
+    for (mut twin, alphabet, longest, contexts) in cases() {
+        let middles = texts(&alphabet, longest);
+        for shape in shapes() {
+            let Ok(language) = twin.language.shaped(shape.clone()) else {
+                continue; // nothing keeps its lexemes apart
+            };
+            let language = Arc::new(language);
+            for &(left, right) in &contexts {
+                let whole = twin.completing(left, right, &middles);
+                let least = whole.into_iter().find(|middle| has_shape(&shape, middle)).map(<[u8]>::len);
+                let (mut engine, branches) = open_in(&language, left, right);
+                assert!(least.is_none() || !branches.is_empty());
+                let shortest = shortest_completion(&mut engine, &branches, SEARCH);
+                let short = short_completion(&mut engine, &branches, SEARCH);
+                if let Ok(found) = &shortest {
+                    let length = found.as_ref().map(Vec::len).filter(|&length| length <= longest);
+                    assert_eq!(length, least, "{left:?} {right:?} {shape:?}: {found:?}");
+                    compared += usize::from(length.is_some());
+                }
+                for found in [shortest, short].into_iter().flatten().flatten() {
+                    assert!(has_shape(&shape, &found), "{left:?} {right:?} {shape:?}: {found:?}");
+                    assert!(twin.whole(&[left.as_bytes(), &found, right.as_bytes()].concat()));
+                }
+            }
+        }
+    }
+    assert!(compared > 30, "{compared} lengths were compared");
 }
 
 #[test]

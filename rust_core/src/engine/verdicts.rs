@@ -226,6 +226,11 @@ impl Engine {
         self.language.free.shape().map_or(Some(at), |shape| shape.step(at, byte))
     }
 
+    /// Whether a byte leads to another place of the middle's shape.
+    pub(crate) fn moves_in_shape(&self, branch: &Branch, byte: u8) -> bool {
+        self.next_at(branch.at, byte) != Some(branch.at)
+    }
+
     /// The branch after a byte that only goes on with its symbol, if that is all that the byte does: nothing ends, nothing
     /// forks. `None` if more happens, or less; the general step then says what.
     #[inline]
@@ -437,15 +442,21 @@ impl Engine {
         if let InLine::Start { column, kept } = branch.line {
             // Part of the indentation that the cost counts may have been written; a backslash-newline in progress is part of
             // the cost of the column that it will fix.
-            let joining = if self.language.lexer.is_start(branch.state) { 0 } else { 2 };
+            let is_start = self.language.lexer.is_start(branch.state);
+            if self.language.shaped.is_some() && !is_start {
+                return 0; // where in its shape the line will begin is not known yet
+            }
+            let Some(line) = self.free_at(LINE, branch.at) else { return INFINITE };
+            let joining = if is_start { 0 } else { 2 };
             let written = kept.unwrap_or(column).least_bytes() + joining;
-            return match self.outlook(branch.set).cost(LINE) {
+            return match self.outlook(branch.set).cost(line) {
                 INFINITE => INFINITE,
                 cost => cost.saturating_sub(written),
             };
         }
         if self.language.lexer.is_start(branch.state) {
-            return match self.language.free.at_boundary(self.parser.guard_states(branch.guards)) {
+            let free = self.language.free.at_boundary(self.parser.guard_states(branch.guards));
+            return match free.and_then(|free| self.free_at(free, branch.at)) {
                 Some(free) => self.outlook(branch.set).cost(free),
                 None => INFINITE,
             };

@@ -6,7 +6,7 @@ use crate::language::shape::Shape;
 use crate::lexing::guards::Guards;
 use crate::lexing::lexer::{DEAD, Lexer};
 use crate::lexing::product::walk_beside;
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// The product of a lexer and a shape.
@@ -21,6 +21,10 @@ pub(crate) struct ShapedLexer {
     ends: Reach,
     /// One byte of each class that neither the lexer nor the shape tells apart.
     bytes: Vec<u8>,
+    /// The class of each byte: the place of its own one among them.
+    classes: [u8; 256],
+    /// Whether some text of the shape has each byte.
+    takes: [bool; 256],
 }
 
 /// What can be reached from each pair, as rows of a bitset.
@@ -31,9 +35,17 @@ impl ShapedLexer {
     /// The product.
     #[must_use]
     pub(crate) fn new(lexer: &Arc<Lexer>, shape: &Arc<Shape>) -> Self {
-        let mut seen: FxHashSet<(u8, Vec<Option<ShapeId>>)> = FxHashSet::default();
+        let mut seen: FxHashMap<(u8, Vec<Option<ShapeId>>), u8> = FxHashMap::default();
         let column = |byte: u8| shape.states().map(|state| shape.step(state, byte)).collect();
-        let bytes: Vec<u8> = (0..=255u8).filter(|&byte| seen.insert((lexer.class_of(byte), column(byte)))).collect();
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut classes = [0; 256];
+        for byte in 0..=255u8 {
+            let class = *seen.entry((lexer.class_of(byte), column(byte))).or_insert_with(|| {
+                bytes.push(byte);
+                u8::try_from(bytes.len() - 1).expect("no more classes than bytes")
+            });
+            classes[byte as usize] = class;
+        }
         let mut product = Self {
             lexer: lexer.clone(),
             shape: shape.clone(),
@@ -41,6 +53,10 @@ impl ShapedLexer {
             targets: Vec::new(),
             ends: Reach::default(),
             bytes,
+            classes,
+            takes: std::array::from_fn(|byte| {
+                shape.states().any(|state| shape.step(state, u8::try_from(byte).expect("256 bytes")).is_some())
+            }),
         };
         product.link();
         let places = shape.boundaries().len();
@@ -50,6 +66,16 @@ impl ShapedLexer {
             }
         });
         product
+    }
+
+    /// The class of a byte: bytes of one class are the same to the lexer and to the shape.
+    pub(crate) fn class_of(&self, byte: u8) -> u8 {
+        self.classes[byte as usize]
+    }
+
+    /// Whether some text of the shape has a byte.
+    pub(crate) fn takes(&self, byte: u8) -> bool {
+        self.takes[byte as usize]
     }
 
     fn link(&mut self) {
