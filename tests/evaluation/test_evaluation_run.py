@@ -517,11 +517,11 @@ def test_of_single_lines_the_break_stays(evaluate: Eval, tmp_path: Path) -> None
     )
     evaluate(tmp_path / "lines", "--single-line", data=data)
     evaluate(tmp_path / "whole", data=data)
-    for run, reference in (("lines", middle[:-1]), ("whole", middle)):
-        found = list(read_run(tmp_path / run))
+    for name, reference in (("lines", middle[:-1]), ("whole", middle)):
+        found = list(read_run(tmp_path / name))
         assert {record.reference for record in found} == {reference}
         texts = [record.text for record in found if record.text is not None]
-        assert run == "whole" or not any("\n" in text for text in texts)
+        assert name == "whole" or not any("\n" in text for text in texts)
         assert {record.right_characters for record in found} == {len(FILE) - len(left) - len(reference)}
 
 
