@@ -198,6 +198,12 @@ class Runtime:
         self._cache.crop(-n_tokens)
 
 
+def export_name(folder: Path) -> str:
+    """What an exported model's row is called: its folder, or the model's whose `onnx` it is."""
+    path = folder.resolve()
+    return path.parent.name if path.name == onnx_backend.EXPORT_FOLDER else path.name
+
+
 def onnx_size(folder: Path) -> int:
     """Bytes of an exported model's graph and weights."""
     return sum(path.stat().st_size for path in folder.glob("*.onnx*"))
@@ -383,7 +389,7 @@ def measure(options: RuntimesOptions, progress: Progress) -> Report:
         for threads in options.threads
         for name, precision, folder in (
             *(("torch", precision, None) for precision in options.torch),
-            *((ONNX, folder.resolve().name, folder) for folder in folders),
+            *((ONNX, export_name(folder), folder) for folder in folders),
         )
     ]
     for variant in variants:

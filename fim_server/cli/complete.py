@@ -19,6 +19,7 @@ from fim_server.cli.arguments import (
     bind,
 )
 from fim_server.cli.diff import diff_lines, promise
+from fim_server.cli.excerpt import excerpt_lines
 from fim_server.cli.output import DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 from fim_server.language import Language
@@ -55,6 +56,7 @@ class CompleteArguments:
     unconstrained: bool
     no_landing: bool
     diff: bool
+    show: bool
     color: ColourChoice
     json: bool
 
@@ -81,7 +83,8 @@ def add_complete(commands: Any) -> None:
         help="let texts run into the budget's end, instead of choosing only tokens after which they can end within it",
     )
     parser.add_argument("--diff", action="store_true", help="print the changed lines instead of the text alone")
-    add_color(parser, "--diff")
+    parser.add_argument("--show", action="store_true", help="print the text in the lines around it, and what it took")
+    add_color(parser, "--diff and --show")
     add_json(parser)
     bind(parser, CompleteArguments, run_complete)
 
@@ -95,6 +98,11 @@ def run_complete(arguments: CompleteArguments) -> int:
         completion = decode(arguments, language, split, shown)
     if arguments.json:
         print_json(completion_as_json(arguments, language, split, completion))
+    elif completion.text is not None and arguments.show:
+        colour = wants_colour(arguments.color)
+        name = name_of(arguments.model)
+        for line in excerpt_lines(arguments.file, split, completion, language.title, name, colour):
+            print(line)
     elif completion.text is not None and arguments.diff:
         colour = wants_colour(arguments.color)
         for line in diff_lines(arguments.file, split, completion, language.title, colour):

@@ -251,7 +251,8 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--single-line",
         action="store_true",
-        help="in sets whose holes end with a line, end every text there, as where an editor asks for one line",
+        help="in sets whose holes end with a line, end every text there, as where an editor asks for one line; of "
+        "HumanEval's single lines the line's break is left right of the hole",
     )
     parser.add_argument(
         "--score",

@@ -12,7 +12,7 @@ from typing import Any
 
 from fim_server.cli.arguments import add_json, bind
 from fim_server.cli.output import DONE, complain, print_json
-from fim_server.text.terminal import Progress, Table, show
+from fim_server.text.terminal import Progress, Table, is_terminal, show
 
 PLAIN_SECONDS = 2.0
 """Between two lines about one download, where standard error is no terminal."""
@@ -184,6 +184,7 @@ class ShownTeller:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
+        self._has_bar = is_terminal(sys.stderr)
         self._stage = ""
 
     def say(self, stage: str) -> None:
@@ -194,8 +195,8 @@ class ShownTeller:
     def amount(self, done: int, total: int) -> None:
         """So many bytes of the stage are done."""
         if self._progress.is_due():
-            text = f"{self._stage}: {done / MEGABYTE:.0f} of {total / MEGABYTE:.0f} MB"
-            self._progress.update(text, done // MEGABYTE, total // MEGABYTE)
+            amount = "MB" if self._has_bar else f"{done / MEGABYTE:.0f} of {total / MEGABYTE:.0f} MB"
+            self._progress.update(f"{self._stage}, {amount}", done // MEGABYTE, total // MEGABYTE)
 
 
 class JsonTeller:

@@ -79,6 +79,7 @@ async def get_model(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
         ls.log(types.MessageType.Error, f"getting {entry.name}: {outcome.problem}")
     else:
         ls.log(types.MessageType.Info, f"{entry.name} is here")
+        ls.offer = None
         if ls.settings.model in (None, DEFAULT_NAME):
             ls.spawn(reload(ls))  # the answer does not wait for it: a cancelled request must not end it half-way
     return outcome.as_json(entry.name)

@@ -252,3 +252,9 @@ def test_a_model_without_weights_is_refused(tmp_path: Path) -> None:
     status, _, errors = printed(*SMALL, "--model", str(folder), "--json")
     assert status == 2
     assert "weights" in errors
+
+
+def test_exports_are_told_apart_by_their_models(tmp_path: Path) -> None:
+    for name, wanted in (("small/onnx", "small"), ("int4", "int4")):
+        (tmp_path / name).mkdir(parents=True)
+        assert runtime_bench.export_name(tmp_path / name) == wanted

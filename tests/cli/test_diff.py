@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fim_server.cli.diff import diff_lines, keep_line_ends
+from fim_server.cli.excerpt import excerpt_lines
 from fim_server.decoding.results import Completion, StopReason
 from fim_server.text.document import Split
 
@@ -40,6 +41,43 @@ def test_the_inserted_characters_stand_out() -> None:
         "\x1b[32m+\x1b[0m\x1b[32mab\x1b[0m\x1b[1;92mX\x1b[0m",
         "\x1b[32m+\x1b[0m\x1b[1;92mY\x1b[0m\x1b[32mcd\x1b[0m",
     ]
+
+
+@pytest.mark.parametrize(
+    ("left", "text", "right", "lines"),
+    [
+        ("a\nb(", "X", ")\nd\n", ["1 | a", "2 | b(X)", "  |   ^", "3 | d"]),
+        (
+            "a:",
+            "\n    X\n\n    Y",
+            "\nb",
+            ["1 | a:", "2 |     X", "  |     ^", "3 |", "4 |     Y", "  |     ^", "5 | b"],
+        ),
+        ("\ta ", " X", "", ["1 | \ta  X", "  | \t   ^"]),
+        ("a\n", "", "b\n", ["1 | a", "2 | b"]),
+        (
+            "a\n" * 12,
+            "X",
+            "\n" * 12,
+            [*(f"{n:2} | a" for n in range(5, 13)), "13 | X", "   | ^", *(f"{n} |" for n in range(14, 22))],
+        ),
+    ],
+)
+def test_an_excerpt_points_at_what_was_inserted(left: str, text: str, right: str, lines: list[str]) -> None:
+    head, excerpt = excerpt_of(left, text, right, colour=False)
+    assert head[0].startswith("guarantee exact: ")
+    assert re.fullmatch(r"tiny: \d+ tokens in \d+ ms", head[1])
+    assert head[2:] == ["", "f.py"]
+    assert excerpt == lines
+    _, coloured = excerpt_of(left, text, right, colour=True)
+    assert [plain(line) for line in coloured] == [line for line in lines if not re.match(r" +\|", line)]
+    assert all("\x1b[1;30;102m" in line for line in coloured if "X" in line or "Y" in line)
+
+
+def excerpt_of(left: str, text: str, right: str, colour: bool) -> tuple[list[str], list[str]]:
+    completion = Completion(text, "exact", StopReason.END_TOKEN, None)
+    lines = list(excerpt_lines("f.py", Split(left, right), completion, "python", "tiny", colour))
+    return [plain(line) for line in lines[:4]], lines[4:]
 
 
 def diff_of(left: str, text: str, right: str, colour: bool) -> Any:

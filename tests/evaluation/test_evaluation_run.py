@@ -461,7 +461,9 @@ def line_samples(path: Path) -> list[Sample]:
     for number, (before, middle) in enumerate(cuts.items()):
         left, found, right = FILE.partition(before + middle)
         assert found
-        samples.append(sample_of(number, set="line-rest", left=left + before, middle=middle, right=right))
+        samples.append(
+            sample_of(number, set="line-rest", kind="line-rest", left=left + before, middle=middle, right=right)
+        )
     write_samples(path, samples)
     return samples
 
@@ -502,9 +504,25 @@ def test_lines_end_at_their_end(evaluate: Eval, tmp_path: Path) -> None:
     free = {key: record["text"] for key, record in results(tmp_path / "free").items()}
     assert any("\n" in text for text in free.values() if text is not None)
     others = tmp_path / "others.jsonl"
-    write_samples(others, [replace(sample, set="block") for sample in line_samples(data)])
+    write_samples(others, [replace(sample, set="block", kind="function") for sample in line_samples(data)])
     evaluate(tmp_path / "blocks", "--single-line", *settings, data=others)
     assert {key: record["text"] for key, record in results(tmp_path / "blocks").items()} == free
+
+
+def test_of_single_lines_the_break_stays(evaluate: Eval, tmp_path: Path) -> None:
+    left, middle, right = FILE.partition("        self.path = path\n")
+    data = tmp_path / "single.jsonl"
+    write_samples(
+        data, [sample_of(0, set="human-eval-infilling", kind="single-line", left=left, middle=middle, right=right)]
+    )
+    evaluate(tmp_path / "lines", "--single-line", data=data)
+    evaluate(tmp_path / "whole", data=data)
+    for name, reference in (("lines", middle[:-1]), ("whole", middle)):
+        found = list(read_run(tmp_path / name))
+        assert {record.reference for record in found} == {reference}
+        texts = [record.text for record in found if record.text is not None]
+        assert name == "whole" or not any("\n" in text for text in texts)
+        assert {record.right_characters for record in found} == {len(FILE) - len(left) - len(reference)}
 
 
 def test_the_right_context_can_be_kept_from_the_model(evaluate: Eval, tiny: FimModel, tmp_path: Path) -> None:

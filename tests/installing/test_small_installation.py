@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from fim_server.models import onnx_backend
+from tiny_base import tiny_weights, write_tiny_base
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "requirements-run.lock"
@@ -69,7 +70,7 @@ def test_the_small_lock_is_a_part_of_the_whole_one_without_torch() -> None:
         for path in (LOCK, ROOT / "requirements.lock")
     )
     assert small.items() <= whole.items()
-    assert not {"torch", "transformers", "safetensors"} & set(small)
+    assert not {"torch", "transformers"} & set(small)
     assert {"torch", "transformers"} <= set(whole)
 
 
@@ -90,6 +91,18 @@ def test_a_file_is_completed_without_torch(small: Path, source: str) -> None:
     assert answer["guarantee"] == "exact"
     lines = CODE.split("\n")
     compile("\n".join([*lines[:4], lines[4] + answer["text"], *lines[5:]]), "completed", "exec")
+
+
+@needs_package
+def test_the_default_model_is_built_without_torch(small: Path, source: str, tmp_path: Path) -> None:
+    base, made = write_tiny_base(tmp_path / "tiny.gguf", tiny_weights()), tmp_path / "made"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(small), str(ROOT))), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-S", "-m", "fim_server.models.smollm2", str(base), str(made), "--no-adapter"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=small)
+    assert done.returncode == 0, done.stderr
+    done = run(small, "complete", source, "5:13", "--model", str(made), "--max-new-tokens", "40", "--json")
+    assert done.returncode in (0, 1), done.stderr
+    assert json.loads(done.stdout)["guarantee"] == "exact"
 
 
 @pytest.mark.parametrize(

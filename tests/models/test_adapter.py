@@ -79,5 +79,5 @@ def test_what_is_no_adapter_is_refused_in_one_line(adapter: Adapter, tmp_path: P
         ({"rows": np.full((2, WIDTH), np.inf)}, "its rows are not finite"),
         ({"matrices": {"layers.0.attic": adapter.matrices["layers.0.qkv"]}}, "layers.0.attic is no part of a layer"),
     ):
-        write_adapter(path, replace(adapter, **changes))  # type: ignore[arg-type]  # one field of several types
+        write_adapter(path, replace(adapter, **changes))
         assert words in refusal(path)

@@ -140,6 +140,20 @@ def test_torch_and_the_export_give_the_same_logits(folder: Path) -> None:
 
 
 @needs_package
+def test_tokens_taken_back_leave_nothing_behind(folder: Path) -> None:
+    backend = OnnxBackend(folder / EXPORT_FOLDER, 1)
+    cache, fresh = backend.new_cache(64), backend.new_cache()
+    for tokens in (TOKENS[:20], TOKENS[20:30]):
+        backend.forward(tokens, cache)
+    cache.crop(-10)
+    backend.forward(TOKENS[:20], fresh)
+    found, wanted = (backend.forward(TOKENS[50:60], each) for each in (cache, fresh))
+    assert np.array_equal(found, wanted)
+    with pytest.raises(RuntimeError):
+        backend.forward(TOKENS[:40], cache)
+
+
+@needs_package
 @pytest.mark.skipif(REAL is None, reason="FIM_SERVER_SMOLLM2 names no folder")
 def test_torch_and_the_export_of_the_real_model_give_the_same_logits() -> None:
     path = Path(str(REAL))

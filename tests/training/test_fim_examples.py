@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 from fim_server.training.cutting import line_end
 from fim_server.training.fim.cuts import Kinds, beginnings, block_end, in_docstring, region
@@ -27,13 +28,13 @@ from fim_server.training.fim.examples import (
     windows,
 )
 from fim_server.training.packages import SourceFile
-from tests.support.small_llama import SOURCE, small_tokenizer
+from small_llama import SOURCE, small_tokenizer
 
 FILES = [SourceFile("made", f"made/one{number}.py", SOURCE.replace("total", f"total_{number}")) for number in range(3)]
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
+def tokenizer() -> Tokenizer:
     return small_tokenizer()
 
 
@@ -53,7 +54,7 @@ def parts(ids: list[int]) -> tuple[list[int], list[int], list[int]]:
 
 
 @pytest.mark.parametrize("suffix_first", [1.0, 0.0])
-def test_a_branch_is_a_cut_of_a_file_and_ends(tokenizer, suffix_first):
+def test_a_branch_is_a_cut_of_a_file_and_ends(tokenizer: Tokenizer, suffix_first: bool) -> None:
     mixture = Mixture(suffix_first=suffix_first, with_path=0.0, no_suffix=0.0)
     source = Source(FILES, tokenizer, mixture, 5)
     cuts = 0
@@ -68,7 +69,7 @@ def test_a_branch_is_a_cut_of_a_file_and_ends(tokenizer, suffix_first):
     assert cuts >= 150
 
 
-def test_the_tokens_of_a_cut_are_those_a_server_sends(tokenizer):
+def test_the_tokens_of_a_cut_are_those_a_server_sends(tokenizer: Tokenizer) -> None:
     """The prefix is tokenised by itself when served, and the model has to write the middle on from there."""
     source = Source(FILES, tokenizer, Mixture(with_path=0.0, suffix_first=1.0), 6)
     same = total = 0
@@ -84,7 +85,7 @@ def test_the_tokens_of_a_cut_are_those_a_server_sends(tokenizer):
     assert same > 0.7 * total
 
 
-def test_positions_are_those_of_the_prompt(tokenizer):
+def test_positions_are_those_of_the_prompt(tokenizer: Tokenizer) -> None:
     source = Source(FILES, tokenizer, Mixture(), 7)
     for _ in range(60):
         example = source.draw(220)
@@ -94,7 +95,7 @@ def test_positions_are_those_of_the_prompt(tokenizer):
             assert [example.positions[i] for i in places] == list(range(first, first + len(places)))
 
 
-def test_every_middle_token_counts_and_nothing_before_it(tokenizer):
+def test_every_middle_token_counts_and_nothing_before_it(tokenizer: Tokenizer) -> None:
     source = Source(FILES, tokenizer, Mixture(), 8)
     for _ in range(60):
         example = source.draw(220)
@@ -106,7 +107,7 @@ def test_every_middle_token_counts_and_nothing_before_it(tokenizer):
             assert [example.origins[i] for i in places[1:]] == places[:-1]
 
 
-def test_the_front_names_the_file_and_its_neighbours(tokenizer):
+def test_the_front_names_the_file_and_its_neighbours(tokenizer: Tokenizer) -> None:
     source = Source(FILES, tokenizer, Mixture(with_path=1.0, with_neighbours=1.0), 9)
     neighbours = 0
     for _ in range(40):
@@ -118,7 +119,7 @@ def test_the_front_names_the_file_and_its_neighbours(tokenizer):
     assert neighbours
 
 
-def test_packed_examples_do_not_see_each_other(tokenizer):
+def test_packed_examples_do_not_see_each_other(tokenizer: Tokenizer) -> None:
     source = Source(FILES, tokenizer, Mixture(), 10)
     examples = [source.draw(120) for _ in range(2)]
     window = pack(examples, 256, 0.0, 0.4, random.Random(0))
@@ -132,7 +133,7 @@ def test_packed_examples_do_not_see_each_other(tokenizer):
     assert (window.mask[first : first + length, first : first + length] == own.mask[:length, :length]).all()
 
 
-def test_targets_are_the_tokens_after_their_origins(tokenizer):
+def test_targets_are_the_tokens_after_their_origins(tokenizer: Tokenizer) -> None:
     source = Source(FILES, tokenizer, Mixture(), 11)
     for window in (next(windows(source, 256, random.Random(1))) for _ in range(5)):
         for origin, target, weight in zip(window.origins, window.targets, window.weights, strict=True):
@@ -142,18 +143,18 @@ def test_targets_are_the_tokens_after_their_origins(tokenizer):
             assert weight in (np.float32(1.0), np.float32(0.4))
 
 
-def test_draws_are_the_same_for_a_seed(tokenizer):
+def test_draws_are_the_same_for_a_seed(tokenizer: Tokenizer) -> None:
     first, second = (Source(FILES, tokenizer, Mixture(), 12) for _ in range(2))
     assert [first.draw(200).ids for _ in range(10)] == [second.draw(200).ids for _ in range(10)]
 
 
-def test_a_word_s_beginning_is_told_from_a_token_s(tokenizer):
+def test_a_word_s_beginning_is_told_from_a_token_s(tokenizer: Tokenizer) -> None:
     found = pieces(tokenizer, "self.chunk_size = 12\n")
     starts = [start for start, is_word in zip(found.starts, found.words, strict=True) if is_word]
     assert starts == [0, 4, 5, 10, 11, 15, 17, 18, 19, 20]
 
 
-def test_beginnings_stand_in_the_region(tokenizer):
+def test_beginnings_stand_in_the_region(tokenizer: Tokenizer) -> None:
     text = "def f(total):\n    return total + total.count\n"
     found = pieces(tokenizer, text)
     first = text.index(" return")
@@ -165,7 +166,7 @@ def test_beginnings_stand_in_the_region(tokenizer):
     assert beginnings(found, len(text) + 5, 4, random.Random(0)) == []
 
 
-def test_regions_are_of_their_kind():
+def test_regions_are_of_their_kind() -> None:
     generator = random.Random(3)
     text = SOURCE
     for _ in range(300):
@@ -179,7 +180,7 @@ def test_regions_are_of_their_kind():
             assert "\n" not in text[within.start : within.end]
 
 
-def test_prose_is_left_out_where_none_is_wanted():
+def test_prose_is_left_out_where_none_is_wanted() -> None:
     text = '"""Words.\n\nmore words\n"""\n# a comment\nx = 1\n'
     generator = random.Random(4)
     kept = {region(text, place, Kinds(prose=0.0, rest_of_line=1.0), generator) for place in range(len(text))}
@@ -188,13 +189,13 @@ def test_prose_is_left_out_where_none_is_wanted():
     assert not in_docstring(text, text.index("x ="))
 
 
-def test_a_block_ends_where_its_indentation_does():
+def test_a_block_ends_where_its_indentation_does() -> None:
     text = "if a:\n    b\n\n    c\nd\n"
     assert text[: block_end(text, text.index("b"))] == "if a:\n    b\n\n    c"
     assert block_end(text, 0) == len(text) - 1
 
 
-def test_a_hidden_suffix_changes_nothing_else(tokenizer):
+def test_a_hidden_suffix_changes_nothing_else(tokenizer: Tokenizer) -> None:
     mixture = Mixture(suffix_first=1.0, with_path=0.0, no_suffix=0.0)
     both = Source(FILES, tokenizer, mixture, 13)
     left = Source(FILES, tokenizer, replace(mixture, hidden_suffix=True), 13)

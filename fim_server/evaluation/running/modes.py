@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from fim_server.decoding.protocols import Session
     from fim_server.models.model import FimModel
 
-LINE_SETS = ("line", "line-rest", "mid-indentation")
-"""The sets whose holes end where their line does."""
+LINES = ("line", "line-rest", "mid-indentation", "single-line")
+"""The kinds whose holes end where their line does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Decoding:
     """What of a sample stands in the prompt."""
     heal: bool = True
     single_line: bool = False
-    """Whether texts for holes of :data:`LINE_SETS` end at the line's end, as where an editor asks for one line; and
+    """Whether texts for holes of :data:`LINES` end at the line's end, as where an editor asks for one line; and
     constrained ones of all sets at a closer that the right context begins with (:mod:`.decoding.closing`)."""
     score: bool = False
     """Whether the true middles are scored."""
@@ -113,6 +113,13 @@ Offers = Mapping[str, Offer] | Exception
 """By mode, or why there are none."""
 
 
+def as_line(sample: Sample) -> Sample:
+    """A sample whose hole takes in its line's break (HumanEval's single lines), with the break right of the hole."""
+    if sample.kind not in LINES or not sample.middle.endswith("\n"):
+        return sample
+    return replace(sample, middle=sample.middle[:-1], right="\n" + sample.right)
+
+
 class Decoder:
     """A model that decodes samples in all modes."""
 
@@ -149,7 +156,7 @@ class Decoder:
             healing = Healing.of(self.model, healing.split)
         open_ms = 1000 * (time.perf_counter() - started)
         prompt = tuple(self.prompt(sample, left=healing.split.left))
-        single_line = self._decoding.single_line and sample.set in LINE_SETS
+        single_line = self._decoding.single_line and sample.kind in LINES
         return Prepared(sample, prompt, session, open_ms, healing.text, single_line)
 
     def decode(self, samples: Sequence[Prepared]) -> list[Offers]:

