@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.alternatives import complete_session
+from fim_server.decoding.closing import ClosedSession, Closing
 from fim_server.decoding.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 
@@ -38,6 +39,8 @@ def complete(
     started = time.perf_counter()
     session = language.open(split.left, split.right)
     healing = Healing.of(model, split) if options.heal else Healing(split, "")
+    if options.closing is None and isinstance(session, ClosedSession):
+        options = replace(options, closing=Closing.of(session, split.left, split.right))
     opened = time.perf_counter() - started
     if options.deadline_ms is not None:
         options = replace(options, deadline_ms=options.deadline_ms - 1000 * opened)

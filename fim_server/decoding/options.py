@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fim_server.decoding.closing import Closing
 
 from fim_server.models.backend import PREFILL_CHUNK
 
@@ -48,6 +52,9 @@ class DecodeOptions:
     (:mod:`.landing`), wherever a way to do that is known at the cursor; a ``single_line`` within its line. What
     stops earlier may stop before a complete point all the same (``deadline_ms``, ``stop_repetition``, cancelling), and
     with ``no_comments`` a way that needs a comment is none."""
+    closing: Closing | None = None
+    """The closer that the right context begins with: the model's writing it ends the middle (:mod:`.closing`).
+    :func:`complete` finds it."""
     fast_forward: bool = False
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fim_server.decoding.closing import EVEN
 from fim_server.decoding.constraint import Constraint
 from fim_server.decoding.landing import Landing
 from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fim_server.decoding.closing import Closing
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.protocols import Matcher, Session
     from fim_server.models.backend import Logits
@@ -143,6 +145,7 @@ class Run:
         options: DecodeOptions,
         watch: Watch,
         healing: str = "",
+        constrained: bool = True,
     ) -> None:
         self.model = model
         self.budget = budget_of(model, options) + healing_tokens(model, healing)
@@ -157,6 +160,9 @@ class Run:
         self.single_line = options.single_line
         self.stop_repetition = options.stop_repetition
         self.no_comments = options.no_comments
+        self._closing = options.closing if constrained else None
+        self._empty: float | None = None
+        """Probability of the empty middle, where it was decided that the middle is that."""
         self.landing: Landing | None = None
         """Keeps the run within its budget, where the matcher can."""
         self.healing = healing.encode()
@@ -232,7 +238,7 @@ class Run:
         self.reading.rewind(len(self.tokens) - tokens)
         self.model_seconds += time.perf_counter() - started
         del self.tokens[tokens:]
-        self.healing, self.healed_tokens = self._healed, 0
+        self.healing, self.healed_tokens, self._empty = self._healed, 0, None
         for token in self.tokens:
             if not self.healing:
                 break
@@ -283,9 +289,13 @@ class Run:
             self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
             logits = self.landing.secure(self, logits)
         end_probability = self._end_probability(logits) if self.constraint.is_complete() else None
+        if self._closing is not None and self._closing.at_once:
+            logits = self._weigh_empty(self._closing, logits)
+            if self._empty is not None and not self.healing:
+                return Choice(min(self.stop_ids), False, self._empty)
         token = self._sampler.draw(logits)
         allowed = self._fits(token)
-        if self.single_line and end_probability is not None and token not in self.stop_ids and self._breaks(token):
+        if end_probability is not None and token not in self.stop_ids and self._means_end(token):
             return Choice(min(self.stop_ids), False, end_probability)
         lands = allowed and self._lands(token)
         if not lands or (self.healing and self.runners_up is not None):
@@ -299,6 +309,51 @@ class Run:
             token = drawn
         self._note_runners_up(logits, token)
         return Choice(token, not allowed, end_probability)
+
+    def _weigh_empty(self, closing: Closing, logits: Logits) -> Logits:
+        """Decide whether the middle is empty, as far as this step decides it; logits [V] that lead to what was decided.
+
+        While something is written again, a token that goes on with the closer leaves the middle empty; such a token is
+        never chosen itself, because the right context has the closer.
+        """
+        if self._empty is not None:
+            return self._rest_alone(logits) if self.healing else logits
+        if len(self.tokens) > self.healed_tokens:
+            return logits
+        vocabulary, known = self.model.vocabulary, len(logits)
+        if self.healing:
+            logits = self._arithmetic.only(logits, [t for t in vocabulary.tokens_towards(self.healing) if t < known])
+            start = self.healing + closing.text
+            ends = {token for token in vocabulary.tokens_towards(start) if token < known}
+            ends = {token for token in ends if vocabulary.token_bytes(token).startswith(start)}
+        else:
+            logits = self._arithmetic.copy(logits)
+            starts = (closing.text, b"\n") if self.single_line else (closing.text,)
+            ends = {token for start in starts for token in vocabulary.tokens_towards(start) if token < known}
+            ends = {token for token in ends if vocabulary.token_bytes(token).startswith(starts)} | self.stop_ids
+        if not ends or self._arithmetic.is_spent(logits):
+            return logits
+        share = self._arithmetic.share_of(logits, ends)
+        wanted = self._arithmetic.likeliest(logits) in ends
+        if share >= EVEN if closing.fresh else wanted:
+            self._empty = share
+            return self._rest_alone(logits) if self.healing else logits
+        if self.healing or (closing.fresh and wanted):
+            for token in ends:
+                self._arithmetic.refuse(logits, token)
+        return logits
+
+    def _rest_alone(self, logits: Logits) -> Logits:
+        """The logits of tokens that write again and nothing else."""
+        towards, longest = self.model.vocabulary.tokens_towards(self.healing), len(self.healing)
+        lengths = ((token, len(self.model.vocabulary.token_bytes(token))) for token in towards if token < len(logits))
+        return self._arithmetic.only(logits, [token for token, length in lengths if length <= longest])
+
+    def _means_end(self, token: int) -> bool:
+        """Whether a token is an end where the middle may end: a line break, or the closer that stands on the right."""
+        if self.single_line and self._breaks(token):
+            return True
+        return self._closing is not None and self.model.vocabulary.token_bytes(token).startswith(self._closing.text)
 
     def _masked(self, logits: Logits) -> Logits | None:
         """The logits with what may not come at minus infinity; None if nothing at all may.
@@ -372,7 +427,7 @@ class Run:
             if probability == 0 or len(self.tokens) >= self.budget:
                 break
             empty = token in self.stop_ids and len(self.tokens) <= self.healed_tokens
-            breaks = self.single_line and token not in self.stop_ids and self._breaks(token)
+            breaks = token not in self.stop_ids and not self.healing and self._means_end(token)
             if token != chosen and not empty and not breaks and self._fits(token) and self._lands(token):
                 self.runners_up.append(RunnerUp(tuple(self.tokens), token, self.probability * probability))
                 break
@@ -434,7 +489,7 @@ def start(
     lands = options.landing and session is not None
     words = model.backend.mask_words(model.vocabulary.size)
     constraint = Constraint(make_matcher, words, worker, budget if lands else None)
-    run = Run(model, reading, constraint, stop_ids, options, watch, healing)
+    run = Run(model, reading, constraint, stop_ids, options, watch, healing, session is not None)
     if lands:
         run.landing = Landing(constraint, budget)
     return run

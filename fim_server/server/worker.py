@@ -217,18 +217,21 @@ class CompletionWorker:
     def _decode(self, task: Task, work: Work) -> None:
         """Have the model write, and put what came of it into ``work``."""
         from fim_server.decoding.alternatives import alternatives
+        from fim_server.decoding.closing import Closing
         from fim_server.decoding.healing import Healing
 
         request = task.request
         healing = Healing.of(task.model, request.split)
         offers: list[Offer] = []
         reason = None
+        opened = task.opened
+        options = self._options(request, task.model, 1000 * (time.perf_counter() - task.began), task.inside)
         for completion in alternatives(
             task.model,
-            task.opened.session,
+            opened.session,
             healing.split,
             request.settings.alternatives if request.invoked else 1,
-            self._options(request, task.model, 1000 * (time.perf_counter() - task.began), task.inside),
+            replace(options, closing=Closing.of(opened.session, opened.left, opened.right)),
             task.cancelled,
             readings=self._readings,
             healing=healing.text,

@@ -56,8 +56,9 @@ def test_control_tokens_have_the_names_of_a_format(fields: dict[str, Any]) -> No
     assert names == {8: "<|fim_prefix|>", 9: "<|fim_suffix|>", 10: "<|fim_middle|>"}
     bound = find_format(FileTokenizer(tokenizer), "SmolLM2")
     prompt = bound.encode("a", "b", 50)
-    assert [token for token in prompt if token in bound.control_ids] == [9, 8, 10]
-    assert bound.stop_ids == (0,)
+    assert [token for token in prompt if token in bound.control_ids] == [9, 8]
+    assert bound.stop_ids == (0, 5)
+    assert bound.family == "SmolLM2"
     assert named_tokenizer(tokenizer).to_str() == tokenizer.to_str(), "naming them again changes nothing"
 
 

@@ -17,7 +17,7 @@ from fim_server.errors import TrainingError
 from fim_server.models.adapter import read_adapter
 from fim_server.models.smollm2.merging import merge
 from fim_server.training.__main__ import main
-from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, TRUNK, Mixture, Source, Window, pack
+from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, Window, pack
 from fim_server.training.fim.network import INT8, Int8Product, Network, quantised
 from fim_server.training.fim.training import ADAPTER_FILE, LOG_FILE, ROW_IDS, Job, Plan, Trainer, first_rows, train
 from fim_server.training.packages import SourceFile
@@ -62,28 +62,20 @@ def base(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_branch_has_the_logits_of_its_prompt_alone() -> None:
-    """The mask's plain twin: every branch read by itself, with what it sees in front of it."""
-    made = stirred()
-    tokenizer = small_tokenizer()
+def test_a_packed_example_has_the_logits_of_one_alone() -> None:
+    """The mask's plain twin: each example read by itself."""
+    trainer = Trainer(stirred(), PLAN, torch.device("cpu"), 1)
     for seed in range(4):
-        source = Source(FILES, tokenizer, Mixture(), seed)
+        source = Source(FILES, small_tokenizer(), Mixture(), seed)
         examples = [source.draw(120) for _ in range(2)]
         packed = pack(examples, 256, 0.0, 0.4, random.Random(0))
-        mask = torch.zeros(1, 1, 256, 256).masked_fill_(~torch.from_numpy(packed.mask)[None, None], -1e9)
-        ids, positions = torch.from_numpy(packed.ids)[None], torch.from_numpy(packed.positions)[None]
-        hidden = made.hidden(ids, positions, mask)[0]
+        logits, targets, _ = trainer.predictions([packed])
         at = 0
         for example in examples:
-            for branch in sorted(set(example.branches) - {TRUNK}):
-                places = [i for i, one in enumerate(example.branches) if one == branch]
-                alone = torch.tensor([example.ids[: example.limits[places[0]] + 1] + [example.ids[i] for i in places]])
-                length = alone.shape[1]
-                causal = torch.full((length, length), -1e9).triu(1)[None, None]
-                wanted = made.hidden(alone, torch.arange(length)[None], causal)[0, -len(places) :]
-                found = hidden[[at + i for i in places]]
-                assert torch.allclose(made.logits(found), made.logits(wanted), atol=2e-4)
-            at += len(example.ids)
+            alone, own, _ = trainer.predictions([pack([example], len(example.ids), 0.0, 0.4, random.Random(0))])
+            assert torch.allclose(logits[at : at + len(own)], alone, atol=2e-4)
+            assert (targets[at : at + len(own)] == own).all()
+            at += len(own)
 
 
 def test_the_network_is_the_base_with_the_adapter_merged() -> None:
@@ -154,19 +146,16 @@ def test_what_counts_as_exact_is_what_greedy_decoding_writes() -> None:
             average.copy_(parameter)
     exact = total = 0
     for example in examples:
-        for branch in sorted(set(example.branches) - {TRUNK}):
-            places = [i for i, one in enumerate(example.branches) if one == branch]
-            middle = next(n for n, i in enumerate(places) if example.ids[i] == MIDDLE)
-            prompt = example.ids[: example.limits[places[0]] + 1] + [example.ids[i] for i in places[: middle + 1]]
-            wanted = [example.ids[i] for i in places[middle + 1 :]]
+        first = next(index for index, weight in enumerate(example.weights) if weight)
+        for cut in range(first, len(example.ids) - 1):
             written: list[int] = []
-            while len(written) < len(wanted):
-                ids = torch.tensor([prompt + written])
+            while len(written) < len(example.ids) - cut:
+                ids = torch.tensor([example.ids[:cut] + written])
                 causal = torch.full((ids.shape[1], ids.shape[1]), -1e9).triu(1)[None, None]
                 with torch.no_grad():
                     hidden = trainer.network.hidden(ids, torch.arange(ids.shape[1])[None], causal)
                     written.append(int(trainer.network.logits(hidden[0, -1:]).argmax()))
-            exact += written == wanted
+            exact += written == example.ids[cut:]
             total += 1
     found = trainer.held_out([batch])
     assert found.middles == total

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.closing import ClosedSession, Closing
 from fim_server.decoding.conclusion import final_length, text_of, winner
 from fim_server.decoding.healing import Healing
 from fim_server.decoding.in_turn import SharedReading, decode_in_turn
@@ -60,7 +61,8 @@ class Decoding:
     """What of a sample stands in the prompt."""
     heal: bool = True
     single_line: bool = False
-    """Whether texts for holes of :data:`LINES` end at the line's end, as where an editor asks for one line."""
+    """Whether texts for holes of :data:`LINES` end at the line's end, as where an editor asks for one line; and
+    constrained ones of all sets at a closer that the right context begins with (:mod:`.decoding.closing`)."""
     score: bool = False
     """Whether the true middles are scored."""
 
@@ -217,6 +219,8 @@ class Decoder:
             runs["unconstrained"] = self._start(one, None, options, worker)
         if "constrained" in modes:
             exact = one.session.guarantee != "none"
+            if self._decoding.single_line and isinstance(one.session, ClosedSession):  # as an editor is served
+                options = replace(options, closing=Closing.of(one.session, one.sample.left, one.sample.right))
             runs["constrained"] = self._start(one, one.session if exact else None, options, worker)
         return one, runs
 

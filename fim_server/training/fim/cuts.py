@@ -1,7 +1,7 @@
-"""Where middles end and begin: several cuts share one end, so that a context that was read teaches more than once.
+"""Regions of a text to be written: where middles end, and from where on they begin.
 
-A middle is cut as the server asks for it. The server takes back the broken word at the cursor (token healing) and has
-the model write it again, so every beginning here is one of a token, mostly of a word, in the text before the end.
+The server takes back the broken word at the cursor and has the model write it again (token healing), so all beginnings
+are beginnings of tokens, and with nothing between prefix and middle each token of a region is one.
 """
 
 from __future__ import annotations
@@ -101,27 +101,12 @@ def block_end(text: str, start: int) -> int:
 
 
 class Pieces(NamedTuple):
-    """A text's tokens: `ids`, the character at which each `starts`, and whether it starts a word (a pre-token)."""
+    """A text's tokens, and the character at which each starts."""
 
     ids: list[int]
     starts: list[int]
-    words: list[bool]
 
 
-def beginnings(pieces: Pieces, first: int, most: int, generator: random.Random) -> list[int]:
-    """Draw tokens at which middles begin, at most `most`, in order; none starts before character `first`.
-
-    Half of the time the first of all is among them: a whole line. The others are drawn as a cursor at a random
-    character falls: long words more often; a quarter of them may be any token, since not all servers heal by words.
-    """
-    places = range(bisect_right(pieces.starts, first - 1), len(pieces.ids))
-    if not places:
-        return []
-    chosen = {places[0]} if generator.random() < 0.5 else set()
-    ends = [*pieces.starts[1:], pieces.starts[-1] + 4]
-    weights = [ends[i] - pieces.starts[i] if pieces.words[i] else 0.25 * (ends[i] - pieces.starts[i]) for i in places]
-    chosen.update(generator.choices(places, weights, k=most))
-    ordered = sorted(chosen)
-    while len(ordered) > most:
-        ordered.pop(generator.randrange(len(ordered)))
-    return ordered
+def first_token(pieces: Pieces, start: int) -> int:
+    """The first token of a middle that begins with the code at character `start`: it may begin with a blank before."""
+    return bisect_right(pieces.starts, start - 2) if start else 0

@@ -1,9 +1,10 @@
-"""Examples of the training: a trunk of context, and branches that leave it, each a middle.
+"""Examples of the training: suffix, prefix and middle, one after the other, with nothing between prefix and middle.
 
-Suffix first, the trunk is the suffix, the prefix and the text to fill in, all read once. A branch stands for a cursor
-in that text: the middle token, what is left to write and the end token. It sees the trunk up to its cursor and itself,
-by the attention mask, at the positions it has when served. Several branches thus cost one context, which is nine
-tenths of the tokens otherwise.
+Without a token before the middle it is the continuation of the prefix, as the base has always written it; what there
+is to learn is to look at the suffix, and to end. It also makes every place in the text a cursor: the tokens after it
+are its middle, so that one example teaches as many cuts as its last lines have tokens. (Codestral's format is the
+same. With a middle token the base's habit of going on from the token before it was lost, and half a million tokens of
+training had not brought back what it cost: docs/training.md.)
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from fim_server.training.cutting import line_end
-from fim_server.training.fim.cuts import Kinds, Pieces, Region, beginnings, region
+from fim_server.training.fim.cuts import Kinds, Pieces, Region, first_token, region
 from fim_server.training.packages import SourceFile
 
 PREFIX, SUFFIX, MIDDLE, END, NEIGHBOUR, PATH = 8, 9, 10, 0, 5, 6
+LAST_SPECIAL = 16
 """Ids of the control tokens, special tokens of SmolLM2 that its base has no use for."""
 
-TRUNK = -1
-"""Branch number of the trunk's tokens."""
+MIDDLE_WEIGHT, END_WEIGHT = 1.0, 2.0
+"""Of the loss. One end stands for all cuts before it."""
 
 _DEFINITION = re.compile(r"^(?:class|def) (\w+)[^\n]*(?:\n[ \t]+[^\n]*){0,2}", re.M)
 
@@ -47,43 +49,13 @@ class Mixture:
     with_path: float = 0.25
     with_neighbours: float = 0.3
     whole_lines: float = 0.8
-    branches: int = 4
 
 
-@dataclass
-class Example:
-    """Token ids with their positions, the branch each is of, the trunk's last token it sees, and its loss weight."""
+class Example(NamedTuple):
+    """Token ids, and the loss weight of each one's prediction by the one before it."""
 
-    ids: list[int] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
-    branches: list[int] = field(default_factory=list)
-    limits: list[int] = field(default_factory=list)
-    weights: list[float] = field(default_factory=list)
-    """Of the prediction of this token by the one before it in its branch."""
-    origins: list[int] = field(default_factory=list)
-    """Index of that token; 0 for the first."""
-
-    def add_trunk(self, ids: Sequence[int]) -> None:
-        """Append to the trunk, without loss."""
-        for token in ids:
-            at = len(self.ids)
-            self._add(token, at, TRUNK, at, max(0, at - 1), 0.0)
-
-    def add_branch(self, number: int, after: int, context: Sequence[int], middle: Sequence[int]) -> None:
-        """Append a branch that leaves the trunk after its token `after`: context without loss, then the middle."""
-        position, origin = self.positions[after] + 1, after
-        for index, token in enumerate((*context, *middle)):
-            at = len(self.ids)
-            self._add(token, position + index, number, after, origin, 1.0 if index >= len(context) else 0.0)
-            origin = at
-
-    def _add(self, token: int, position: int, branch: int, limit: int, origin: int, weight: float) -> None:
-        self.ids.append(token)
-        self.positions.append(position)
-        self.branches.append(branch)
-        self.limits.append(limit)
-        self.origins.append(origin)
-        self.weights.append(weight)
+    ids: list[int]
+    weights: list[float]
 
 
 def encode(tokenizer: Tokenizer, text: str) -> list[int]:
@@ -93,13 +65,9 @@ def encode(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def pieces(tokenizer: Tokenizer, text: str) -> Pieces:
-    """A text's tokens, and where they and its words start, in characters; a blank belongs to the word after it."""
+    """A text's tokens, and where they start, in characters."""
     encoding = tokenizer.encode(text, add_special_tokens=False)
-    starts = [begin for begin, _ in encoding.offsets]
-    words = {begin for _, (begin, _) in tokenizer.pre_tokenizer.pre_tokenize_str(text)}
-    # Tokens of one character's later bytes start where the first one does, and none of them begins a word.
-    begins = [index == 0 or starts[index - 1] != start for index, start in enumerate(starts)]
-    return Pieces(encoding.ids, starts, [new and start in words for new, start in zip(begins, starts, strict=True)])
+    return Pieces(encoding.ids, [begin for begin, _ in encoding.offsets])
 
 
 class Source:
@@ -126,41 +94,33 @@ class Source:
 
     def _example(self, number: int, found: Region, longest: int) -> Example | None:
         mixture, generator, text = self._mixture, self._random, self._files[number].text
-        wanted = int(longest * generator.uniform(0.45, 0.97))
+        wanted = int(longest * generator.uniform(0.3, 0.97))
         suffix_share = generator.uniform(0.12, 0.45)
-        is_suffix_first = generator.random() < mixture.suffix_first
         begin = self._context_begin(text, found, wanted)
         whole = pieces(self._tokenizer, text[begin : found.end])
-        first = max(0, found.start - begin - 1) if text[found.start - 1 : found.start] == " " else found.start - begin
-        cuts = beginnings(whole, first, mixture.branches if is_suffix_first else 1, generator)
-        if not cuts or len(whole.ids) - cuts[0] > longest // 3:
+        first = first_token(whole, found.start - begin)
+        if first >= len(whole.ids) or len(whole.ids) - first > longest // 2:
             return None
-        right = ""
-        if generator.random() >= mixture.no_suffix:
-            right = self._right(text, found, wanted)
+        right = self._right(text, found, wanted) if generator.random() >= mixture.no_suffix else ""
         suffix = encode(self._tokenizer, right)
         front = self._front(number, text[begin : found.end] + right)
-        inner = sum(len(whole.ids) - cut + 2 for cut in cuts) + (len(whole.ids) - cuts[0])
-        room = wanted - inner - len(front) - 2
+        room = wanted - (len(whole.ids) - first) - len(front) - 3
         if room < 24:
             return None
-        kept_suffix = min(len(suffix), max(int(room * suffix_share), room - cuts[0]))
-        dropped = max(0, cuts[0] - (room - kept_suffix))
-        trunk, cuts = whole.ids[dropped:], [cut - dropped for cut in cuts]
-        if mixture.hidden_suffix:
-            kept_suffix = 0
-        example = Example()
-        if is_suffix_first:
-            example.add_trunk([*front, SUFFIX, *suffix[:kept_suffix], PREFIX])
-            before = len(example.ids) - 1
-            example.add_trunk(trunk)
-            for branch, cut in enumerate(cuts):
-                example.add_branch(branch, before + cut, [MIDDLE], [*trunk[cut:], END])
+        kept = min(len(suffix), max(int(room * suffix_share), room - first))
+        dropped = max(0, first - (room - kept))
+        suffix = [] if mixture.hidden_suffix else suffix[:kept]
+        prefix = whole.ids[dropped:first]
+        if generator.random() < mixture.suffix_first:
+            context = [*front, SUFFIX, *suffix, PREFIX, *prefix]
         else:
-            cut = cuts[0]
-            example.add_trunk([*front, PREFIX, *trunk[:cut]])
-            example.add_branch(0, len(example.ids) - 1, [SUFFIX, *suffix[:kept_suffix], MIDDLE], [*trunk[cut:], END])
-        return example
+            # The cut is one of the middle's own here, because what comes first says where it is.
+            cut = generator.randrange(first, len(whole.ids))
+            context = [*front, PREFIX, *whole.ids[dropped:cut], SUFFIX, *suffix, MIDDLE]
+            first = cut
+        middle = whole.ids[first:]
+        weights = [0.0] * len(context) + [MIDDLE_WEIGHT] * len(middle) + [END_WEIGHT]
+        return Example([*context, *middle, END], weights)
 
     def _context_begin(self, text: str, found: Region, wanted: int) -> int:
         begin = max(0, found.start - 5 * wanted)
@@ -200,14 +160,14 @@ def _folder(path: str) -> str:
 
 
 class Window(NamedTuple):
-    """Packed examples: arrays [length], but for `mask`, [length, length], true where a token sees another.
+    """Packed examples: `ids`, `positions` and `owners` (which example; -1 for none), [length].
 
     `origins`, `targets`, `weights` [n]: the predictions that count, by the index of the predicting token.
     """
 
     ids: npt.NDArray[np.int64]
     positions: npt.NDArray[np.int64]
-    mask: npt.NDArray[np.bool_]
+    owners: npt.NDArray[np.int64]
     origins: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float32]
@@ -216,38 +176,33 @@ class Window(NamedTuple):
 def pack(examples: Sequence[Example], length: int, rest: float, rest_weight: float, generator: random.Random) -> Window:
     """Lay examples one after the other; none sees another.
 
-    Of the trunk's tokens a share `rest` counts too, by `rest_weight`, so that the model stays one of Python.
+    Of what stands before a middle a share `rest` counts too, by `rest_weight`: in the prefix it is text that is written
+    with the suffix in view as well, from further away, and none of it may end.
     """
     ids, positions = np.zeros(length, np.int64), np.zeros(length, np.int64)
-    owner, branch, limit = np.full(length, -1), np.full(length, TRUNK), np.arange(length)
+    owners = np.full(length, -1)
     origins: list[int] = []
     targets: list[int] = []
     weights: list[float] = []
     at = 0
     for number, example in enumerate(examples):
         end = at + len(example.ids)
-        ids[at:end], positions[at:end], owner[at:end] = example.ids, example.positions, number
-        branch[at:end], limit[at:end] = example.branches, np.array(example.limits) + at
-        for index, weight in enumerate(example.weights):
-            token = example.ids[index]
-            if not weight and index and token > MIDDLE + 6 and generator.random() < rest:
-                weight = rest_weight
+        ids[at:end], positions[at:end], owners[at:end] = example.ids, np.arange(end - at), number
+        for index, (token, given) in enumerate(zip(example.ids, example.weights, strict=True)):
+            is_text = index > 0 and token > LAST_SPECIAL
+            weight = rest_weight if not given and is_text and generator.random() < rest else given
             if weight:
-                origins.append(at + example.origins[index])
+                origins.append(at + index - 1)
                 targets.append(token)
                 weights.append(weight)
         at = end
-    order = np.arange(length)
-    same = owner[:, None] == owner[None, :]
-    in_trunk = (branch[None, :] == TRUNK) & (order[None, :] <= limit[:, None])
-    mask = same & (order[None, :] <= order[:, None]) & (in_trunk | (branch[None, :] == branch[:, None]))
     return Window(
-        ids, positions, mask, np.array(origins, np.int64), np.array(targets, np.int64), np.array(weights, np.float32)
+        ids, positions, owners, np.array(origins, np.int64), np.array(targets, np.int64), np.array(weights, np.float32)
     )
 
 
 def windows(
-    source: Source, length: int, generator: random.Random, rest: float = 0.08, rest_weight: float = 0.4, held: int = 64
+    source: Source, length: int, generator: random.Random, rest: float = 0.2, rest_weight: float = 0.4, held: int = 64
 ) -> Iterator[Window]:
     """Pack drawn examples, without end: of `held` waiting ones the longest that still fits comes next."""
     waiting: list[Example] = []

@@ -33,7 +33,7 @@ ADAPTER_FILE, STATE_FILE, LOG_FILE = "adapter.safetensors", "state.pt", "log.jso
 
 ROW_IDS = (PREFIX, SUFFIX, MIDDLE, END)
 
-LIKE = ((3,), (5,), (3, 4), (0,))
+LIKE = ((5,), (5,), (5,), (0,))
 """Tokens of the base whose embeddings the rows of :data:`ROW_IDS` begin as (a mean, where there are two)."""
 
 
@@ -76,7 +76,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Of held-out middles: nats a token, the share of middles whose every token is the likeliest, and how many."""
+    """Of held-out middles: nats a token, the share whose every token is the likeliest, and how many.
+
+    Each token of a region begins a middle.
+    """
 
     nats: float
     exact: float
@@ -117,19 +120,21 @@ class Trainer:
         progress.step += 1
         progress.tokens += self.processes * sum(len(window.ids) for window in batch)
         progress.middle_tokens += self.processes * counted
-        progress.examples += self.processes * sum(int((window.ids == MIDDLE).sum()) for window in batch)
+        progress.examples += self.processes * sum(int(window.owners.max()) + 1 for window in batch)
         return float(loss.detach())
 
     def loss(self, batch: Sequence[Window]) -> tuple[Tensor, int]:
         """The weighted mean over the predictions that count, and how many are a middle's."""
-        logits, targets, weights = self._predictions(batch)
+        logits, targets, weights = self.predictions(batch)
         losses = functional.cross_entropy(logits, targets, reduction="none")
-        return (losses * weights).sum() / weights.sum(), int((weights == 1).sum())
+        return (losses * weights).sum() / weights.sum(), int((weights >= 1).sum())
 
-    def _predictions(self, batch: Sequence[Window]) -> tuple[Tensor, Tensor, Tensor]:
+    def predictions(self, batch: Sequence[Window]) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits [n, vocabulary], targets [n] and weights [n] of the predictions that count."""
         ids = torch.from_numpy(np.stack([window.ids for window in batch])).to(self.device)
         positions = torch.from_numpy(np.stack([window.positions for window in batch])).to(self.device)
-        seen = torch.from_numpy(np.stack([window.mask for window in batch])).to(self.device)
+        owners = torch.from_numpy(np.stack([window.owners for window in batch])).to(self.device)
+        seen = (owners[:, :, None] == owners[:, None, :]).tril_()
         mask = torch.zeros(seen.shape, dtype=self.network.dtype, device=self.device).masked_fill_(~seen, -1e9)
         hidden = self.network.hidden(ids, positions, mask[:, None])
         length = ids.shape[1]
@@ -161,16 +166,18 @@ class Trainer:
         _assign(self.parameters, self.averages)
         nats = tokens = exact = middles = 0.0
         for batch in batches:
-            logits, targets, weights = self._predictions(batch)
-            wanted = weights == 1
+            logits, targets, weights = self.predictions(batch)
+            wanted = weights >= 1
             nats += float(functional.cross_entropy(logits[wanted], targets[wanted], reduction="sum"))
             tokens += int(wanted.sum())
-            right = (logits.argmax(-1) == targets)[wanted].tolist()
-            whole = True
-            for is_right, target in zip(right, targets[wanted].tolist(), strict=True):
-                whole = whole and is_right
-                if target == END:
-                    exact, middles, whole = exact + whole, middles + 1, True
+            run = 0
+            for is_right, target in zip(
+                (logits.argmax(-1) == targets)[wanted].tolist(), targets[wanted].tolist(), strict=True
+            ):
+                if target != END:
+                    run, middles = run + 1 if is_right else 0, middles + 1
+                else:
+                    exact, run = exact + run * is_right, 0
         _assign(self.parameters, kept)
         return HeldOut(nats / tokens, exact / middles, int(middles))
 
