@@ -252,7 +252,8 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
         "--single-line",
         action="store_true",
         help="in sets whose holes end with a line, end every text there, as where an editor asks for one line; of "
-        "HumanEval's single lines the line's break is left right of the hole",
+        "HumanEval's single lines the line's break is left right of the hole; constrained texts of all sets end at a "
+        "closer that the right context begins with",
     )
     parser.add_argument(
         "--score",

@@ -145,18 +145,21 @@ class Vocabulary:
         return tokens
 
     def unsettled(self, text: str) -> str:
-        """The end of a text, within its last line, that the tokenizer may cut otherwise once more is written.
+        """The end of a text, within its last line or the breaks before it, that the tokenizer may cut otherwise.
 
         That is the run of characters that its pre-tokenizer would join with some character after them: a word with the
-        blank before it, signs, the last one of several blanks; digits and indentations only where it joins those. What
+        blank before it, signs, the last one of several blanks; digits and indentations only where it joins those; at
+        the beginning of a line the breaks before it, where it joins breaks with the indentation that may follow. What
         is left of it comes out the same, whatever follows but line breaks and more blanks. At most the last
         :data:`MOST_UNSETTLED` tokens of the run. Where there is no pre-tokenizer to ask, the last token of the line, of
         blanks the last one. Empty where nothing is unsettled, or where the vocabulary lacks it.
         """
         line = text[text.rfind("\n") + 1 :][-UNSETTLED_CHARACTERS:]
+        if not line:
+            return text[len(text.rstrip("\n")) :][-MOST_UNSETTLED:] if self._joins_breaks() else ""
         try:
             # With the line break before it, since an indentation may be cut with that.
-            start = self._last_run(text[-len(line) - 1 :]) if line else None
+            start = self._last_run(text[-len(line) - 1 :])
             if start is None:
                 tokens = self.encode(line) if line.strip() else []
                 run = self.token_bytes(tokens[-1]).decode() if tokens else ""
@@ -165,6 +168,14 @@ class Vocabulary:
             return b"".join(self.token_bytes(token) for token in tokens[-MOST_UNSETTLED:]).decode()
         except ValueError:  # it begins inside a character, or has one that the vocabulary lacks
             return ""
+
+    def _joins_breaks(self) -> bool:
+        """Whether the pre-tokenizer joins a line break with the indentation after it."""
+        tokenizer = self._tokenizer
+        if tokenizer is None or tokenizer.pre_tokenizer is None:
+            return False
+        pieces = tokenizer.pre_tokenizer.pre_tokenize_str("a\n    a")
+        return any(start <= 1 and end > 2 for _, (start, end) in pieces)
 
     def _last_run(self, text: str) -> int | None:
         """How many characters at the end of a text the pre-tokenizer joins with some next one; None: there is none."""
