@@ -1,13 +1,15 @@
-"""A Llama of two narrow layers with SmolLM2's layout, and a tokenizer whose special tokens stand where its do."""
+"""The tiny base with a vocabulary for Python, and a tokenizer whose special tokens stand where SmolLM2's do."""
 
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
+from tiny_base import SHAPE, tiny_weights
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
@@ -83,29 +85,10 @@ def small_tokenizer() -> Tokenizer:
 
 
 def small_shape() -> LlamaShape:
-    """Two layers of width 48."""
-    from fim_server.models.smollm2.shape import LlamaShape
-
-    vocabulary = small_tokenizer().get_vocab_size()
-    return LlamaShape(
-        vocabulary=vocabulary,
-        width=48,
-        inner=96,
-        layers=2,
-        heads=6,
-        kv_heads=2,
-        head_size=8,
-        window=512,
-        epsilon=1e-5,
-        theta=10_000.0,
-    )
+    """The tiny base's, with the small tokenizer's vocabulary."""
+    return replace(SHAPE, vocabulary=small_tokenizer().get_vocab_size())
 
 
 def small_weights(seed: int = 0) -> dict[str, NDArray[np.float32]]:
     """Random weights, by the names of a transformers folder."""
-    generator = np.random.default_rng(seed)
-    weights = {}
-    for name, size in small_shape().sizes():
-        drawn = generator.standard_normal(size) * (0.3 if len(size) > 1 else 0.1)
-        weights[name] = (drawn + (1.0 if len(size) == 1 else 0.0)).astype(np.float32)
-    return weights
+    return tiny_weights(seed, small_shape())

@@ -31,11 +31,11 @@ SHAPE = LlamaShape(
 )
 
 
-def tiny_weights(seed: int = 0) -> dict[str, NDArray[np.float32]]:
+def tiny_weights(seed: int = 0, shape: LlamaShape = SHAPE) -> dict[str, NDArray[np.float32]]:
     """Random weights by their names in a transformers folder, of numbers that float16 has."""
     numbers = np.random.default_rng(seed)
     weights = {}
-    for name, size in SHAPE.sizes():
+    for name, size in shape.sizes():
         spread = 0.6 / np.sqrt(size[-1]) if name != EMBEDDING else 1.0
         values = 1 + 0.2 * numbers.normal(size=size) if "norm" in name else spread * numbers.normal(size=size)
         weights[name] = values.astype(np.float16).astype(np.float32)
