@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
     """Take a finished run's counts and times."""
-    statistics.tokens = len(run.tokens)
+    statistics.tokens = len(run.tokens) - run.healed_tokens
     statistics.refused_tokens = run.refused
     statistics.fast_forwarded_tokens = run.fast_forwarded
     statistics.landing_steps = 0 if run.landing is None else run.landing.steps
@@ -96,10 +96,11 @@ def winner(run: Run, length: int, constrained: bool, stop_reason: StopReason) ->
 
 def explain_nothing(run: Run, stop_reason: StopReason) -> str:
     """Why a run came to nothing, in words."""
-    tokens = len(run.tokens)
+    tokens = len(run.tokens) - run.healed_tokens
     match stop_reason:
         case StopReason.BUDGET if run.landing is not None and run.landing.needed is not None:
-            known = f"the shortest completion known takes {run.landing.needed}"
+            tokens = min(tokens, run.budget - run.allowance)
+            known = f"the shortest completion known takes {run.landing.needed - run.healed_tokens}"
             return f"at no point within {tokens} tokens was the text complete; {known}"
         case StopReason.CANCELLED:
             return "cancelled"

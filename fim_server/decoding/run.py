@@ -148,7 +148,9 @@ class Run:
         constrained: bool = True,
     ) -> None:
         self.model = model
-        self.budget = budget_of(model, options) + healing_tokens(model, healing)
+        self.allowance = healing_tokens(model, healing)
+        """Tokens that what is written again may take, besides the middle's."""
+        self.budget = budget_of(model, options) + self.allowance
         """Tokens that the run may have: those of the middle, and of what is written again before it."""
         self.reading = reading
         self.constraint = constraint

@@ -75,6 +75,14 @@ class Neovim(Terminal):
         """Wait for ghost text, line by line without the blanks around it."""
         self.until(lambda: self.ghost == list(lines), f"ghost text {lines}")
 
+    def line_with(self, text: str) -> str:
+        """The one line that a text stands in, put together where it is longer than the screen is wide."""
+        (first,) = (number for number, line in enumerate(self.lines) if text in line)
+        last = first
+        while self.screen.display[last][-8:].strip():  # the break may fall on a blank, or before a wide character
+            last += 1
+        return "".join(self.screen.display[first : last + 1]).rstrip()
+
     @property
     def ghost(self) -> list[str]:
         return [part.strip() for part in self.coloured(GHOST)]
@@ -570,8 +578,7 @@ def test_what_closes_a_call_stays_where_it_is(served: Neovim) -> None:
         if not wait_for_offer(served):
             served.type(NEXT)
         if wait_for_offer(served):
-            (line,) = (line for line in served.lines if call[:-1] in line)
-            assert line.endswith(")")
+            assert served.line_with(call[:-1]).endswith(")")
             served.type(TAB)  # after which another text may be offered at once
             accepted += 1
         served.escape()

@@ -43,11 +43,16 @@ ALLOWED = {
     ("rust_core/src/explaining", "{} ::= {}"): "a format: a rule of BNF",
     ("rust_core/src/grammar", "{"): "what Lark puts between a template's name and its arguments",
     ("fim_server/cli", "[]"): "around an IPv6 address",
+    ("fim_server/cli", "--from"): "an option",
+    ("fim_server/models", "type"): "a key of a model's configuration",
+    ("fim_server/models", "#"): "before the fragment of an address",
     ("fim_server/language", "[\ud800-\udfff]"): "a regular expression",
     ("fim_server/recovery", r"(?:<{7}|\|{7}|={7}|>{7})(?: |$)"): "a regular expression: git's marks of a conflict",
     ("fim_server/server", "}"): "LSP's snippets",
     ("fim_server/server", r"\}"): "the same",
     ("fim_server/tokens", "type"): "a key of a tokenizer's file",
+    ("fim_server/tokens", "("): "a sign: before which of a letter, a sign and a digit does a tokenizer cut?",
+    ("fim_server/tokens", "_"): "the same",
 }
 """Literals that are no syntax of a language, by the folder they stand in, each with what they are instead."""
 
