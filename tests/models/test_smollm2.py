@@ -226,12 +226,52 @@ def test_channels_are_packed_as_a_plain_quantiser_has_them() -> None:
         assert channels.levels[:, row].tolist() == [round(float(w) / scale) if scale else 0 for w in weights]
 
 
+def test_messages_are_what_the_library_of_their_format_writes(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    from fim_server.models.smollm2 import messages
+
+    values = [
+        np.arange(6, dtype=kind).reshape(2, 3) for kind in (np.float32, np.uint8, np.int8, np.int32, np.int64)
+    ] + [np.array(3, dtype=np.int64), np.arange(5000, dtype=np.float32)]
+    names = [f"c{number}" for number in range(len(values))]
+    settings: dict[str, Any] = {"keepdims": 1, "epsilon": 1e-5, "axes": [0, 2], "axis": -1}
+    make = onnx.helper
+    wanted = make.make_model(
+        make.make_graph(
+            [make.make_node("Op", ["x", ""], ["y"], name="y", domain="com.microsoft", **settings)],
+            "llama",
+            [make.make_tensor_value_info("x", onnx.TensorProto.INT64, ["batch", 4])],
+            [make.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, "n"])],
+            [onnx.numpy_helper.from_array(value, name) for name, value in zip(names, values, strict=True)],
+        ),
+        opset_imports=[make.make_opsetid("", 21), make.make_opsetid("com.microsoft", 1)],
+        ir_version=10,
+        producer_name="fim-server",
+    )
+    graph = messages.make(
+        "Graph",
+        node=[messages.node("Op", ["x", ""], ["y"], "com.microsoft", settings)],
+        name="llama",
+        initializer=[messages.tensor(name, value) for name, value in zip(names, values, strict=True)],
+        input=[messages.value_info("x", messages.INT64, ["batch", 4])],
+        output=[messages.value_info("y", messages.FLOAT, [1, "n"])],
+    )
+    opsets = [messages.make("Opset", domain="", version=21), messages.make("Opset", domain="com.microsoft", version=1)]
+    model = messages.make("Model", ir_version=10, producer_name="fim-server", graph=graph, opset_import=opsets)
+    assert onnx.ModelProto.FromString(model.SerializeToString()) == wanted
+    messages.save(model, tmp_path / "model.onnx", "weights", 1000)
+    assert (tmp_path / "weights").stat().st_size == values[-1].nbytes
+    loaded = onnx.load(tmp_path / "model.onnx")
+    for constant, value in zip(loaded.graph.initializer, values, strict=True):
+        assert (onnx.numpy_helper.to_array(constant) == value).all()
+
+
 @needs_package
 def test_the_runtime_multiplies_channels_as_a_plain_quantiser_does() -> None:
-    import onnx
     import onnxruntime
 
-    from fim_server.models.smollm2.graph import IR_VERSION, OPSETS, LlamaGraph
+    from fim_server.models.smollm2 import messages
+    from fim_server.models.smollm2.graph import LlamaGraph
 
     numbers = np.random.default_rng(4)
     matrix = numbers.normal(size=(24, 64)).astype(np.float32)
@@ -240,11 +280,9 @@ def test_the_runtime_multiplies_channels_as_a_plain_quantiser_does() -> None:
     tokens[3] = np.abs(tokens[3]).max() * np.sign(matrix[0])
     graph = LlamaGraph(SHAPE, 16, Precisions(None, Precision(8)))
     product = graph.matmul("m", "x", matrix)
-    make = onnx.helper.make_tensor_value_info
-    ends = make("x", onnx.TensorProto.FLOAT, [1, None, 64]), make(product, onnx.TensorProto.FLOAT, [1, None, 24])
-    body = onnx.helper.make_graph(graph.nodes, "m", [ends[0]], [ends[1]], graph.constants)
-    opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
-    model = onnx.helper.make_model(body, opset_imports=opsets, ir_version=IR_VERSION).SerializeToString()
+    ends = (messages.value_info(name, messages.FLOAT, [1, "tokens", size]) for name, size in (("x", 64), (product, 24)))
+    taken, given = ends
+    model = graph.model([taken], [given]).SerializeToString()
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     for rows in (tokens, tokens[3:4]):
         (found,) = session.run(None, {"x": rows[None]})

@@ -14,13 +14,13 @@ import tempfile
 import time
 from dataclasses import replace
 from importlib import resources
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fim_server.errors import ModelError
+from fim_server.models import onnx_backend
 from fim_server.models.adapter import read_adapter
 from fim_server.models.onnx_backend import EXPORT_FOLDER, weights_digest
 from fim_server.models.smollm2.base import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE, Base, read_base
@@ -40,7 +40,7 @@ ADAPTER = Path(str(resources.files("fim_server") / "models" / "adapters" / "smol
 RECORD = "build.json"
 """What a folder was built of: :func:`is_current` reads it."""
 
-VERSION = 1
+VERSION = 2
 """Of how a folder is built; raised where the same base and adapter give another folder."""
 
 FORGOTTEN_AFTER = 3600.0
@@ -102,8 +102,8 @@ def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: P
     window = {"model_max_length": base.shape.window}
     write_json(folder / "tokenizer_config.json", {**TOKENIZER_CONFIG, **window})
     base.tokenizer.save(str(folder / TOKENIZER_FILE))
-    if find_spec("onnx") is None:
-        say("no export for the CPU, since the package onnx is not installed: torch runs the model")
+    if not onnx_backend.is_installed():
+        say("no export for the CPU, since onnxruntime-genai is not installed: torch runs the model")
     else:
         say("rounding the weights for the CPU")
         merged = replace(base, weight=lambda name: weights[name].astype(np.float32))

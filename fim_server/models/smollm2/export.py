@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fim_server.models.onnx_backend import CONFIGURATION, DIGEST, RECORD
 from fim_server.models.smollm2.graph import LlamaGraph, Precisions
+from fim_server.models.smollm2.messages import save
 from fim_server.models.smollm2.quantizing import Precision
 from fim_server.models.smollm2.smoothing import smooth
 from fim_server.models.smollm2.tokens import CONTROL_TOKENS, END_ID
@@ -36,28 +37,22 @@ MOST_WINDOW = 2048
 """Tokens that an export attends to at most. A generator takes memory for keys and values of the whole window at once,
 46 kB a token for SmolLM2-135M, and what a person waits for is never that long."""
 
-
 MAPPED_FROM = 1024
 """Bytes from which a constant is in the file of weights, which is mapped, and not in the graph's."""
 
-
-SAMPLE_FILE, SAMPLE_TOKENS = "document.py", 384
+SAMPLE_FILE, SAMPLE_TOKENS = "document.py", 512
 """A module of fim_server's package of texts, and how much of it is read to see how large activations are."""
 
 
 def write_export(target: Path, model: Base, digest: str, precisions: Precisions = PRECISIONS) -> None:
     """Write one into a new folder. ``digest``: of the weights that it is of."""
-    import onnx
-
     window = min(model.shape.window, MOST_WINDOW)
     target.mkdir(parents=True)
     weight = model.weight
     if precisions.layers is None:
         weight = smooth(model.shape, weight, sample(model.tokenizer))
     graph = LlamaGraph(model.shape, window, precisions).build(weight)
-    onnx.save_model(
-        graph, target / GRAPH_FILE, save_as_external_data=True, location=WEIGHTS_FILE, size_threshold=MAPPED_FROM
-    )
+    save(graph, target / GRAPH_FILE, WEIGHTS_FILE, MAPPED_FROM)
     (target / WEIGHTS_FILE).chmod(0o644)
     (target / CONFIGURATION).write_text(json.dumps(configuration(model.shape, window), indent=1) + "\n", "utf-8")
     record = {"precision": described(precisions), "builder": "fim-server", DIGEST: digest}
@@ -65,12 +60,12 @@ def write_export(target: Path, model: Base, digest: str, precisions: Precisions 
 
 
 def sample(tokenizer: Tokenizer) -> list[int]:
-    """A prompt such as the model will read, with what it would write: the ids of a module cut in two."""
+    """A prompt such as the model will read, with what it would write: the ids of a module, its end in front."""
     path = resources.files("fim_server") / "text" / SAMPLE_FILE
-    text = tokenizer.encode(path.read_text(encoding="utf-8"), add_special_tokens=False).ids[: SAMPLE_TOKENS - 3]
+    text = tokenizer.encode(path.read_text(encoding="utf-8"), add_special_tokens=False).ids[: SAMPLE_TOKENS - 2]
     third = len(text) // 3
-    prefix, suffix, middle = CONTROL_TOKENS
-    return [suffix, *text[-third:], prefix, *text[:third], middle, *text[third:-third]]
+    prefix, suffix, _ = CONTROL_TOKENS
+    return [suffix, *text[-third:], prefix, *text[:-third]]
 
 
 def described(precisions: Precisions) -> str:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fim_server.models.smollm2 import messages
 from fim_server.models.smollm2.forward import rotations
+from fim_server.models.smollm2.messages import FLOAT, INT32, INT64, UINT8
 from fim_server.models.smollm2.quantizing import by_channels, quantize
 from fim_server.models.smollm2.shape import EMBEDDING, FINAL_NORM, weight_name
 
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
 MICROSOFT = "com.microsoft"
 
 IR_VERSION, OPSETS = 10, {"": 21, MICROSOFT: 1}
-
-FLOAT, UINT8, INT32 = 1, 2, 6
-"""Of TensorProto, without importing onnx."""
 
 MIDDLE_LEVEL = 128
 """The level of zero among activations of 8 bits."""
@@ -68,9 +67,7 @@ class LlamaGraph:
         self._rounded: dict[str, tuple[str, str]] = {}
 
     def build(self, weight: Weights) -> Any:
-        """The ModelProto, its weights inside. ``weight`` gives each by its name in a transformers folder."""
-        from onnx import helper
-
+        """The model of :mod:`.messages`, weights inside; ``weight`` gives each by its name in a transformers folder."""
         self.attention_lengths()
         self.rotary_tables()
         stream, normed = self.embed(weight(EMBEDDING), weight(weight_name(0, "input_layernorm")))
@@ -88,9 +85,17 @@ class LlamaGraph:
             stream, normed = self.norm(f"layers.{layer}.after_feed_forward", stream, changed, gain)
         self.logits(normed)
         inputs, outputs = self.ends()
-        graph = helper.make_graph(self.nodes, "llama", inputs, outputs, self.constants)
-        opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="fim-server")
+        return self.model(inputs, outputs)
+
+    def model(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        """The model of all nodes so far."""
+        graph = messages.make(
+            "Graph", node=self.nodes, name="llama", initializer=self.constants, input=inputs, output=outputs
+        )
+        opsets = [messages.make("Opset", domain=domain, version=version) for domain, version in OPSETS.items()]
+        return messages.make(
+            "Model", ir_version=IR_VERSION, producer_name="fim-server", graph=graph, opset_import=opsets
+        )
 
     # --- parts ----------------------------------------------------------------------------------------------------
 
@@ -186,20 +191,18 @@ class LlamaGraph:
 
     def ends(self) -> tuple[list[Any], list[Any]]:
         """The graph's inputs and outputs, by the names that onnxruntime-genai knows."""
-        from onnx import TensorProto, helper
-
-        shape, whole, single = self.shape, TensorProto.INT64, TensorProto.FLOAT
+        shape, whole, single = self.shape, INT64, FLOAT
         inputs = [
-            helper.make_tensor_value_info("input_ids", whole, ["batch", "tokens"]),
-            helper.make_tensor_value_info("attention_mask", whole, ["batch", "total"]),
+            messages.value_info("input_ids", whole, ["batch", "tokens"]),
+            messages.value_info("attention_mask", whole, ["batch", "total"]),
         ]
-        outputs = [helper.make_tensor_value_info("logits", single, ["batch", 1, shape.vocabulary])]
+        outputs = [messages.value_info("logits", single, ["batch", 1, shape.vocabulary])]
         for layer in range(shape.layers):
             for part in ("key", "value"):
                 past = ["batch", shape.kv_heads, "past", shape.head_size]
                 total = ["batch", shape.kv_heads, "total", shape.head_size]
-                inputs.append(helper.make_tensor_value_info(f"past_key_values.{layer}.{part}", single, past))
-                outputs.append(helper.make_tensor_value_info(f"present.{layer}.{part}", single, total))
+                inputs.append(messages.value_info(f"past_key_values.{layer}.{part}", single, past))
+                outputs.append(messages.value_info(f"present.{layer}.{part}", single, total))
         return inputs, outputs
 
     # --- pieces ---------------------------------------------------------------------------------------------------
@@ -264,16 +267,12 @@ class LlamaGraph:
 
     def constant(self, name: str, value: NDArray[Any]) -> str:
         """A constant tensor; returns its name."""
-        from onnx import numpy_helper
-
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        self.constants.append(messages.tensor(name, value))
         return name
 
     def node(
         self, kind: str, inputs: Sequence[str], outputs: list[str], domain: str = "", **settings: Any
     ) -> list[str]:
         """An operator; returns the names of its outputs. An empty name is an input or output that is left out."""
-        from onnx import helper
-
-        self.nodes.append(helper.make_node(kind, inputs, outputs, name=outputs[0], domain=domain, **settings))
+        self.nodes.append(messages.node(kind, inputs, outputs, domain, settings))
         return outputs
