@@ -79,7 +79,7 @@ def _cut_once(text: str, mixture: Mixture, generator: random.Random) -> Hole:
         while generator.random() < 0.6 and end < len(text):
             end = line_end(text, end + 1)
     elif drawn < mixture.rest_of_line + mixture.lines + mixture.block:
-        start = _statement_start(text, start)
+        start = code_start(text, start)
         end = _block_end(text, start)
     else:
         end = min(len(text), start + int(2 ** generator.uniform(0, 8)))
@@ -95,14 +95,14 @@ def _cursor(text: str, generator: random.Random) -> int:
     place = min(len(text), int(len(text) * generator.betavariate(2.0, 1.3)))
     drawn = generator.random()
     if drawn < 0.35:
-        return _statement_start(text, place)
+        return code_start(text, place)
     if drawn < 0.5:
         return line_end(text, place)
     return place
 
 
-def _statement_start(text: str, place: int) -> int:
-    """First character of the line at `place` that is no indentation."""
+def code_start(text: str, place: int) -> int:
+    """The first character of the line at `place` that is no blank, or the line's end."""
     start = text.rfind("\n", 0, place) + 1
     while start < len(text) and text[start] in " \t":
         start += 1
@@ -116,11 +116,15 @@ def line_end(text: str, place: int) -> int:
 
 
 def _block_end(text: str, start: int) -> int:
-    """The end of the last line after `start` that is indented at least as deep."""
+    """The end of the last line after `start` that is indented at least as deep.
+
+    Other than :func:`.fim.cuts.block_end` it takes the text's last line breaks into an outermost block: the embedded
+    model has learned so.
+    """
     column = start - (text.rfind("\n", 0, start) + 1)
     end = line_end(text, start)
     while end < len(text):
-        following = _statement_start(text, end + 1)
+        following = code_start(text, end + 1)
         following_end = line_end(text, end + 1)
         if following < following_end:
             if following - (end + 1) < column:
@@ -131,7 +135,7 @@ def _block_end(text: str, start: int) -> int:
             while blank_end < len(text) and text[blank_end] == "\n":
                 blank_end += 1
             line_start = text.rfind("\n", 0, blank_end) + 1
-            if _statement_start(text, blank_end) - line_start < column:
+            if code_start(text, blank_end) - line_start < column:
                 break
             end = line_end(text, blank_end)
     return end

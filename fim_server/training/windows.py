@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,31 @@ def chunks(texts: Sequence[str], longest: int, generator: random.Random) -> list
     return pieces
 
 
+class Tokens(Protocol):
+    """What is packed."""
+
+    @property
+    def ids(self) -> list[int]: ...
+
+
+Packed = TypeVar("Packed", bound=Tokens)
+
+
+def take_window(waiting: list[Packed], length: int) -> list[Packed]:
+    """Take examples that fill a window of `length` tokens out of the waiting ones; no example is torn apart.
+
+    The one that has waited longest comes first, then the longest that still fits, until none does (best fit).
+    """
+    chosen = [waiting.pop(0)]
+    room = length - len(chosen[0].ids)
+    while fitting := [one for one in waiting if len(one.ids) <= room]:
+        best = max(fitting, key=lambda one: len(one.ids))
+        waiting.remove(best)
+        chosen.append(best)
+        room -= len(best.ids)
+    return chosen
+
+
 class Window(NamedTuple):
     """A training window: ids [length] int64 and loss weights [length] float32, padded."""
 
@@ -54,8 +79,7 @@ def windows(
 ) -> Iterator[Window]:
     """Pack examples into windows of `length` tokens, pass after pass, without end.
 
-    Of `held` waiting examples the longest that still fits is packed next (best fit), so that
-    padding stays near one percent and no example is torn apart.
+    They are chosen among `held` waiting ones; padding stays near one percent.
     """
     pad = token_id(tokenizer, PAD)
     waiting: list[Example] = []
@@ -63,16 +87,9 @@ def windows(
     while True:
         while len(waiting) < held:
             waiting.append(next(source))
-        ids: list[int] = []
-        weights: list[float] = []
-        while True:
-            fitting = [one for one in waiting if len(one.ids) <= length - len(ids)]
-            if not fitting:
-                break
-            chosen = fitting[0] if not ids else max(fitting, key=lambda one: len(one.ids))
-            waiting.remove(chosen)
-            ids += chosen.ids
-            weights += chosen.weights
+        chosen = take_window(waiting, length)
+        ids = [token for one in chosen for token in one.ids]
+        weights = [weight for one in chosen for weight in one.weights]
         padding = length - len(ids)
         yield Window(
             np.array(ids + [pad] * padding, dtype=np.int64),

@@ -22,7 +22,7 @@ from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace, measure
 from fim_server.models.reading import KEPT_TOKENS, Reading, Readings
 from fim_server.text.document import Split
-from scripted_models import Cache
+from scripted_models import Cache, Scripted
 from tiny_models import write_tiny_model
 
 WORDS = [
@@ -139,17 +139,10 @@ def test_interruptions_of_any_kind_change_no_logits(model: FimModel, seed: int) 
 
 
 @dataclass(frozen=True)
-class Remembering(FimModel):
+class Remembering(Scripted):
     """Its logits are a hash of everything in its cache, so that one wrong token there is another text."""
 
     passes: list[list[int]] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return self.vocabulary.size
-
-    def new_cache(self, room: int | None = None) -> Cache:
-        return Cache()
 
     def forward(self, token_ids: Sequence[int], cache: Cache) -> torch.Tensor:
         self.passes.append([*token_ids])

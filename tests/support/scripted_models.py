@@ -26,11 +26,8 @@ class Cache(list[int]):
 
 
 @dataclass(frozen=True)
-class Network(FimModel):
-    """Logits as a function of the tokens of the middle so far."""
-
-    script: Script = field(kw_only=True)
-    seen: list[list[int]] = field(default_factory=list)
+class Scripted(FimModel):
+    """A model whose cache is the tokens that it has read."""
 
     @property
     def size(self) -> int:
@@ -38,6 +35,14 @@ class Network(FimModel):
 
     def new_cache(self, room: int | None = None) -> Cache:
         return Cache()
+
+
+@dataclass(frozen=True)
+class Network(Scripted):
+    """Logits as a function of the tokens of the middle so far."""
+
+    script: Script = field(kw_only=True)
+    seen: list[list[int]] = field(default_factory=list)
 
     def forward(self, token_ids: Sequence[int], cache: Cache) -> torch.Tensor:
         cache.extend(token_ids)

@@ -29,6 +29,7 @@ from fim_server.training.fim.examples import (
     windows,
 )
 from fim_server.training.packages import SourceFile
+from fim_server.training.windows import take_window
 from small_llama import SOURCE, small_tokenizer
 
 FILES = [SourceFile("made", f"made/one{number}.py", SOURCE.replace("total", f"total_{number}")) for number in range(3)]
@@ -131,6 +132,13 @@ def test_a_share_of_what_stands_before_counts_too(tokenizer: Tokenizer) -> None:
         text += int((window.owners >= 0).sum()) - int((window.weights >= 1).sum())
         assert not set(window.targets[window.weights < 1].tolist()) & {PREFIX, SUFFIX, MIDDLE, PATH, NEIGHBOUR, END}
     assert 0.1 < counted / text < 0.3
+
+
+def test_a_window_takes_the_longest_that_still_fits() -> None:
+    waiting = [Example([number] * length, [0.0] * length) for number, length in enumerate((5, 9, 3, 4, 4, 1))]
+    assert [one.ids[0] for one in take_window(waiting, 14)] == [0, 1]
+    assert [one.ids[0] for one in take_window(waiting, 9)] == [2, 3, 5]
+    assert [one.ids[0] for one in waiting] == [4]
 
 
 def test_draws_are_the_same_for_a_seed(tokenizer: Tokenizer) -> None:

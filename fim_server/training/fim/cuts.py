@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fim_server.training.cutting import line_end
+from fim_server.training.cutting import code_start, line_end
 
 MOST_CHARACTERS = 480
 """Of a middle."""
@@ -68,14 +68,6 @@ def region(text: str, place: int, kinds: Kinds, generator: random.Random) -> Reg
     while end > start and text[end - 1] == "\n":
         end -= 1
     return Region(start, end) if end > start else None
-
-
-def code_start(text: str, place: int) -> int:
-    """The first character of the line at `place` that is no blank, or the line's end."""
-    start = text.rfind("\n", 0, place) + 1
-    while start < len(text) and text[start] in " \t":
-        start += 1
-    return start
 
 
 def in_docstring(text: str, place: int) -> bool:

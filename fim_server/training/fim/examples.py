@@ -3,7 +3,7 @@
 Without a token before the middle it is the continuation of the prefix, as the base has always written it; what there
 is to learn is to look at the suffix, and to end. It also makes every place in the text a cursor: the tokens after it
 are its middle, so that one example teaches as many cuts as its last lines have tokens. (Codestral's format is the
-same. With a middle token the base's habit of going on from the token before it was lost, and half a million tokens of
+same. With a middle token the base's habit of going on from the token before it was lost, and a million tokens of
 training had not brought back what it cost: docs/training.md.)
 """
 
@@ -22,10 +22,13 @@ from tokenizers import Tokenizer
 from fim_server.training.cutting import line_end
 from fim_server.training.fim.cuts import Kinds, Pieces, Region, first_token, region
 from fim_server.training.packages import SourceFile
+from fim_server.training.windows import take_window
 
 PREFIX, SUFFIX, MIDDLE, END, NEIGHBOUR, PATH = 8, 9, 10, 0, 5, 6
-LAST_SPECIAL = 16
 """Ids of the control tokens, special tokens of SmolLM2 that its base has no use for."""
+
+LAST_SPECIAL = 16
+"""The highest id of a special token; what comes after is text."""
 
 MIDDLE_WEIGHT, END_WEIGHT = 1.0, 2.0
 """Of the loss. One end stands for all cuts before it."""
@@ -204,19 +207,9 @@ def pack(examples: Sequence[Example], length: int, rest: float, rest_weight: flo
 def windows(
     source: Source, length: int, generator: random.Random, rest: float = 0.2, rest_weight: float = 0.4, held: int = 64
 ) -> Iterator[Window]:
-    """Pack drawn examples, without end: of `held` waiting ones the longest that still fits comes next."""
+    """Pack drawn examples, without end, chosen among `held` waiting ones."""
     waiting: list[Example] = []
     while True:
         while len(waiting) < held:
             waiting.append(source.draw(length))
-        chosen = [waiting.pop(0)]
-        left = length - len(chosen[0].ids)
-        while True:
-            fitting = [one for one in waiting if len(one.ids) <= left]
-            if not fitting:
-                break
-            best = max(fitting, key=lambda one: len(one.ids))
-            waiting.remove(best)
-            chosen.append(best)
-            left -= len(best.ids)
-        yield pack(chosen, length, rest, rest_weight, generator)
+        yield pack(take_window(waiting, length), length, rest, rest_weight, generator)
