@@ -1,5 +1,7 @@
 //! Small hand-made languages, and plain twins of what the layers do with them: for the layers' own tests.
 
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
 use crate::grammar::rules::{END_OF_RULE, Rules};
 use crate::ids::{AcceptId, DotId, LexemeId, SymbolId};
 use crate::language::compiled::Language;
@@ -68,6 +70,24 @@ pub(crate) fn define(lexemes: &[&str], rules: &[&str]) -> LanguageSpec {
 
 pub(crate) fn compile(spec: &LanguageSpec) -> Arc<Language> {
     Arc::new(Language::compile(spec, None).expect("a language"))
+}
+
+/// The branches that L leaves, whatever stands on the right.
+pub(crate) fn stepped(engine: &mut Engine, left: &[u8]) -> Vec<Branch> {
+    let mut branches = vec![engine.parser.first_branch()];
+    let mut next = Vec::new();
+    for &byte in left {
+        engine.parser.step_all(&branches, byte, &mut next);
+        std::mem::swap(&mut branches, &mut next);
+    }
+    branches
+}
+
+/// Those of them that the colours find a way to the right for.
+pub(crate) fn opened(engine: &mut Engine, left: &[u8]) -> Vec<Branch> {
+    let mut branches = stepped(engine, left);
+    branches.retain(|branch| engine.viable_by_colours(branch));
+    branches
 }
 
 /// Sums of names, with brackets and blanks.

@@ -1,9 +1,8 @@
 //! Branches over both contexts, against all short middles of whole texts.
 
-use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::language::free::INFINITE;
-use crate::test_languages::{Twin, blocks, compile, strings, sums, texts, words};
+use crate::test_languages::{Twin, blocks, compile, opened, strings, sums, texts, words};
 use std::collections::BTreeSet;
 
 /// A middle's verdict, as far as all middles up to a length tell it.
@@ -14,17 +13,6 @@ struct Case<'a> {
     middles: &'a [Vec<u8>],
     /// Those whose viability is known by the middles that begin with them.
     judged: usize,
-}
-
-fn opened(engine: &mut Engine, left: &[u8]) -> Vec<Branch> {
-    let mut branches = vec![engine.parser.first_branch()];
-    let mut stepped = Vec::new();
-    for &byte in left {
-        engine.parser.step_all(&branches, byte, &mut stepped);
-        std::mem::swap(&mut branches, &mut stepped);
-    }
-    branches.retain(|branch| engine.viable_by_colours(branch));
-    branches
 }
 
 fn check(twin: &mut Twin, case: &Case<'_>) {

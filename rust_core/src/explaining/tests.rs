@@ -1,21 +1,10 @@
 //! What is told of a cursor, against all short middles.
 
-use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::explaining::expected::{expected, open_rules};
 use crate::explaining::inside::{Inside, inside_all};
-use crate::test_languages::{Twin, blocks, compile, strings, sums, texts};
+use crate::test_languages::{Twin, blocks, compile, stepped, strings, sums, texts};
 use std::collections::BTreeSet;
-
-fn opened(engine: &mut Engine, left: &str) -> Vec<Branch> {
-    let mut branches = vec![engine.parser.first_branch()];
-    let mut stepped = Vec::new();
-    for byte in left.bytes() {
-        engine.parser.step_all(&branches, byte, &mut stepped);
-        std::mem::swap(&mut branches, &mut stepped);
-    }
-    branches
-}
 
 #[test]
 fn lexemes_are_expected_that_some_middle_goes_on_with() {
@@ -37,7 +26,7 @@ fn lexemes_are_expected_that_some_middle_goes_on_with() {
         }
         let mut engine = Engine::open(&twin.language, right.as_bytes());
         let mut found = BTreeSet::new();
-        for branch in opened(&mut engine, left) {
+        for branch in stepped(&mut engine, left.as_bytes()) {
             found.extend(expected(&mut engine, &branch));
         }
         assert_eq!(found, wanted, "{left:?} {right:?}");
@@ -49,7 +38,7 @@ fn a_line_is_expected_to_begin_in_every_block_that_is_open() {
     let language = compile(&blocks());
     let mut engine = Engine::open(&language, b"");
     let mut told = |left: &str| {
-        let branch = opened(&mut engine, left)[0];
+        let branch = stepped(&mut engine, left.as_bytes())[0];
         expected(&mut engine, &branch)
     };
     assert_eq!(told("if:\n a\n"), ["\"if\"", "NAME"]);
@@ -62,7 +51,7 @@ fn open_rules_are_those_under_way() {
     let language = compile(&sums());
     let mut engine = Engine::open(&language, b"");
     let mut told = |left: &str| {
-        let branch = *opened(&mut engine, left).last().expect("a branch");
+        let branch = *stepped(&mut engine, left.as_bytes()).last().expect("a branch");
         open_rules(&engine, &branch)
     };
     assert_eq!(told(""), [""; 0]);
@@ -75,7 +64,7 @@ fn the_inside_of_comments_and_strings_is_told_from_code() {
     let language = compile(&blocks());
     let mut engine = Engine::open(&language, b"");
     let mut told = |left: &str| {
-        let branches = opened(&mut engine, left);
+        let branches = stepped(&mut engine, left.as_bytes());
         inside_all(&mut engine.parser, &branches)
     };
     assert_eq!(
@@ -85,7 +74,7 @@ fn the_inside_of_comments_and_strings_is_told_from_code() {
     let language = compile(&strings());
     let mut engine = Engine::open(&language, b"");
     let mut told = |left: &str| {
-        let branches = opened(&mut engine, left);
+        let branches = stepped(&mut engine, left.as_bytes());
         inside_all(&mut engine.parser, &branches)
     };
     assert_eq!(

@@ -1,7 +1,6 @@
 //! Masks: the trie, the walk over it, what is kept, and the table, each against what it says of tokens one by one.
 
 use crate::chart::left::FIRST_SET;
-use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::ids::{SetId, TokenId};
 use crate::language::shape::Shape;
@@ -12,7 +11,7 @@ use crate::masking::stack::{Forms, KnownForms};
 use crate::masking::tables::Tables;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
-use crate::test_languages::{Random, blocks, compile, strings, sums, texts, words};
+use crate::test_languages::{Random, blocks, compile, opened, strings, sums, texts, words};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tokens of some bytes, several with the same text, some with none, and an end token.
@@ -117,17 +116,6 @@ fn a_plain_mask_is_what_each_token_says() {
         assert_eq!(allowed(&words, tokens.len()), wanted);
         assert!(recognizer.pushed.is_empty(), "all is taken back");
     }
-}
-
-fn opened(engine: &mut Engine, left: &[u8]) -> Vec<Branch> {
-    let mut branches = vec![engine.parser.first_branch()];
-    let mut stepped = Vec::new();
-    for &byte in left {
-        engine.parser.step_all(&branches, byte, &mut stepped);
-        std::mem::swap(&mut branches, &mut stepped);
-    }
-    branches.retain(|branch| engine.viable_by_colours(branch));
-    branches
 }
 
 #[test]
