@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from fim_server.errors import FimServerError
 from fim_server.training import options, steps
@@ -97,8 +97,15 @@ def complain(message: str) -> int:
     return 2
 
 
+class Parser(argparse.ArgumentParser):
+    """An argument parser that complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m fim_server.training", description="Train the models.")
+    parser = Parser(prog="python -m fim_server.training", description="Train the models.")
     commands = parser.add_subparsers(required=True, metavar="STEP")
 
     def add(name: str, summary: str, *run: Step[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +42,14 @@ def positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is not positive")
+    return value
+
+
+def positive_number(text: str) -> float:
+    """A number above 0 and finite, as an argument's type: nan and inf, which float() reads, are no duration or rate."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not positive and finite")
     return value
 
 
@@ -125,7 +134,7 @@ class TrainOptions(Options):
 
 
 def add_train(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--minutes", type=float, default=70.0, help="wall clock, decay included")
+    command.add_argument("--minutes", type=positive_number, default=70.0, help="wall clock, decay included")
     command.add_argument("--steps", type=positive, help="a number of steps instead of a time")
     command.add_argument("--threads", type=positive, default=1, help="CPU threads")
     command.add_argument("--layers", type=positive, help="depth of the model")
@@ -141,7 +150,7 @@ def add_train(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--long-from", type=float, default=0.6, help="share before windows of the whole context")
     command.add_argument("--full-from", type=float, default=0.7, help="share before the whole softmax")
-    command.add_argument("--rate", type=float, help="factor of the rates (default: 1, with --resume 0.5)")
+    command.add_argument("--rate", type=positive_number, help="factor of the rates (default: 1, with --resume 0.5)")
     command.add_argument("--batch", type=positive, help="tokens a step")
     start = command.add_mutually_exclusive_group()
     start.add_argument("--resume", action="store_true", help="go on from the latest checkpoint")

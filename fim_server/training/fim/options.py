@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from fim_server.training.options import Options, positive
+from fim_server.training.options import Options, positive, positive_number
 
 ADAPTER = Path(__file__).parents[2] / "models" / "adapters" / "smollm2.safetensors"
 """The adapter that the package brings."""
@@ -38,15 +38,17 @@ class FimOptions(Options):
 def add_fim(command: argparse.ArgumentParser) -> None:
     command.add_argument("--base", type=Path, required=True, help="SmolLM2: its GGUF file or transformers folder")
     command.add_argument("--run-name", default="fim", help="folder of the checkpoints (default: %(default)s)")
-    command.add_argument("--minutes", type=float, default=60.0, help="wall clock (default: %(default)s)")
+    command.add_argument("--minutes", type=positive_number, default=60.0, help="wall clock (default: %(default)s)")
     command.add_argument(
         "--processes", type=positive, default=os.cpu_count() or 1, help="of one thread each, on a processor"
     )
     command.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
     command.add_argument("--rank", type=positive, default=16, help="of the adapter (default: %(default)s)")
-    command.add_argument("--rate", type=float, default=1e-3, help="of Adam (default: %(default)s)")
+    command.add_argument("--rate", type=positive_number, default=1e-3, help="of Adam (default: %(default)s)")
     command.add_argument("--batch", type=positive, default=1024, help="tokens of a step and process")
-    command.add_argument("--save-minutes", type=float, default=10.0, help="between checkpoints (default: %(default)s)")
+    command.add_argument(
+        "--save-minutes", type=positive_number, default=10.0, help="between checkpoints (default: %(default)s)"
+    )
     command.add_argument("--full-precision", action="store_true", help="no 8-bit products on a processor")
     command.add_argument("--eager", action="store_true", help="do without torch.compile")
     command.add_argument("--seed", type=int, default=1)
