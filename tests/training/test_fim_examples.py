@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from fim_server.errors import TrainingError
 from fim_server.models.prompt import bind
 from fim_server.tokens.formats import known_formats
 from fim_server.training.cutting import line_end
@@ -144,6 +145,16 @@ def test_a_window_takes_the_longest_that_still_fits() -> None:
 def test_draws_are_the_same_for_a_seed(tokenizer: Tokenizer) -> None:
     first, second = (Source(FILES, tokenizer, Mixture(), 12) for _ in range(2))
     assert [first.draw(200).ids for _ in range(10)] == [second.draw(200).ids for _ in range(10)]
+
+
+@pytest.mark.parametrize("blank", ["\n", "  \n", "\n\n\n    \n"])
+def test_files_without_a_place_for_an_example_are_told(tokenizer: Tokenizer, blank: str) -> None:
+    files = [SourceFile("made", "made/blank.py", blank * 500)]
+    with pytest.raises(TrainingError, match="no place"):
+        Source(files, tokenizer, Mixture(), 1).draw(200)
+    with pytest.raises(TrainingError, match="none of 1 files"):
+        Source([SourceFile("made", "made/short.py", "x = 1\n")], tokenizer, Mixture(), 1)
+    assert Source([*files, *FILES], tokenizer, Mixture(), 1).draw(200).ids
 
 
 def test_a_hidden_suffix_changes_nothing_else(tokenizer: Tokenizer) -> None:

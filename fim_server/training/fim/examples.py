@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
+from fim_server.errors import TrainingError
 from fim_server.training.cutting import line_end
 from fim_server.training.fim.cuts import Kinds, Pieces, Region, first_token, region
 from fim_server.training.packages import SourceFile
@@ -29,6 +30,12 @@ PREFIX, SUFFIX, MIDDLE, END, NEIGHBOUR, PATH = 8, 9, 10, 0, 5, 6
 
 LAST_SPECIAL = 16
 """The highest id of a special token; what comes after is text."""
+
+SHORTEST = 400
+"""Characters of a file that examples are cut out of."""
+
+TRIES = 10_000
+"""Places that are looked at for an example; two of three are good for one in ordinary code."""
 
 MIDDLE_WEIGHT, END_WEIGHT = 1.0, 2.0
 """Of the loss. One end stands for all cuts before it."""
@@ -74,18 +81,23 @@ def pieces(tokenizer: Tokenizer, text: str) -> Pieces:
 
 
 class Source:
-    """Draws examples from files, without end."""
+    """Draws examples from files, without end.
+
+    Raises TrainingError where none of the files is long enough.
+    """
 
     def __init__(self, files: Sequence[SourceFile], tokenizer: Tokenizer, mixture: Mixture, seed: int) -> None:
-        self._files = [file for file in files if len(file.text) >= 400]
+        self._files = [file for file in files if len(file.text) >= SHORTEST]
+        if not self._files:
+            raise TrainingError(f"none of {len(files)} files has {SHORTEST} characters")
         self._sizes = np.cumsum([len(file.text) for file in self._files])
         self._tokenizer = tokenizer
         self._mixture = mixture
         self._random = random.Random(seed)
 
     def draw(self, longest: int) -> Example:
-        """An example of at most `longest` tokens."""
-        while True:
+        """An example of at most `longest` tokens. Raises TrainingError where the files give none."""
+        for _ in range(TRIES):
             number = int(np.searchsorted(self._sizes, self._random.randrange(int(self._sizes[-1])), side="right"))
             text = self._files[number].text
             found = region(text, self._random.randrange(len(text)), self._mixture.kinds, self._random)
@@ -94,6 +106,7 @@ class Source:
             example = self._example(number, found, longest)
             if example is not None and len(example.ids) <= longest:
                 return example
+        raise TrainingError(f"no place for an example of up to {longest} tokens in {TRIES} tries")
 
     def _example(self, number: int, found: Region, longest: int) -> Example | None:
         mixture, generator, text = self._mixture, self._random, self._files[number].text
