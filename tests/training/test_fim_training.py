@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,19 +15,32 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from fim_server.errors import TrainingError
+from fim_server.errors import ModelError, TrainingError
 from fim_server.models.adapter import read_adapter
 from fim_server.models.smollm2.merging import merge
 from fim_server.training.__main__ import main
+from fim_server.training.fim import step, training
+from fim_server.training.fim.checkpoints import ADAPTER_FILE, BEST_FILE, LOG_FILE, HeldOut, Measured
 from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, Window, pack
 from fim_server.training.fim.network import INT8, Int8Product, Network, quantised
-from fim_server.training.fim.training import ADAPTER_FILE, LOG_FILE, ROW_IDS, Job, Plan, Trainer, first_rows, train
+from fim_server.training.fim.training import ROW_IDS, STATE_FILE, Job, Plan, Trainer, first_rows, train
 from fim_server.training.packages import SourceFile
 from small_llama import SOURCE, small_shape, small_tokenizer, small_weights
 
 FILES = [SourceFile("made", f"made/one{number}.py", SOURCE.replace("total", f"total_{number}")) for number in range(3)]
 
-PLAN = Plan(minutes=1, rank=4, alpha=4.0, rate=3e-3, tokens=512, arithmetic="full", compiled=False, warm_up=2)
+PLAN = Plan(
+    minutes=1,
+    rank=4,
+    alpha=4.0,
+    rate=3e-3,
+    tokens=512,
+    lengths=(256, 512),
+    shares=(0.8, 0.2),
+    arithmetic="full",
+    compiled=False,
+    warm_up=2,
+)
 
 
 def network(rank: int = 4, arithmetic: str = "full", seed: int = 0) -> Network:
@@ -64,7 +79,7 @@ def base(tmp_path: Path) -> Path:
 
 def test_a_packed_example_has_the_logits_of_one_alone() -> None:
     """The mask's plain twin: each example read by itself."""
-    trainer = Trainer(stirred(), PLAN, torch.device("cpu"), 1)
+    trainer = Trainer(stirred(), PLAN, torch.device("cpu"))
     for seed in range(4):
         source = Source(FILES, small_tokenizer(), Mixture(), seed)
         examples = [source.draw(120) for _ in range(2)]
@@ -83,7 +98,7 @@ def test_the_network_is_the_base_with_the_adapter_merged() -> None:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     made = stirred()
-    adapter = Trainer(made, PLAN, torch.device("cpu"), 1).adapter("test")
+    adapter = Trainer(made, PLAN, torch.device("cpu")).adapter("test")
     weights = small_weights()
     merged = merge(small_shape(), weights.__getitem__, adapter)
     llama: Any = LlamaForCausalLM(LlamaConfig(**small_shape().config()))
@@ -114,7 +129,7 @@ def test_gradients_in_8_bits_point_where_the_whole_ones_do() -> None:
     gradients = []
     for arithmetic in ("full", INT8):
         made = network(arithmetic=arithmetic)
-        trainer = Trainer(made, PLAN, torch.device("cpu"), 1)
+        trainer = Trainer(made, PLAN, torch.device("cpu"))
         loss, _ = trainer.loss([window(1), window(2)])
         loss.backward()  # type: ignore[no-untyped-call]
         gradients.append(torch.cat([one.grad.flatten() for one in trainer.parameters]))
@@ -122,7 +137,7 @@ def test_gradients_in_8_bits_point_where_the_whole_ones_do() -> None:
 
 
 def test_steps_learn_and_the_average_is_what_is_measured() -> None:
-    trainer = Trainer(network(), PLAN, torch.device("cpu"), 1)
+    trainer = Trainer(network(), PLAN, torch.device("cpu"))
     batch = [window(1), window(2)]
     before = trainer.held_out([batch])
     for _ in range(60):
@@ -135,7 +150,7 @@ def test_steps_learn_and_the_average_is_what_is_measured() -> None:
 
 
 def test_what_counts_as_exact_is_what_greedy_decoding_writes() -> None:
-    trainer = Trainer(network(), replace(PLAN, rate=1e-2), torch.device("cpu"), 1)
+    trainer = Trainer(network(), replace(PLAN, rate=1e-2), torch.device("cpu"))
     source = Source(FILES, small_tokenizer(), Mixture(suffix_first=1.0), 3)
     examples = [source.draw(110) for _ in range(2)]
     batch = [pack(examples, 256, 0.0, 0.4, random.Random(0))]
@@ -164,9 +179,9 @@ def test_what_counts_as_exact_is_what_greedy_decoding_writes() -> None:
 
 
 def test_an_adapter_of_lower_rank_is_gone_on_from() -> None:
-    trainer = Trainer(stirred(), PLAN, torch.device("cpu"), 1)
+    trainer = Trainer(stirred(), PLAN, torch.device("cpu"))
     trainer.averages = [parameter.detach().clone() for parameter in trainer.parameters]
-    wider = Trainer(network(rank=6, seed=9), replace(PLAN, rank=6, alpha=6.0), torch.device("cpu"), 1)
+    wider = Trainer(network(rank=6, seed=9), replace(PLAN, rank=6, alpha=6.0), torch.device("cpu"))
     wider.start_from(trainer.adapter("test"))
     batch = [window(1)]
     assert wider.held_out([batch]).nats == pytest.approx(trainer.held_out([batch]).nats, abs=1e-3)
@@ -176,14 +191,14 @@ def test_an_adapter_of_lower_rank_is_gone_on_from() -> None:
 
 def test_saved_training_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     batches = [[window(seed)] for seed in range(6)]
-    whole = Trainer(network(), PLAN, torch.device("cpu"), 1)
+    whole = Trainer(network(), PLAN, torch.device("cpu"))
     for batch in batches:
         whole.step(batch)
-    first = Trainer(network(), PLAN, torch.device("cpu"), 1)
+    first = Trainer(network(), PLAN, torch.device("cpu"))
     for batch in batches[:3]:
         first.step(batch)
     first.save(tmp_path, "test")
-    second = Trainer(network(seed=5), PLAN, torch.device("cpu"), 1)
+    second = Trainer(network(seed=5), PLAN, torch.device("cpu"))
     second.resume(tmp_path)
     for batch in batches[3:]:
         second.step(batch)
@@ -192,21 +207,61 @@ def test_saved_training_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None
         assert torch.allclose(one, other, atol=1e-6)
     with pytest.raises(TrainingError, match="nothing to resume"):
         second.resume(tmp_path / "elsewhere")
+    wider = Trainer(network(rank=6), replace(PLAN, rank=6, alpha=6.0), torch.device("cpu"))
+    with pytest.raises(TrainingError, match="of another base or rank"):
+        wider.resume(tmp_path)
+
+
+def test_a_state_with_the_rows_in_a_group_of_their_own_is_gone_on_from(tmp_path: Path) -> None:
+    """As they were written before there was one group."""
+    batches = [[window(seed)] for seed in range(6)]
+    trainer = Trainer(network(), PLAN, torch.device("cpu"))
+    for batch in batches[:3]:
+        trainer.step(batch)
+    trainer.save(tmp_path, "test")
+    state = torch.load(tmp_path / STATE_FILE, weights_only=True)
+    (group,) = state["optimizer"]["param_groups"]
+    count = len(group["params"])
+    state["optimizer"]["param_groups"] = [
+        {**group, "params": [*range(count - 1)]},
+        {**group, "params": [count - 1]},
+    ]
+    torch.save(state, tmp_path / STATE_FILE)
+    second = Trainer(network(seed=5), PLAN, torch.device("cpu"))
+    second.resume(tmp_path)
+    for batch in batches[3:]:
+        trainer.step(batch)
+        second.step(batch)
+    for one, other in zip(trainer.parameters, second.parameters, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_an_adapter_of_another_base_is_none_to_go_on_from(tmp_path: Path) -> None:
+    trainer = Trainer(network(), PLAN, torch.device("cpu"))
+    adapter = trainer.adapter("test")
+    with pytest.raises(ModelError, match="of another embedding"):
+        trainer.start_from(replace(adapter, rows=adapter.rows[:, 1:]))
+    trainer.start_from(replace(adapter, matrices={}))  # what an adapter does not have changes nothing
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_run_leaves_an_adapter_and_its_figures(tmp_path: Path, base: Path, processes: int) -> None:
     said: list[str] = []
     job = Job(replace(PLAN, minutes=0.05, held_out=4), base, FILES, FILES[:1], tmp_path / "run", recipe="test")
-    train(job, processes, said.append)
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    best = train(job, processes, said.append)
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
     adapter = read_adapter(tmp_path / "run" / ADAPTER_FILE)
     assert adapter.tokens > 0
     assert list(adapter.row_ids) == list(ROW_IDS)
     entries = [json.loads(line) for line in (tmp_path / "run" / LOG_FILE).read_text(encoding="utf-8").splitlines()]
     assert entries[-1]["tokens"] == adapter.tokens
     assert {"both", "left only"} <= set(entries[-1])
-    train(replace(job, resume=True), processes, said.append)
+    assert best == Measured(adapter.tokens, HeldOut(**entries[-1]["both"]))
+    best = train(replace(job, resume=True), processes, said.append)
     assert read_adapter(tmp_path / "run" / ADAPTER_FILE).tokens > adapter.tokens
+    assert best is not None
+    assert read_adapter(tmp_path / "run" / BEST_FILE).tokens == best.tokens
 
 
 def test_processes_share_their_gradients(tmp_path: Path, base: Path) -> None:
@@ -214,31 +269,118 @@ def test_processes_share_their_gradients(tmp_path: Path, base: Path) -> None:
     # Seeds differ between processes, so only the agreement of their weights is asked: rank 0 saves, and goes on alone.
     job = Job(replace(PLAN, minutes=0.03, held_out=4), base, FILES, FILES[:1], tmp_path / "run")
     train(job, 2, lambda text: None)
-    one = Trainer(network(), PLAN, torch.device("cpu"), 1)
+    one = Trainer(network(), PLAN, torch.device("cpu"))
     one.resume(tmp_path / "run")
     assert one.progress.tokens == one.progress.step * 2 * 512
+
+
+def test_where_nothing_can_be_forked_one_process_trains(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows."""
+    monkeypatch.delattr(os, "fork")
+    said: list[str] = []
+    job = Job(replace(PLAN, minutes=0.01, held_out=4), base, FILES, FILES[:1], tmp_path / "run")
+    assert train(job, 2, said.append) is not None
+    assert "cannot be forked" in said[0]
+
+
+def test_who_asks_a_training_to_end_gets_what_it_has_learned(tmp_path: Path, base: Path) -> None:
+    job = Job(replace(PLAN, minutes=8, held_out=4), base, FILES, FILES[:1], tmp_path / "run")
+
+    def end(text: str) -> None:
+        if text.startswith("step "):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    best = train(job, 1, end)
+    assert best is not None
+    assert best.tokens >= 20 * 512
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("x = 1\n", "none of 1 files has 400 characters"), ("\n" * 500, "no place for an example")]
+)
+@pytest.mark.parametrize(("where", "named"), [("corpus", "the text to train on"), ("held_out", "the held-out text")])
+def test_files_without_examples_are_told_before_anything_is_forked(
+    tmp_path: Path, base: Path, text: str, told: str, where: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "run_together", lambda *_: pytest.fail("it was begun"))
+    job = Job(PLAN, base, FILES, FILES, tmp_path / "run")
+    empty = [SourceFile("made", "made/empty.py", text)]
+    job = replace(job, corpus=empty) if where == "corpus" else replace(job, held_out=empty)
+    with pytest.raises(TrainingError, match=f"^{named}: {told}"):
+        train(job, 2, lambda text: None)
+    assert not (tmp_path / "run").exists()
+
+
+def run_fim(tmp_path: Path, *given: str) -> int:
+    """The exit status of the step, on a small corpus."""
+    corpus = tmp_path / "corpus"
+    corpus.mkdir(exist_ok=True)
+    lines = "".join(json.dumps(file._asdict()) + "\n" for file in FILES)
+    for name in ("train.jsonl", "held_out.jsonl"):
+        (corpus / name).write_text(lines, encoding="utf-8")
+    try:
+        return main(["fim", "--work", str(tmp_path), "--eager", "--minutes", "1", *given])
+    except SystemExit as ended:
+        return int(str(ended.code))
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--base", "nowhere.gguf"], "nowhere.gguf"),
-        (["--base", "BASE", "--minutes", "0"], "not positive"),
-        (["--base", "BASE", "--resume"], "nothing to resume"),
-        (["--base", "BASE", "--start-from", "nothing"], "nothing"),
+        ("--base nowhere.gguf", "nowhere.gguf"),
+        *((f"--base BASE --minutes={wrong}", "positive") for wrong in ("nan", "inf", "-inf", "0", "-1", "1e999")),
+        *((f"--base BASE --save-minutes={wrong}", "positive") for wrong in ("nan", "inf", "0")),
+        *((f"--base BASE --rate={wrong}", "positive") for wrong in ("nan", "inf", "0")),
+        ("--base BASE --device nonsense", "device nonsense"),
+        ("--base BASE --device cuda:99", "device cuda:99"),
+        ("--base BASE --device meta", "neither cpu nor cuda"),
+        ("--base BASE --resume", "nothing to resume"),
+        ("--base BASE --resume --run-name broken", "nothing to resume"),
+        ("--base BASE --resume --run-name other", "nothing to resume from (of another base or rank)"),
+        ("--base BASE --start-from nothing", "nothing"),
+        ("--base BASE --start-from broken/state.pt", "no adapter that can be read"),
+        ("--base BASE --start-from other/adapter.safetensors --rank 3", "the adapter's rank is 4"),
+        ("--base BASE --rank 100000", "the rank is 100000"),
     ],
 )
-def test_wrong_arguments_are_told_in_a_line(
-    tmp_path: Path, base: Path, arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+def test_wrong_arguments_are_told_in_a_line_before_anything_is_forked(
+    tmp_path: Path,
+    base: Path,
+    arguments: str,
+    told: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    lines = "".join(json.dumps(file._asdict()) + "\n" for file in FILES)
-    for name in ("train.jsonl", "held_out.jsonl"):
-        (corpus / name).write_text(lines, encoding="utf-8")
-    given = [str(base) if one == "BASE" else one for one in arguments]
-    status = main(["fim", "--work", str(tmp_path), "--processes", "1", "--eager", "--minutes", "1", *given])
-    printed = capsys.readouterr().err.strip()
+    monkeypatch.setattr(training, "run_together", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.chdir(tmp_path)
+    for name in ("broken", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "broken" / STATE_FILE).write_bytes(b"nothing")
+    Trainer(network(), PLAN, torch.device("cpu")).save(tmp_path / "other", "test")
+    status = run_fim(tmp_path, "--processes", "2", *arguments.replace("BASE", str(base)).split())
+    printed = capfd.readouterr().err.strip()
     assert status == 2
     assert told in printed
     assert len(printed.splitlines()) == 1
+
+
+def test_the_best_is_published(
+    tmp_path: Path, base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trained(job: Job, processes: int, say: object) -> Measured:
+        job.folder.mkdir()
+        (job.folder / ADAPTER_FILE).write_bytes(b"the last")
+        (job.folder / BEST_FILE).write_bytes(b"the best")
+        return Measured(1_250_000, HeldOut(1.75, 0.1, 40))
+
+    monkeypatch.setattr(training, "train", trained)
+    published = tmp_path / "package" / "adapter.safetensors"
+    monkeypatch.setattr(step, "ADAPTER", published)
+    assert run_fim(tmp_path, "--base", str(base)) == 0
+    assert not published.exists()
+    (tmp_path / "fim").rename(tmp_path / "earlier")
+    assert run_fim(tmp_path, "--base", str(base), "--publish") == 0
+    assert published.read_bytes() == b"the best"
+    assert "after 1.250 M tokens (1.7500 nats" in capsys.readouterr().err

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-from fim_server.errors import TrainingError
 from fim_server.training.corpus import HELD_OUT_FILE, TRAIN_FILE, read_corpus
 from fim_server.training.fim.options import ADAPTER, FimOptions
 
@@ -13,13 +12,12 @@ from fim_server.training.fim.options import ADAPTER, FimOptions
 def run_fim(options: FimOptions) -> None:
     """Train the adapter; its checkpoints lie in the run's folder."""
     # Read by the libraries when they load, which the imports below do.
-    if options.device == "cpu" and options.processes > 1:
+    if options.device == "cpu" and options.processes > 1 and hasattr(os, "fork"):
         os.environ["OMP_NUM_THREADS"] = "1"
+    from fim_server.training.fim.checkpoints import BEST_FILE, copy
     from fim_server.training.fim.network import FULL, INT8
-    from fim_server.training.fim.training import ADAPTER_FILE, Job, Plan, train
+    from fim_server.training.fim.training import Job, Plan, train
 
-    if options.minutes <= 0:
-        raise TrainingError(f"--minutes {options.minutes}: not positive")
     folder = options.work / options.run_name
     plan = Plan(
         minutes=options.minutes,
@@ -43,11 +41,14 @@ def run_fim(options: FimOptions) -> None:
         device=options.device,
         recipe="python -m fim_server.training fim",
     )
-    train(job, 1 if options.device != "cpu" else options.processes, _say)
-    if options.publish:
+    best = train(job, options.processes, _say)
+    if options.publish and best is not None:
         ADAPTER.parent.mkdir(exist_ok=True)
-        ADAPTER.write_bytes((folder / ADAPTER_FILE).read_bytes())
-        _say(f"{ADAPTER}: {ADAPTER.stat().st_size / 1e6:.1f} MB")
+        copy(folder / BEST_FILE, ADAPTER)
+        _say(
+            f"{ADAPTER}: the best of {folder}, after {best.tokens / 1e6:.3f} M tokens"
+            f" ({best.held_out.nats:.4f} nats held out), {ADAPTER.stat().st_size / 1e6:.1f} MB"
+        )
 
 
 def _say(text: str) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
+import pickle
 import random
-import signal
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +17,22 @@ import numpy as np
 import torch
 import torch.nn.functional as functional
 from tokenizers import Tokenizer
-from torch import Tensor, distributed
+from torch import Tensor
 
-from fim_server.errors import TrainingError
+from fim_server.errors import ModelError, TrainingError
 from fim_server.models.adapter import PARTS, Adapter, read_adapter, write_adapter
-from fim_server.models.smollm2.base import read_base
-from fim_server.models.smollm2.shape import EMBEDDING
+from fim_server.models.smollm2.base import Base, read_base
+from fim_server.models.smollm2.merging import check_fits, stacked_places
+from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape
+from fim_server.models.source import first_line
+from fim_server.models.torch_backend import choose_device
+from fim_server.training.fim.checkpoints import ADAPTER_FILE, BOTH, LEFT_ONLY, Checkpoints, HeldOut, Measured
 from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, Window, pack, windows
-from fim_server.training.fim.network import FULL, INT8, Network
+from fim_server.training.fim.network import FULL, INT8, Network, widths
+from fim_server.training.fim.team import ALONE, Team, asked_to_stop, can_fork, run_together
 from fim_server.training.packages import SourceFile
 
-ADAPTER_FILE, STATE_FILE, LOG_FILE = "adapter.safetensors", "state.pt", "log.jsonl"
+STATE_FILE = "state.pt"
 
 ROW_IDS = (PREFIX, SUFFIX, MIDDLE, END)
 
@@ -74,29 +77,15 @@ class Progress:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Of held-out middles: nats a token, the share whose every token is the likeliest, and how many.
-
-    Each token of a region begins a middle.
-    """
-
-    nats: float
-    exact: float
-    middles: int
-
-
 class Trainer:
     """A network with its optimizer and the running average of its weights."""
 
-    def __init__(self, network: Network, plan: Plan, device: torch.device, processes: int) -> None:
-        self.network, self.plan, self.device, self.processes = network, plan, device, processes
+    def __init__(self, network: Network, plan: Plan, device: torch.device, team: Team = ALONE) -> None:
+        self.network, self.plan, self.device, self.team = network, plan, device, team
         self.parameters = [*network.updates, network.rows]
-        groups: list[dict[str, Any]] = [
-            {"params": list(network.updates), "lr": plan.rate},
-            {"params": [network.rows], "lr": plan.rate},
-        ]
-        self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0, foreach=True)
+        self.optimizer = torch.optim.AdamW(
+            self.parameters, plan.rate, betas=(0.9, 0.98), weight_decay=0.0, foreach=True
+        )
         self.averages = [parameter.detach().clone() for parameter in self.parameters]
         self.progress = Progress()
         self._since = 0
@@ -118,9 +107,9 @@ class Trainer:
         torch._foreach_lerp_(self.averages, [one.detach() for one in self.parameters], 1 / horizon)
         progress = self.progress
         progress.step += 1
-        progress.tokens += self.processes * sum(len(window.ids) for window in batch)
-        progress.middle_tokens += self.processes * counted
-        progress.examples += self.processes * sum(int(window.owners.max()) + 1 for window in batch)
+        progress.tokens += self.team.size * sum(len(window.ids) for window in batch)
+        progress.middle_tokens += self.team.size * counted
+        progress.examples += self.team.size * sum(int(window.owners.max()) + 1 for window in batch)
         return float(loss.detach())
 
     def loss(self, batch: Sequence[Window]) -> tuple[Tensor, int]:
@@ -145,11 +134,11 @@ class Trainer:
         return self.network.logits(picked), targets, weights
 
     def _share_gradients(self) -> None:
-        if self.processes == 1:
+        if self.team.size == 1:
             return
         flat = torch.cat([parameter.grad.flatten() for parameter in self.parameters if parameter.grad is not None])
-        distributed.all_reduce(flat)
-        flat /= self.processes
+        self.team.add_up(flat)
+        flat /= self.team.size
         at = 0
         for parameter in self.parameters:
             if parameter.grad is not None:
@@ -192,13 +181,17 @@ class Trainer:
         )
 
     def start_from(self, adapter: Adapter) -> None:
-        """Take an adapter's weights; a smaller rank is filled up, which changes nothing at first."""
-        if adapter.rank > self.plan.rank:
-            raise TrainingError(f"the adapter's rank is {adapter.rank}, above the plan's {self.plan.rank}")
+        """Take an adapter's weights; a smaller rank is filled up, which changes nothing at first.
+
+        Raises TrainingError or ModelError where it does not fit.
+        """
+        check_adapter(adapter, self.network.shape, self.plan.rank)
         # B A is scaled by alpha / rank, which may have been another.
         factor = (adapter.alpha / adapter.rank) / (self.plan.alpha / self.plan.rank)
         with torch.no_grad():
             for number, name in enumerate(f"layers.{i}.{m}" for i in range(self.network.shape.layers) for m in PARTS):
+                if name not in adapter.matrices:
+                    continue  # as one that changes nothing
                 down, up = adapter.matrices[name]
                 own_down, own_up = self.parameters[2 * number], self.parameters[2 * number + 1]
                 own_down[: adapter.rank].copy_(torch.from_numpy(down.astype(np.float32)))
@@ -225,14 +218,45 @@ class Trainer:
 
     def resume(self, folder: Path) -> None:
         """Go on from what `save` wrote. Raises TrainingError where there is nothing, or it does not fit."""
-        try:
-            state = torch.load(folder / STATE_FILE, weights_only=True)
-            _assign(self.parameters, state["parameters"])
-            _assign(self.averages, state["averages"])
-            self.optimizer.load_state_dict(state["optimizer"])
-        except (OSError, RuntimeError, ValueError, KeyError) as error:
-            raise TrainingError(f"{folder / STATE_FILE}: nothing to resume from ({error})") from error
+        state = read_state(folder, [tuple(parameter.shape) for parameter in self.parameters])
+        _assign(self.parameters, state["parameters"])
+        _assign(self.averages, state["averages"])
+        self.optimizer.load_state_dict(state["optimizer"])
         self.progress, self._since = Progress(**state["progress"]), state["since"]
+
+
+def read_state(folder: Path, shapes: Sequence[tuple[int, ...]]) -> dict[str, Any]:
+    """What :meth:`Trainer.save` wrote, of parameters of these shapes.
+
+    Raises TrainingError where there is nothing, or it does not fit.
+    """
+    path = folder / STATE_FILE
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        if any([tuple(one.shape) for one in state[name]] != [*shapes] for name in ("parameters", "averages")):
+            raise ValueError("of another base or rank")
+        Progress(**state["progress"])
+        # Older states have the rows in a group of their own, after the updates.
+        groups = state["optimizer"]["param_groups"]
+        group = {**groups[0], "params": [number for one in groups for number in one["params"]]}
+        if len(group["params"]) != len(shapes) or not isinstance(state["since"], int):
+            raise ValueError("not whole")
+    except (OSError, RuntimeError, LookupError, TypeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        raise TrainingError(f"{path}: nothing to resume from ({first_line(error)})") from error
+    return {**state, "optimizer": {**state["optimizer"], "param_groups": [group]}}
+
+
+def shapes_of(shape: LlamaShape, rank: int) -> list[tuple[int, ...]]:
+    """The shapes of the parameters of a :class:`Trainer`."""
+    pairs = [one for name in PARTS for one in ((rank, widths(shape)[name][0]), (widths(shape)[name][1], rank))]
+    return [*pairs * shape.layers, (len(ROW_IDS), shape.width)]
+
+
+def check_adapter(adapter: Adapter, shape: LlamaShape, rank: int) -> None:
+    """Raises TrainingError where an adapter's rank is above another, ModelError where it is of another base."""
+    if adapter.rank > rank:
+        raise TrainingError(f"the adapter's rank is {adapter.rank}, above the plan's {rank}")
+    check_fits(shape, adapter, stacked_places(shape))
 
 
 def _assign(to: Sequence[Tensor], values: Sequence[Tensor]) -> None:
@@ -263,102 +287,123 @@ class Job:
     recipe: str = ""
 
 
-def train(job: Job, processes: int, say: Callable[[str], None]) -> None:
-    """Train until the plan's minutes are over, and leave an adapter in the folder.
+@dataclass(frozen=True)
+class Start:
+    """What is read and checked before any process is forked. `probes`: held-out windows."""
+
+    device: torch.device
+    base: Base
+    adapter: Adapter | None
+    probes: dict[str, list[list[Window]]]
+
+
+def train(job: Job, processes: int, say: Callable[[str], None]) -> Measured | None:
+    """Train until the plan's minutes are over, leave an adapter in the folder, and say which is the run's best.
 
     On a processor `processes` of one thread each share the work; where other programs use the cores that is faster
     than as many threads in one.
 
-    Raises TrainingError where there is nothing to train on or to go on from.
+    Raises TrainingError where there is nothing to train on or to go on from, or a process fails, and ModelError where
+    the base or the adapter cannot be read or do not fit each other.
     """
+    start = prepare(job)
+    job.folder.mkdir(parents=True, exist_ok=True)
+    checkpoints = Checkpoints(job.folder, job.resume)
+    work = partial(_run, job=job, start=start, checkpoints=checkpoints, say=say)
+    if start.device.type != "cpu":
+        processes = 1
+    elif processes > 1 and not can_fork():
+        say(f"processes cannot be forked here: one with {os.cpu_count() or 1} threads instead of {processes}")
+        processes = 1
+    if processes == 1:
+        work(ALONE)
+    else:
+        run_together(processes, work)
+    return checkpoints.best
+
+
+def prepare(job: Job) -> Start:
+    """Read and check what a training is given, but for the weights; raises as :func:`train` does."""
+    device = device_of(job.device)
     if not job.corpus or not job.held_out:
         raise TrainingError("no text to train on, or none held out")
-    job.folder.mkdir(parents=True, exist_ok=True)
-    if processes == 1:
-        _run(0, 1, job, "", say)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        context = torch.multiprocessing.get_context("fork")
-        arguments = (processes, job, f"{folder}/rendezvous", say)
-        others = [context.Process(target=_run, args=(rank, *arguments), daemon=True) for rank in range(1, processes)]
-        for other in others:
-            other.start()
-        _run(0, *arguments)
-        for other in others:
-            other.join()
-
-
-def _run(rank: int, processes: int, job: Job, rendezvous: str, say: Callable[[str], None]) -> None:
-    plan, device = job.plan, torch.device(job.device)
-    if processes > 1:
-        distributed.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=processes)
-    if device.type == "cpu":
-        torch.set_num_threads(1 if processes > 1 else os.cpu_count() or 1)
-    base = read_base(job.base)
-    weights = {name: torch.from_numpy(base.weight(name)) for name, _ in base.shape.sizes()}
-    rows = first_rows(weights[EMBEDDING], plan.seed)
-    arithmetic, dtype = (plan.arithmetic, torch.float32) if device.type == "cpu" else (FULL, torch.bfloat16)
-    shape, row_ids = base.shape, torch.tensor(ROW_IDS)
-    network = Network(weights, shape, plan.rank, plan.alpha, rows, row_ids, arithmetic, dtype, plan.seed).to(device)
-    network.move(device)
-    del weights
-    trainer = Trainer(network, plan, device, processes)
-    if job.start_from is not None:
-        trainer.start_from(read_adapter(job.start_from))
+    base, plan = read_base(job.base), job.plan
+    narrowest = min(size for sizes in widths(base.shape).values() for size in sizes)
+    if plan.rank > narrowest:
+        raise TrainingError(f"the rank is {plan.rank}, and the base's narrowest product has {narrowest}")
+    adapter = None if job.start_from is None else read_adapter(job.start_from)
+    if adapter is not None:
+        check_adapter(adapter, base.shape, plan.rank)
     if job.resume:
-        trainer.resume(job.folder)
-    if plan.compiled:
-        network.compiled()
-    tokenizer = base.tokenizer
-    tokenizer.encode_special_tokens = True  # names of control tokens in a file are text
-    seed = plan.seed * 1009 + trainer.progress.step * 31 + rank
+        read_state(job.folder, shapes_of(base.shape, plan.rank))
+    base.tokenizer.encode_special_tokens = True  # names of control tokens in a file are text
+    for name, files in (("the text to train on", job.corpus), ("the held-out text", job.held_out)):
+        try:
+            source = Source(files, base.tokenizer, Mixture(), plan.seed)
+            for length in plan.lengths:
+                source.draw(length)
+        except TrainingError as error:
+            raise TrainingError(f"{name}: {error}") from error
+    return Start(device, base, adapter, _probes(job, base.tokenizer))
+
+
+def device_of(name: str) -> torch.device:
+    """A processor or a GPU. Raises TrainingError where it is neither, or not there."""
+    try:
+        device = choose_device(name)
+    except ModelError as error:
+        raise TrainingError(str(error)) from error
+    if device.type not in ("cpu", "cuda"):
+        raise TrainingError(f"device {name}: neither cpu nor cuda")
+    return device
+
+
+def _run(team: Team, job: Job, start: Start, checkpoints: Checkpoints, say: Callable[[str], None]) -> None:
+    plan, tokenizer = job.plan, start.base.tokenizer
+    trainer = _trainer(team, job, start)
+    seed = plan.seed * 1009 + trainer.progress.step * 31 + team.rank
     batches = {
         length: _batches(job.corpus, tokenizer, Mixture(), length, plan.tokens, seed + length)
         for length in plan.lengths
     }
-    probes = _probes(job, tokenizer) if rank == 0 else {}
-    asked = _asked_to_stop(rank)
-    turns, started, saved = random.Random(plan.seed + trainer.progress.step), time.monotonic(), time.monotonic()
+    turns, begun, saved = random.Random(plan.seed + trainer.progress.step), time.monotonic(), time.monotonic()
     first = trainer.progress.tokens
     mean, past = math.nan, trainer.progress.seconds
-    while True:
-        passed = time.monotonic() - started
-        if _agreed(asked.is_set() or passed >= 60 * plan.minutes, processes):
-            break
-        length = turns.choices(plan.lengths, plan.shares)[0]
-        loss = trainer.step(next(batches[length]))
-        mean = loss if math.isnan(mean) else 0.97 * mean + 0.03 * loss
-        trainer.progress.seconds = past + time.monotonic() - started
-        if rank == 0 and trainer.progress.step % 20 == 0:
-            rate = (trainer.progress.tokens - first) / (time.monotonic() - started)
-            done = trainer.progress
-            say(f"step {done.step}  {done.tokens / 1e6:.3f} M tokens  loss {mean:.3f}  {rate:.0f} tokens/s")
-        if rank == 0 and time.monotonic() - saved >= plan.save_seconds:
-            _checkpoint(trainer, probes, job, mean, say)
-            saved = time.monotonic()
-    if rank == 0:
-        _checkpoint(trainer, probes, job, mean, say)
-    if processes > 1:
-        distributed.destroy_process_group()
+    with asked_to_stop() as asked:
+        while not team.agreed(asked.is_set() or time.monotonic() - begun >= 60 * plan.minutes):
+            length = turns.choices(plan.lengths, plan.shares)[0]
+            loss = trainer.step(next(batches[length]))
+            mean = loss if math.isnan(mean) else 0.97 * mean + 0.03 * loss
+            trainer.progress.seconds = past + time.monotonic() - begun
+            if team.rank == 0 and trainer.progress.step % 20 == 0:
+                rate = (trainer.progress.tokens - first) / (time.monotonic() - begun)
+                done = trainer.progress
+                say(f"step {done.step}  {done.tokens / 1e6:.3f} M tokens  loss {mean:.3f}  {rate:.0f} tokens/s")
+            if team.rank == 0 and time.monotonic() - saved >= plan.save_seconds:
+                _checkpoint(trainer, start.probes, job, checkpoints, mean, say)
+                saved = time.monotonic()
+        if team.rank == 0:
+            _checkpoint(trainer, start.probes, job, checkpoints, mean, say)
 
 
-def _asked_to_stop(rank: int) -> threading.Event:
-    """Set when the process is to end (interrupted, or asked to terminate): what was learned is saved first."""
-    asked = threading.Event()
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # The others end with the first one.
-            signal.signal(number, (lambda *_: asked.set()) if rank == 0 else signal.SIG_IGN)
-    return asked
-
-
-def _agreed(over: bool, processes: int) -> bool:
-    """Whether the first process says that the time is over."""
-    if processes == 1:
-        return over
-    flag = torch.tensor([float(over)])
-    distributed.broadcast(flag, 0)
-    return bool(flag.item())
+def _trainer(team: Team, job: Job, start: Start) -> Trainer:
+    """The trainer of one process, with what it goes on from."""
+    plan, device, shape = job.plan, start.device, start.base.shape
+    if device.type == "cpu":
+        torch.set_num_threads(1 if team.size > 1 else os.cpu_count() or 1)
+    weights = {name: torch.from_numpy(start.base.weight(name)) for name, _ in shape.sizes()}
+    rows, row_ids = first_rows(weights[EMBEDDING], plan.seed), torch.tensor(ROW_IDS)
+    arithmetic, dtype = (plan.arithmetic, torch.float32) if device.type == "cpu" else (FULL, torch.bfloat16)
+    network = Network(weights, shape, plan.rank, plan.alpha, rows, row_ids, arithmetic, dtype, plan.seed).to(device)
+    network.move(device)
+    trainer = Trainer(network, plan, device, team)
+    if start.adapter is not None:
+        trainer.start_from(start.adapter)
+    if job.resume:
+        trainer.resume(job.folder)
+    if plan.compiled:
+        network.compiled()
+    return trainer
 
 
 def _batches(
@@ -374,7 +419,7 @@ def _probes(job: Job, tokenizer: Tokenizer) -> dict[str, list[list[Window]]]:
     length = job.plan.lengths[0]
     plain = Mixture(suffix_first=1.0, with_path=0.0, no_suffix=0.0)
     found = {}
-    for name, mixture in (("both", plain), ("left only", replace(plain, hidden_suffix=True))):
+    for name, mixture in ((BOTH, plain), (LEFT_ONLY, replace(plain, hidden_suffix=True))):
         source = Source(job.held_out, tokenizer, mixture, 77)
         count = max(1, job.plan.tokens // length)
         probes = [pack([source.draw(length)], length, 0.0, 0.0, random.Random(0)) for _ in range(job.plan.held_out)]
@@ -383,16 +428,18 @@ def _probes(job: Job, tokenizer: Tokenizer) -> dict[str, list[list[Window]]]:
 
 
 def _checkpoint(
-    trainer: Trainer, probes: dict[str, list[list[Window]]], job: Job, mean: float, say: Callable[[str], None]
+    trainer: Trainer,
+    probes: dict[str, list[list[Window]]],
+    job: Job,
+    checkpoints: Checkpoints,
+    mean: float,
+    say: Callable[[str], None],
 ) -> None:
     trainer.save(job.folder, job.recipe)
     figures = {name: trainer.held_out(batches) for name, batches in probes.items()}
+    is_best = checkpoints.add(asdict(trainer.progress), mean, figures)
     told = "; ".join(
         f"{name}: {one.nats:.4f} nats, {100 * one.exact:.1f} % of {one.middles} exact" for name, one in figures.items()
     )
-    say(f"held out after {trainer.progress.tokens / 1e6:.3f} M tokens: {told}")
-    entry = {**asdict(trainer.progress), "loss": mean, **{name: asdict(one) for name, one in figures.items()}}
-    with (job.folder / LOG_FILE).open("a", encoding="utf-8") as log:
-        log.write(json.dumps(entry) + "\n")
-    kept = job.folder / f"{ADAPTER_FILE.partition('.')[0]}-{trainer.progress.tokens}.safetensors"
-    kept.write_bytes((job.folder / ADAPTER_FILE).read_bytes())
+    best = "; the best so far" if is_best else ""
+    say(f"held out after {trainer.progress.tokens / 1e6:.3f} M tokens: {told}{best}")
