@@ -108,6 +108,10 @@ class Readings:
         self.room = 0
         """The tokens for which a reading is made at least, so that a longer request later can go on from it."""
 
+    def shared(self, tokens: Sequence[int]) -> int:
+        """How many of the first ``tokens`` the reading has that has most of them."""
+        return max((reading.shared(tokens) for reading in self._known), default=0)
+
     def nearest(self, tokens: Sequence[int], room: int | None = None) -> Reading:
         """The reading to go on from with a prompt: the one that shares the longest beginning with it.
 

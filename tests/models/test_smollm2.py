@@ -230,7 +230,7 @@ def test_messages_are_what_the_library_of_their_format_writes(tmp_path: Path) ->
     onnx = pytest.importorskip("onnx")
     from fim_server.models.smollm2 import messages
 
-    values = [
+    values: list[np.ndarray[Any, Any]] = [
         np.arange(6, dtype=kind).reshape(2, 3) for kind in (np.float32, np.uint8, np.int8, np.int32, np.int64)
     ] + [np.array(3, dtype=np.int64), np.arange(5000, dtype=np.float32)]
     names = [f"c{number}" for number in range(len(values))]
