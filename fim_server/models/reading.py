@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 ROOM_STEP = 64
 """Tokens in steps of which a cache's room is sized, so that one that is a little longer is none of its own."""
 
-MOST_READINGS, KEPT_TOKENS = 4, 4096
+MOST_READINGS, KEPT_TOKENS = 4, 2048
 """How many readings are kept, and for how many tokens together: a runtime takes the memory of a reading's whole room at
-once (46 kB a token for SmolLM2-135M, so 190 MB at most). Two are kept in any case."""
+once (46 kB a token for SmolLM2-135M, so 94 MB at most). Two are kept in any case."""
 
 LEAST_SHARED = 16
 """Tokens of a prompt's beginning for which a reading is gone on from, whatever it loses: its rest is then most often

@@ -372,6 +372,12 @@ def test_a_folder_is_built_from_a_transformers_folder_too(folder: Path, adapter_
     assert first.tokenizer.to_str() == second.tokenizer.to_str()
 
 
+def test_no_second_adapter_is_put_upon_the_first(folder: Path, adapter_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="has an adapter in its weights already"):
+        build(folder, tmp_path / "twice", silent, adapter_file)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_is_replaced_when_the_new_one_is_whole(
     source: Path, adapter_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
