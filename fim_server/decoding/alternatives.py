@@ -114,12 +114,22 @@ def read_before(
 
     ``heals``: whether something is written again before it.
     """
+    prompt, room = prompt_of(model, split, options, heals)
+    return prompt, Reading(model, room) if readings is None else readings.nearest(prompt, room)
+
+
+def prompt_of(model: FimModel, split: Split, options: DecodeOptions, heals: bool) -> tuple[list[int], int]:
+    """The prompt of a cut, and the tokens that it and what is written after it take at most."""
     budget = budget_of(model, options) + (MOST_UNSETTLED if heals else 0)
     limit = min(options.max_prompt_tokens, model.window - budget)
     prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
-    if readings is None:
-        return prompt, Reading(model, len(prompt) + budget)
-    return prompt, readings.nearest(prompt, len(prompt) + budget)
+    return prompt, len(prompt) + budget
+
+
+def unread(model: FimModel, split: Split, options: DecodeOptions, readings: Readings, heals: bool = False) -> int:
+    """How many tokens of a cut's prompt the model has yet to read before it writes; see :func:`read_before`."""
+    prompt = prompt_of(model, split, options, heals)[0]
+    return len(prompt) - readings.shared(prompt)
 
 
 def read_ahead(

@@ -20,6 +20,10 @@ PROMPT_MS, LEAST_PROMPT, MOST_PROMPT = 300.0, 192, 4096
 """A prompt has as many tokens as are read in this time, at least and at most so many. Below the least a model sees too
 little to say anything; above the most, encoding a prompt would itself take some milliseconds at each keystroke."""
 
+LONG_FACTOR, MOST_LONG = 3, 1024
+"""A prompt that is read while nobody waits is this many times as long, up to so many tokens: the longer it is, the more
+it costs to read it again at another place, and the more memory (docs/results/model.md has what it is worth)."""
+
 PROMPT_STEP, PROMPT_GROWTH = 32, 1.25
 """Prompts have a multiple of this many tokens, and become longer only by this factor at least: each time all of one is
 read again."""
@@ -56,6 +60,11 @@ class Pace:
         if found >= PROMPT_GROWTH * self._prompt_tokens or (found == MOST_PROMPT):
             self._prompt_tokens = found
         return self._prompt_tokens
+
+    @property
+    def long_prompt_tokens(self) -> int:
+        """The longest prompt that is read while nobody waits."""
+        return max(self.prompt_tokens, min(MOST_LONG, LONG_FACTOR * self.prompt_tokens))
 
     @property
     def chunk(self) -> int:

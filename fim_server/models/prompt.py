@@ -30,8 +30,9 @@ CHARACTERS_PER_TOKEN = (6, 16)
 with the file. Source code has 3 to 4 (measured); where the first cut leaves room, because long runs of blanks have
 more, the second is tried."""
 
-KNOWN_TEXTS = 192
-"""Texts whose ids are remembered: of the longest prompt's prefix some 64 pieces, and of a few suffixes their ends."""
+KNOWN_TEXTS = 384
+"""Texts whose ids are remembered: of the longest prompt's prefix some 64 pieces, and of a few suffixes their ends; for
+prompts of two lengths."""
 
 CHARACTERS_PER_STEP = 3
 """Where prompts are cut in steps, a prefix may begin at one line in so many characters for each token of a step."""

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 ROOM_STEP = 64
 """Tokens in steps of which a cache's room is sized, so that one that is a little longer is none of its own."""
 
-MOST_READINGS, KEPT_TOKENS = 4, 4096
+MOST_READINGS, KEPT_TOKENS = 4, 2048
 """How many readings are kept, and for how many tokens together: a runtime takes the memory of a reading's whole room at
-once (46 kB a token for SmolLM2-135M, so 190 MB at most). Two are kept in any case."""
+once (46 kB a token for SmolLM2-135M, so 94 MB at most). Two are kept in any case."""
 
 LEAST_SHARED = 16
 """Tokens of a prompt's beginning for which a reading is gone on from, whatever it loses: its rest is then most often
@@ -107,6 +107,10 @@ class Readings:
         self._known: list[Reading] = []
         self.room = 0
         """The tokens for which a reading is made at least, so that a longer request later can go on from it."""
+
+    def shared(self, tokens: Sequence[int]) -> int:
+        """How many of the first ``tokens`` the reading has that has most of them."""
+        return max((reading.shared(tokens) for reading in self._known), default=0)
 
     def nearest(self, tokens: Sequence[int], room: int | None = None) -> Reading:
         """The reading to go on from with a prompt: the one that shares the longest beginning with it.

@@ -13,36 +13,25 @@ from typing import TYPE_CHECKING, TypeVar
 from fim_server.errors import LanguageError
 from fim_server.language import Language
 from fim_server.language.shapes import SINGLE_LINE
-from fim_server.models.backend import LEAST_PROMPT_TOKENS
-from fim_server.models.pace import Pace
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.place import Place, quiet, wants_single_line
+from fim_server.server.prompts import Prompts
 from fim_server.server.work import Explained, Job, PromptTokens, Request, Work, answer_of
 from fim_server.text.document import Split
 from fim_server.tokens import masks
-from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
-    from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
-    from fim_server.models.reading import Readings
     from fim_server.server.settings import ServerSettings
 
 T = TypeVar("T")
-
-PROMPT_STEPS, LARGEST_GRID = 12, 64
-"""A prompt's far ends move by one part in so many of it while somebody types, but by no more tokens than this: see
-``DecodeOptions.prompt_grid``. Each time they move, all of it is read again."""
 
 WARM_UP = Split("def first(values):\n    return ", "\n")
 
 LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
 """How long it is remembered which language, in which version, a document is in, and for how many documents."""
-
-LEAST_AHEAD = 16
-"""Tokens of a prompt for which it is worth while to read it before anybody asks; a keystroke brings two or three."""
 
 CANDIDATES = 12
 """Tokens of the model that an explanation shows."""
@@ -80,8 +69,7 @@ class CompletionWorker:
         self._loading: Future[FimModel] | None = None
         self._loaded_with: ServerSettings | None = None
         self._model: FimModel | None = None
-        self._readings: Readings | None = None
-        self._pace: Pace | None = None
+        self._prompts: Prompts | None = None
         self._contexts = Contexts()
         self._languages: dict[tuple[str, str, str | None], tuple[Language, float]] = {}
         self._identities = count(1)
@@ -132,9 +120,13 @@ class CompletionWorker:
         self._latest.set()
         self._ahead.set()
         self._latest = cancelled = threading.Event()
+        self._ahead = afterwards = threading.Event()
         loading = self.load()
         submitted = time.perf_counter()
-        return Job(self._executor.submit(self._work, loading, request, cancelled, submitted), cancelled)
+        future = self._executor.submit(self._work, loading, request, cancelled, submitted)
+        if request.settings.prefetch:
+            self._executor.submit(self._read_on, loading, request, cancelled, afterwards)
+        return Job(future, cancelled)
 
     def read_ahead(self, request: Request, may_be_pair: bool = False) -> None:
         """Have the prompt of a request read that nobody has made yet, after all that was asked for.
@@ -170,7 +162,6 @@ class CompletionWorker:
         from fim_server.decoding.options import DecodeOptions
         from fim_server.models.load import load_model
         from fim_server.models.pace import measure
-        from fim_server.models.reading import Readings
 
         report("loading the model", 0.4)
         model = load_model(settings.model, settings.device, settings.runtime)
@@ -183,14 +174,12 @@ class CompletionWorker:
         report("warming up", 0.99)
         # The first pass of a model, and the first single line of a language, take a while that nobody should wait for.
         complete(model, Language.load("python"), WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))
-        self._pace = measure(model)
-        self._readings = Readings(model)
+        self._prompts = Prompts(model, measure(model))
         self._model = model
         return model
 
     def _forget(self) -> None:
-        self._readings = None
-        self._pace = None
+        self._prompts = None
         self._contexts.clear()
 
     def _work(
@@ -225,7 +214,10 @@ class CompletionWorker:
         offers: list[Offer] = []
         reason = None
         opened = task.opened
-        options = self._options(request, task.model, 1000 * (time.perf_counter() - task.began), task.inside)
+        prompts = self._prompts
+        assert prompts is not None, "the model was loaded on this thread"
+        options = prompts.options(request, 1000 * (time.perf_counter() - task.began), task.inside)
+        options, readings = prompts.reach(request, healing.split, options, bool(healing.text))
         for completion in alternatives(
             task.model,
             opened.session,
@@ -233,14 +225,13 @@ class CompletionWorker:
             request.settings.alternatives if request.invoked else 1,
             replace(options, closing=Closing.of(opened.session, opened.left, opened.right)),
             task.cancelled,
-            readings=self._readings,
+            readings=readings,
             healing=healing.text,
         ):
             completion = healing.undo(completion)
             work.completions.append(completion)
             self.prompts.count(completion.statistics)
-            if self._pace is not None:
-                self._pace.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
+            prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
             offer = self._offer(completion, request, task.opened)
             if isinstance(offer, str):
                 reason = reason or offer
@@ -250,12 +241,19 @@ class CompletionWorker:
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
 
+    def _read_on(
+        self, loading: Future[FimModel], request: Request, cancelled: threading.Event, stopped: threading.Event
+    ) -> None:
+        """Read the long prompt of a request that was answered, until somebody asks for something else."""
+        if not cancelled.is_set() and loading.exception() is None:
+            self._read_ahead(loading.result(), request, stopped, False)
+
     def _read_ahead(self, model: FimModel, request: Request, cancelled: threading.Event, may_be_pair: bool) -> None:
         """The same, on the worker's thread; what goes wrong is said when somebody asks."""
-        from fim_server.decoding.alternatives import read_ahead
         from fim_server.decoding.healing import Healing
 
-        if cancelled.is_set() or self._readings is None or model is not self._model:
+        prompts = self._prompts
+        if cancelled.is_set() or prompts is None or model is not self._model:
             return
         try:
             language = self._language(request)
@@ -268,10 +266,8 @@ class CompletionWorker:
         if cancelled.is_set() or quiet(Place.of(request.split), inside, False, request.settings) is not None:
             return
         healing = Healing.of(model, request.split)
-        options = self._options(request, model, 0, inside)
-        read = read_ahead(
-            model, healing.split, options, cancelled, self._readings, bool(healing.text), least=LEAST_AHEAD
-        )
+        options = prompts.options(request, 0, inside)
+        read = prompts.read_ahead(request, healing.split, options, cancelled, bool(healing.text))
         self.prompts.ahead += read
         if read and not cancelled.is_set() and request.single_line and opened.guarantee != "none":
             opened.session.matcher(model.vocabulary, shape=SINGLE_LINE)  # the first one reads the file once more
@@ -311,24 +307,16 @@ class CompletionWorker:
             opened.session.spelling.closers,
         )
 
-    def _options(self, request: Request, model: FimModel, elapsed_ms: float, inside: str | None) -> DecodeOptions:
-        """How to decode for a request, at this machine's pace; see :func:`options_of`."""
-        options = options_of(request, model, self._pace or Pace(), elapsed_ms, inside)
-        if self._readings is not None:  # as much as any request needs, so that none has to begin again for room
-            longest = max(request.settings.max_tokens, request.settings.max_line_tokens)
-            self._readings.room = options.max_prompt_tokens + min(longest, model.window // 2) + MOST_UNSETTLED
-        return options
-
     def _explain(self, request: Request) -> Explained:
         from fim_server.decoding.alternatives import candidates
 
         language = request.language()
         opened = self._contexts.open(request.uri, language, request.split)
-        model = self._model
-        if model is None or not request.settings.enabled:
+        model, prompts = self._model, self._prompts
+        if model is None or prompts is None or not request.settings.enabled:
             return Explained(language, opened, [])
-        options = self._options(request, model, 0, opened.session.inside)
-        found = candidates(model, opened.session, request.split, CANDIDATES, options, self._readings)
+        options = prompts.options(request, 0, opened.session.inside)
+        found = candidates(model, opened.session, request.split, CANDIDATES, options, prompts.short)
         return Explained(
             language,
             opened,
@@ -357,26 +345,3 @@ def refusal(opened: Opened, text: str) -> str:
     rest = text[len(explanation.accepted) :]
     place = f"after {explanation.accepted!r}" if explanation.accepted else "here"
     return f"{rest[:1]!r} cannot come {place}" if rest else "it holds a part of a character"
-
-
-def options_of(request: Request, model: FimModel, pace: Pace, elapsed_ms: float, inside: str | None) -> DecodeOptions:
-    """How to decode for a request, ``elapsed_ms`` after work on it began; ``inside``: what the cursor is inside of."""
-    from fim_server.decoding.options import DecodeOptions
-
-    settings = request.settings
-    deadline = settings.invoked_deadline_ms if request.invoked else settings.deadline_ms
-    longest = max(settings.max_tokens, settings.max_line_tokens)
-    # The same for all kinds of request, or the prompt of one would not begin as the other's.
-    prompt = settings.prompt_tokens or pace.prompt_tokens
-    prompt = max(LEAST_PROMPT_TOKENS, min(prompt, model.window - min(longest, model.window // 2) - MOST_UNSETTLED))
-    return DecodeOptions(
-        max_new_tokens=settings.max_line_tokens if request.single_line else settings.max_tokens,
-        max_prompt_tokens=prompt,
-        prefill_chunk=pace.chunk,
-        temperature=settings.temperature,
-        deadline_ms=max(0.0, deadline - elapsed_ms) if deadline else None,
-        single_line=request.single_line,
-        no_comments=inside != "comment" and not Place.of(request.split).is_at_line_end,
-        prompt_grid=max(1, min(LARGEST_GRID, prompt // PROMPT_STEPS)),
-        stop_repetition=True,
-    )

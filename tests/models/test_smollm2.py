@@ -230,7 +230,7 @@ def test_messages_are_what_the_library_of_their_format_writes(tmp_path: Path) ->
     onnx = pytest.importorskip("onnx")
     from fim_server.models.smollm2 import messages
 
-    values = [
+    values: list[np.ndarray[Any, Any]] = [
         np.arange(6, dtype=kind).reshape(2, 3) for kind in (np.float32, np.uint8, np.int8, np.int32, np.int64)
     ] + [np.array(3, dtype=np.int64), np.arange(5000, dtype=np.float32)]
     names = [f"c{number}" for number in range(len(values))]
@@ -370,6 +370,12 @@ def test_a_folder_is_built_from_a_transformers_folder_too(folder: Path, adapter_
     assert np.array_equal(first.weight(EMBEDDING)[11:], second.weight(EMBEDDING)[11:])
     assert np.allclose(second.weight(EMBEDDING)[10], first.weight(EMBEDDING)[[3, 4]].mean(0), atol=2e-3)
     assert first.tokenizer.to_str() == second.tokenizer.to_str()
+
+
+def test_no_second_adapter_is_put_upon_the_first(folder: Path, adapter_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="has an adapter in its weights already"):
+        build(folder, tmp_path / "twice", silent, adapter_file)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_is_replaced_when_the_new_one_is_whole(

@@ -18,10 +18,11 @@ from fim_server.server import ahead
 from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory
 from fim_server.server.place import MOST_PLACES, Places
+from fim_server.server.prompts import LEAST_AHEAD
 from fim_server.server.settings import ServerSettings
 from fim_server.server.usage import Usage
 from fim_server.server.work import Request
-from fim_server.server.worker import LEAST_AHEAD, CompletionWorker, between_pair
+from fim_server.server.worker import CompletionWorker, between_pair
 from fim_server.text.document import PositionEncoding, Split
 
 TEXT = "import os\n\n\ndef names(path, count):\n    return sorted(os.listdir(path))[:count]\n"

@@ -18,10 +18,10 @@ from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory, Offer, moved
 from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
 from fim_server.server.place import Place, contains_in_order, quiet, silent, wants_single_line
+from fim_server.server.prompts import options_of
 from fim_server.server.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings, own_fields
 from fim_server.server.usage import LONGEST_DEBOUNCE_MS, OFFERS, Usage, percentile
 from fim_server.server.work import Costs, Request
-from fim_server.server.worker import options_of
 from fim_server.text.document import PositionEncoding, Split
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 

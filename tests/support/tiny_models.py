@@ -10,7 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from fim_server.models.source import locate
 
 
-def write_tiny_model(folder: Path, width: int, **settings: Any) -> Path:
+def write_tiny_model(folder: Path, width: int, window: int = 256, **settings: Any) -> Path:
     """Write one into a new folder, with no export. ``settings``: of its configuration, besides."""
     folder.mkdir(exist_ok=True)
     for name in ("tokenizer.json", "tokenizer_config.json"):
@@ -23,7 +23,7 @@ def write_tiny_model(folder: Path, width: int, **settings: Any) -> Path:
         num_hidden_layers=1,
         num_attention_heads=2,
         num_key_value_heads=1,
-        max_position_embeddings=256,
+        max_position_embeddings=window,
         tie_word_embeddings=True,
         initializer_range=0.3,
         **settings,

@@ -80,6 +80,15 @@ def build(
         raise ModelError(f"{folder}: cannot be built ({error.strerror or error})") from error
 
 
+def built_with(folder: Path) -> str | None:
+    """The digest of the adapter that a folder was built with here; None where there is none."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        return str(record["adapter_sha256"]) if record["adapter_sha256"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def is_current(folder: Path, adapter: Path = ADAPTER) -> bool:
     """Whether a folder was built by this version, with the adapter as it is now."""
     try:
@@ -94,6 +103,8 @@ def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: P
     say(f"reading {source.name}")
     base = read_base(source)
     adapter = read_adapter(adapter_file) if adapter_file.is_file() else None
+    if adapter is not None and built_with(source):
+        raise ModelError(f"{source}: has an adapter in its weights already; give what it was built of")
     told = f"the adapter of {adapter.tokens:,} tokens" if adapter is not None else "no adapter"
     say(f"writing the weights, with {told}")
     weights = merged_weights(base, adapter)

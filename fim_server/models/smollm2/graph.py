@@ -199,8 +199,8 @@ class LlamaGraph:
         outputs = [messages.value_info("logits", single, ["batch", 1, shape.vocabulary])]
         for layer in range(shape.layers):
             for part in ("key", "value"):
-                past = ["batch", shape.kv_heads, "past", shape.head_size]
-                total = ["batch", shape.kv_heads, "total", shape.head_size]
+                past: list[int | str] = ["batch", shape.kv_heads, "past", shape.head_size]
+                total: list[int | str] = ["batch", shape.kv_heads, "total", shape.head_size]
                 inputs.append(messages.value_info(f"past_key_values.{layer}.{part}", single, past))
                 outputs.append(messages.value_info(f"present.{layer}.{part}", single, total))
         return inputs, outputs
