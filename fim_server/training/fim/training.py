@@ -34,6 +34,9 @@ from fim_server.training.packages import SourceFile
 
 STATE_FILE = "state.pt"
 
+UNREADABLE = (EOFError, pickle.UnpicklingError)
+"""What torch raises besides of a file that is not its own."""
+
 ROW_IDS = (PREFIX, SUFFIX, MIDDLE, END)
 
 LIKE = ((5,), (5,), (5,), (0,))
@@ -241,7 +244,7 @@ def read_state(folder: Path, shapes: Sequence[tuple[int, ...]]) -> dict[str, Any
         group = {**groups[0], "params": [number for one in groups for number in one["params"]]}
         if len(group["params"]) != len(shapes) or not isinstance(state["since"], int):
             raise ValueError("not whole")
-    except (OSError, RuntimeError, LookupError, TypeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+    except (*UNREADABLE, OSError, RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise TrainingError(f"{path}: nothing to resume from ({first_line(error)})") from error
     return {**state, "optimizer": {**state["optimizer"], "param_groups": [group]}}
 
