@@ -5,8 +5,8 @@ hands over the whole row of logits, which a grammar's mask needs, and it takes t
 their place, as after a keystroke. Variants take turns within every repeat, so that they meet the same load: compare the
 figures of one run, not those of two.
 
-onnxruntime-genai is measured where it is installed and a folder of it is named. Its own builder (which needs the
-packages ``onnx`` and ``onnx-ir``) makes one from a model folder::
+onnxruntime is measured where it is installed and a folder with an export is named. The builder of onnxruntime-genai
+(which needs the packages ``onnx`` and ``onnx-ir``) makes one from a model folder::
 
     python -m onnxruntime_genai.models.builder -i MODEL -o FOLDER -p int4 -e cpu -c CACHE --extra_options \\
         prune_lm_head=true
@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="the same model exported for onnxruntime-genai; may be given several times",
+        help="the same model exported for onnxruntime; may be given several times",
     )
     parser.add_argument(
         "--torch",
@@ -219,15 +219,13 @@ def check_onnx(folder: Path, model: FimModel, length: int) -> None:
         config = json.loads((folder / "genai_config.json").read_text(encoding="utf-8"))
         vocabulary, window = int(config["model"]["vocab_size"]), int(config["model"]["context_length"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise BenchError(
-            f"{folder}: not a folder of onnxruntime-genai (no genai_config.json that can be read)"
-        ) from None
+        raise BenchError(f"{folder}: no folder with an export (no genai_config.json that can be read)") from None
     if vocabulary != model.size:
         raise BenchError(f"{folder}: another model's export ({vocabulary} tokens)")
     if length > window:
         raise BenchError(f"{folder}: {length} tokens of prompt and steps are more than its window, {window}")
     if not onnx_backend.is_installed():
-        raise BenchError("--onnx needs the package onnxruntime-genai, which is not installed")
+        raise BenchError("--onnx needs the package onnxruntime, which is not installed")
 
 
 # --- the report ---------------------------------------------------------------------------------------------------
@@ -309,7 +307,7 @@ class Variant:
     precision: str
     threads: int
     folder: Path | None = None
-    """Where onnxruntime-genai loads from; None for torch."""
+    """Where onnxruntime loads from; None for torch."""
     runtime: Runtime | None = None
     load: float = 0.0
     prefill: list[float] = field(default_factory=list)
@@ -494,7 +492,7 @@ def setting(options: RuntimesOptions, model: FimModel, length: int) -> dict[str,
     from fim_server.bench import torch_precisions
 
     libraries = [f"torch {torch_precisions.version()}"]
-    for name in ("transformers", *((ONNX, "onnxruntime") if options.onnx else ())):
+    for name in ("transformers", *((ONNX,) if options.onnx else ())):
         with suppress(PackageNotFoundError):
             libraries.append(f"{name} {version(name)}")
     text = Path(options.text) if options.text is not None else DEFAULT_TEXT

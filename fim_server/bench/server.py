@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help="a model folder or hub name (default: the embedded model)")
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
     parser.add_argument(
-        "--runtime", choices=RUNTIMES, help="torch or onnxruntime-genai (default: the server chooses by what there is)"
+        "--runtime", choices=RUNTIMES, help="torch or onnxruntime (default: the server chooses by what there is)"
     )
     parser.add_argument(
         "--threads",

@@ -100,7 +100,7 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime",
         choices=RUNTIMES,
-        help="what runs the model; onnx: onnxruntime-genai, on the CPU (default: onnx where the model has an export "
+        help="what runs the model; onnx: onnxruntime, on the CPU (default: onnx where the model has an export "
         "and the package is installed, else torch)",
     )
     parser.add_argument(

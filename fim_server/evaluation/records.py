@@ -215,7 +215,7 @@ class RunInfo:
     runtime: str = "torch"
     """What computed the model; the defaults here are of runs before it was said."""
     export_sha256: str | None = None
-    """Of the files that onnxruntime-genai loaded; null on torch."""
+    """Of the files that onnxruntime loaded; null on torch."""
     contexts: str = "both"
     """What stood in the prompt: ``both``, ``left`` (an empty suffix), ``left-alone`` (no control token either)."""
     healing: bool = False

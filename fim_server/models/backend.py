@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RUNTIMES = ("torch", "onnx")
-"""What computes a model: torch, on any device; onnxruntime-genai, on the CPU, for models that have an export."""
+"""What computes a model: torch, on any device; onnxruntime, on the CPU, for models that have an export."""
 
 LEAST_PROMPT_TOKENS = 16
 """A shorter prompt would hold little but the tokens of its format."""

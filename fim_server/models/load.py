@@ -1,7 +1,7 @@
 """Loading a model: which backend runs it, and what it is put together from.
 
 Nothing here knows grammars or editors. Torch and transformers are imported only where they are needed: for a model
-without an export, a device other than the CPU, or where torch was asked for. The rest runs on onnxruntime-genai.
+without an export, a device other than the CPU, or where torch was asked for. The rest runs on onnxruntime.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def load_model(name_or_path: str | None = None, device: str | None = None, runti
     ``name_or_path``: a folder in the transformers layout, a name on the hub, `smollm2`, `embedded`, or None for the
     first of these two that is there.
     ``device``: a torch device, or None for a GPU where there is one. ``runtime``: `torch` or `onnx`, or None for onnx
-    where the device is the CPU, the folder has an export of its weights and onnxruntime-genai is installed; torch is
+    where the device is the CPU, the folder has an export of its weights and onnxruntime is installed; torch is
     not even imported then. Raises :class:`ModelError` for a model that cannot be found, read or used, or a device or
     runtime that is not there; its message is one line.
     """
@@ -68,7 +68,7 @@ def load_model(name_or_path: str | None = None, device: str | None = None, runti
 
 
 def choose_export(runtime: str | None, device: str, source: Path, name: str) -> Path | None:
-    """The folder that onnxruntime-genai is to load, or None for torch.
+    """The folder that onnxruntime is to load, or None for torch.
 
     Raises :class:`ModelError` where the runtime that was asked for cannot run the model, or nothing here can.
     """

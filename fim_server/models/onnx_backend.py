@@ -1,8 +1,12 @@
-"""Exported models on onnxruntime-genai: on a CPU several times as fast as torch at decoding, and far smaller.
+"""Exported models on onnxruntime: on a CPU several times as fast as torch at decoding, and far smaller.
 
-An export is the folder ``onnx`` in a model's own (``python -m fim_server.training onnx`` writes it). Nothing here knows
-torch, tokenizers or prompts; rows of logits are numpy arrays. The package has wheels for Linux (x86-64 and ARM64 with
-glibc), Windows and macOS on ARM64; elsewhere torch runs the model.
+An export is the folder ``onnx`` in a model's own (``python -m fim_server.training onnx`` writes it), in the layout of
+onnxruntime-genai: a graph and its ``genai_config.json``. That package's own loop over it holds Python's global lock
+throughout a pass, in which the server's other thread could not even take a message (46 to 66 ms, measured, and each
+message takes the lock several times); onnxruntime itself gives it up, and computes the same logits to the last bit.
+
+Nothing here knows torch, tokenizers or prompts; rows of logits are numpy arrays. The package has wheels for Linux
+(x86-64 and ARM64 with glibc), Windows and macOS on ARM64; elsewhere torch runs the model.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-PACKAGE, MODULE = "onnxruntime-genai", "onnxruntime_genai"
+PACKAGE, MODULE = "onnxruntime", "onnxruntime"
 
 HOW_TO_INSTALL = f"pip install {PACKAGE} brings it where it has a wheel (Linux, Windows, macOS on ARM64)"
 
@@ -38,13 +43,16 @@ DIGEST = "weights_sha256"
 DIGESTED_BYTES = 1 << 20
 """Of either end of a file of weights: training changes all of them, and nobody should wait for gigabytes."""
 
+KINDS: dict[str, type[np.generic]] = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+"""Numbers of a graph, by the library's names."""
+
 FATAL = 4
 """The log level of onnxruntime that keeps its errors off the terminal: they come as exceptions, with the same words."""
 
 
 NO_TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1"}
-"""What keeps the libraries from sending usage events to their maker, and from leaving an identifier of the machine in
-the user's cache folder: both do so by default, and look at the environment once, when they are loaded."""
+"""What keeps the library from sending usage events to its maker, and from leaving an identifier of the machine in the
+user's cache folder: it does so by default, and looks at the environment once, when it is loaded."""
 
 
 def is_installed() -> bool:
@@ -109,29 +117,31 @@ class OnnxBackend:
         Raises:
             ModelError: It cannot be loaded, or the package cannot; one line.
         """
-        options = {"intra_op_num_threads": threads, "inter_op_num_threads": 1, "log_severity_level": FATAL}
         self.threads = threads
         try:
             described = json.loads((folder / CONFIGURATION).read_text(encoding="utf-8"))["model"]
             self.size, self.window = int(described["vocab_size"]), int(described["context_length"])
-            library = load_library()
-            config = library.Config(str(folder))
-            config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
-            self._model = library.Model(config)
+            self._library = load_library()
+            options = self._library.SessionOptions()
+            options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+            options.log_severity_level = FATAL
+            self._session = self._library.InferenceSession(
+                str(folder / described["decoder"]["filename"]), options, providers=["CPUExecutionProvider"]
+            )
+            self._ends = Ends.of(self._session, described["decoder"])
         except Exception as error:  # what the package, JSON and the files raise
             problem = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise ModelError(f"{folder}: the export cannot be loaded ({problem})") from error
-        self._library = library
         self._room = self.window if room is None else room
 
     def new_cache(self, room: int | None = None) -> OnnxCache:
         """An empty KV cache for so many tokens, by default for the backend's own room.
 
-        All of its memory is taken at once: 360 MB for the 8,192 tokens of a model with 30 layers and 3 heads of 64.
+        Its memory is claimed at once, and taken as it is filled: 360 MB for the 8,192 tokens of a model with 30 layers
+        and 3 heads of 64.
         """
-        parameters = self._library.GeneratorParams(self._model)
-        parameters.set_search_options(max_length=self._room if room is None else min(room, self.window))
-        return OnnxCache(self._library.Generator(self._model, parameters))
+        room = self._room if room is None else min(room, self.window)
+        return OnnxCache(self._library, self._session, self._ends, self.size, room)
 
     def forward(self, token_ids: Sequence[int], cache: OnnxCache) -> NDArray[np.float32]:
         """As :meth:`.backend.Backend.forward`."""
@@ -142,11 +152,71 @@ class OnnxBackend:
         return np.zeros(word_count(size), dtype=np.uint32)
 
 
-class OnnxCache:
-    """What a model has read: the keys and values are the generator's, who computes too. One thread at a time."""
+@dataclass(frozen=True)
+class Ends:
+    """What a graph takes and gives besides the logits, by its configuration.
 
-    def __init__(self, generator: Any) -> None:
-        self._generator = generator
+    Attributes:
+        ids: The input of token ids.
+        mask: That of the tokens attended to.
+        positions: That of their positions, where there is one.
+        logits: The output.
+        kept: Input and output of each layer's keys, and of its values.
+        shape: Of what is kept of a layer: heads and their width.
+        kind: Of the kept numbers.
+    """
+
+    ids: str
+    mask: str
+    positions: str | None
+    logits: str
+    kept: tuple[tuple[str, str], ...]
+    shape: tuple[int, int]
+    kind: type[np.generic]
+
+    @classmethod
+    def of(cls, session: Any, decoder: Any) -> Ends:
+        """Raises ValueError where the graph wants something else as well, KeyError where something is not said."""
+        inputs, outputs = decoder["inputs"], decoder["outputs"]
+        layers = range(int(decoder["num_hidden_layers"]))
+        kept = tuple(
+            (inputs[f"past_{part}_names"] % layer, outputs[f"present_{part}_names"] % layer)
+            for layer in layers
+            for part in ("key", "value")
+        )
+        kinds = {one.name: KINDS.get(one.type) for one in session.get_inputs()}
+        known = {inputs["input_ids"], inputs["attention_mask"], inputs.get("position_ids"), *(past for past, _ in kept)}
+        if unknown := sorted(set(kinds) - known):
+            raise ValueError(f"nothing is known of the input {unknown[0]}")
+        kind = kinds[kept[0][0]]
+        if kind is None:
+            raise ValueError("keys and values are neither float32 nor float16")
+        positions = inputs.get("position_ids")
+        return cls(
+            inputs["input_ids"],
+            inputs["attention_mask"],
+            positions if positions in kinds else None,
+            outputs["logits"],
+            kept,
+            (int(decoder["num_key_value_heads"]), int(decoder["head_size"])),
+            kind,
+        )
+
+
+class OnnxCache:
+    """What a model has read: keys and values of each layer, in place. One thread at a time."""
+
+    def __init__(self, library: Any, session: Any, ends: Ends, size: int, room: int) -> None:
+        """Room for so many tokens; ``size``: of the model's vocabulary."""
+        self._library, self._session, self._ends, self._size, self._room = library, session, ends, size, room
+        self._length = 0
+        self._binding = session.io_binding()
+        heads, width = ends.shape
+        for past, present in ends.kept:
+            # One buffer is input and output: the attention (GroupQueryAttention) writes behind what is there.
+            buffer = library.OrtValue.ortvalue_from_shape_and_type([1, heads, room, width], ends.kind, "cpu")
+            self._binding.bind_ortvalue_input(past, buffer)
+            self._binding.bind_ortvalue_output(present, buffer)
 
     def forward(self, token_ids: Sequence[int]) -> NDArray[np.float32]:
         """Read on. Returns the logits [V] after the last token, in memory of their own.
@@ -154,9 +224,25 @@ class OnnxCache:
         Raises:
             RuntimeError: There is no token, one that the model does not know, or no room in the window.
         """
-        self._generator.append_tokens(list(token_ids))
-        logits: NDArray[np.float32] = self._generator.get_logits()[0, -1]  # of [1, 1, V], which is a copy
-        return logits
+        ids = np.array([token_ids], dtype=np.int64)
+        total = self._length + ids.size
+        if not ids.size or ids.min() < 0 or ids.max() >= self._size:
+            raise RuntimeError(f"not tokens of {self._size}: {'none' if not ids.size else 'ids beyond them'}")
+        if total > self._room:
+            raise RuntimeError(f"{total} tokens are above the cache's max length, {self._room}")
+        ends, value = self._ends, self._library.OrtValue.ortvalue_from_numpy
+        self._binding.bind_ortvalue_input(ends.ids, value(ids))
+        self._binding.bind_ortvalue_input(ends.mask, value(np.ones((1, total), dtype=np.int64)))
+        if ends.positions is not None:
+            self._binding.bind_ortvalue_input(ends.positions, value(np.arange(self._length, total)[None]))
+        self._binding.bind_output(ends.logits, "cpu")
+        try:
+            self._session.run_with_iobinding(self._binding)
+        except Exception as error:  # the package's own kinds, which have no common base but this
+            raise RuntimeError(str(error)) from error
+        self._length = total
+        logits = self._binding.get_outputs()[-1].numpy()  # [1, T or 1, V]; bound last
+        return np.array(logits[0, -1], dtype=np.float32)
 
     def crop(self, length: int) -> None:
         """Take back the last ``-length`` tokens, as transformers' caches do.
@@ -164,7 +250,6 @@ class OnnxCache:
         Raises:
             ValueError: ``length`` is not negative, or there are fewer tokens.
         """
-        kept = self._generator.token_count() + length
-        if length >= 0 or kept < 0:
-            raise ValueError(f"cannot take back {-length} of {self._generator.token_count()} tokens")
-        self._generator.rewind_to(kept)
+        if length >= 0 or self._length + length < 0:
+            raise ValueError(f"cannot take back {-length} of {self._length} tokens")
+        self._length += length

@@ -97,62 +97,98 @@ def test_weights_kept_in_int8_multiply_like_the_layer() -> None:
     assert float((packed - layer(inputs).detach()).abs().max()) < 0.05
 
 
-# --- onnxruntime-genai, played by torch ----------------------------------------------------------------------------
+# --- onnxruntime, played by torch -----------------------------------------------------------------------------------
+
+
+class Value:
+    """What the package keeps an array in."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    def numpy(self) -> NDArray[Any]:
+        return self._array
+
+
+class Values:
+    """Where they are made."""
+
+    ortvalue_from_numpy = Value
+
+    @staticmethod
+    def ortvalue_from_shape_and_type(shape: list[int], kind: Any, device: str) -> Value:
+        return Value(np.zeros(shape, kind))
+
+
+class Binding:
+    """The ends of a session, and the tokens that it has read with them."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, Value] = {}
+        self.tokens: list[int] = []
+        self.logits: Value | None = None
+
+    def bind_ortvalue_input(self, name: str, value: Value) -> None:
+        self.inputs[name] = value
+
+    def bind_ortvalue_output(self, name: str, value: Value) -> None:
+        assert self.inputs[name.replace("present", "past_key_values")] is value, "keys and values stay in place"
+
+    def bind_output(self, name: str, device: str) -> None:
+        assert (name, device) == ("logits", "cpu")
+
+    def get_outputs(self) -> list[Value | None]:
+        return [self.logits]
 
 
 class PlayedOnnx(types.ModuleType):
-    """What the bench uses of the package, over the embedded model; remembers the options it was given."""
+    """What the backend uses of the package, over the embedded model; remembers the threads it was given."""
 
     def __init__(self, model: FimModel) -> None:
         super().__init__(onnx_backend.MODULE)
         self.__spec__ = importlib.machinery.ModuleSpec(self.__name__, None)
-        self.options: list[dict[str, int]] = []
+        self.threads: list[int] = []
         played = self
 
-        class Config:
-            def __init__(self, folder: str) -> None:
-                assert (Path(folder) / "genai_config.json").is_file()
+        class InferenceSession:
+            def __init__(self, path: str, options: Any, providers: list[str]) -> None:
+                assert Path(path).is_file()
+                assert providers == ["CPUExecutionProvider"]
+                played.threads.append(options.intra_op_num_threads)
 
-            def overlay(self, text: str) -> None:
-                played.options.append(json.loads(text)["model"]["decoder"]["session_options"])
+            def get_inputs(self) -> list[Any]:
+                names = ("input_ids", "attention_mask", "past_key_values.0.key", "past_key_values.0.value")
+                return [types.SimpleNamespace(name=name, type="tensor(float)") for name in names]
 
-        class Model:
-            def __init__(self, config: Config) -> None: ...
+            def io_binding(self) -> Binding:
+                return Binding()
 
-        class GeneratorParams:
-            def __init__(self, model: Model) -> None: ...
+            def run_with_iobinding(self, binding: Binding) -> None:
+                ids = binding.inputs["input_ids"].numpy()[0].tolist()
+                total = binding.inputs["attention_mask"].numpy().shape[1]
+                assert total <= binding.inputs["past_key_values.0.key"].numpy().shape[2]
+                binding.tokens[total - len(ids) :] = ids
+                row = model.forward(binding.tokens, model.new_cache()).numpy()
+                binding.logits = Value(row[None, None])
 
-            def set_search_options(self, *, max_length: int) -> None:
-                self.max_length = max_length
-
-        class Generator:
-            def __init__(self, model_: Model, parameters: GeneratorParams) -> None:
-                self._tokens: list[int] = []
-                self._room = parameters.max_length
-
-            def append_tokens(self, tokens: list[int]) -> None:
-                self._tokens += tokens
-                assert len(self._tokens) <= self._room
-
-            def get_logits(self) -> NDArray[np.float32]:
-                row: NDArray[np.float32] = model.forward(self._tokens, model.new_cache()).numpy()
-                return row[None, None]
-
-            def token_count(self) -> int:
-                return len(self._tokens)
-
-            def rewind_to(self, length: int) -> None:
-                del self._tokens[length:]
-
-        self.Config, self.Model, self.GeneratorParams, self.Generator = Config, Model, GeneratorParams, Generator
+        self.InferenceSession, self.OrtValue, self.SessionOptions = InferenceSession, Values, types.SimpleNamespace
 
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    """What a folder of onnxruntime-genai looks like from outside."""
+    """What a folder with an export looks like from outside."""
     folder = tmp_path / "int4"
     folder.mkdir()
-    config = {"model": {"vocab_size": 16384, "context_length": 1024}}
+    inputs = {"input_ids": "input_ids", "attention_mask": "attention_mask"}
+    inputs |= {f"past_{part}_names": f"past_key_values.%d.{part}" for part in ("key", "value")}
+    outputs = {"logits": "logits", **{f"present_{part}_names": f"present.%d.{part}" for part in ("key", "value")}}
+    decoder = {"filename": "model.onnx", "head_size": 2, "num_hidden_layers": 1, "num_key_value_heads": 1}
+    described = {
+        "vocab_size": 16384,
+        "context_length": 1024,
+        "decoder": decoder | {"inputs": inputs, "outputs": outputs},
+    }
+    config = {"model": described}
     (folder / "genai_config.json").write_text(json.dumps(config))
     (folder / "model.onnx").write_bytes(b"x" * 1000)
     (folder / "model.onnx.data").write_bytes(b"x" * 2000)
@@ -172,8 +208,8 @@ def test_an_exported_folder_is_measured_beside_torch(played: PlayedOnnx, exporte
     status, output, _ = printed(*SMALL, "--prompt", "20", "--onnx", str(exported), "--json")
     assert status == 0
     plain, row = json.loads(output)["rows"]
-    assert [options["intra_op_num_threads"] for options in played.options] == [1]
-    assert (row["runtime"], row["precision"], row["threads"]) == ("onnxruntime-genai", "int4", 1)
+    assert played.threads == [1]
+    assert (row["runtime"], row["precision"], row["threads"]) == ("onnxruntime", "int4", 1)
     assert (row["megabytes"], row["same"]) == (0.003, 1)
     assert row["nats"] == pytest.approx(plain["nats"], abs=1e-3)
 
@@ -181,7 +217,7 @@ def test_an_exported_folder_is_measured_beside_torch(played: PlayedOnnx, exporte
 def test_the_number_of_threads_reaches_an_exported_model(played: PlayedOnnx, exported: Path) -> None:
     for threads in (2, 3):
         OnnxBackend(exported, threads, 8)
-    assert [options["intra_op_num_threads"] for options in played.options] == [2, 3]
+    assert played.threads == [2, 3]
 
 
 def test_a_variant_that_fails_is_noted(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +230,7 @@ def test_a_variant_that_fails_is_noted(exported: Path, monkeypatch: pytest.Monke
     assert status == 0
     plain, failed = json.loads(output)["rows"]
     assert plain["prefill_ms"] > 0
-    assert "Config" in failed["note"]
+    assert "SessionOptions" in failed["note"]
     assert all(failed[name] is None for name in TIMES)
 
 

@@ -371,7 +371,7 @@ def test_help_of_every_command(run: Run) -> None:
         assert output.startswith("usage: fim-server")
 
 
-HEAVY = {"torch", "transformers", "tokenizers", "onnxruntime_genai", "numpy", "rich", "pygls", "lsprotocol"}
+HEAVY = {"torch", "transformers", "tokenizers", "onnxruntime", "numpy", "rich", "pygls", "lsprotocol"}
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def logits_of(model: FimModel, reading: Reading, tokens: Sequence[int]) -> np.nd
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FimModel:
     if request.param == "onnx":
         if not onnx_backend.is_installed():
-            pytest.skip("onnxruntime-genai is not installed")
+            pytest.skip("onnxruntime is not installed")
         return load_model(None, "cpu", "onnx")
     folder: Path = write_tiny_model(tmp_path_factory.mktemp("tiny") / "model", 32)
     return load_model(str(folder), "cpu", "torch")
@@ -257,7 +257,7 @@ def test_all_readings_together_have_a_bound(remembering: Callable[[], Rememberin
 
 def test_a_cache_of_onnxruntime_has_the_room_it_was_made_for() -> None:
     if not onnx_backend.is_installed():
-        pytest.skip("onnxruntime-genai is not installed")
+        pytest.skip("onnxruntime is not installed")
     model = load_model(None, "cpu", "onnx")
     reading = Reading(model, 64)
     reading.forward(list(range(64)))

@@ -581,7 +581,7 @@ def test_the_bits_of_a_middle_are_those_of_its_tokens(evaluate: Eval, tiny: FimM
         assert record.end_bits == pytest.approx(float(-ends.log2()), rel=1e-3)
 
 
-@pytest.mark.skipif(not onnx_backend.is_installed(), reason="onnxruntime-genai has no wheel here")
+@pytest.mark.skipif(not onnx_backend.is_installed(), reason="onnxruntime has no wheel here")
 def test_the_runtime_that_serves_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "lines.jsonl"
     line_samples(data)

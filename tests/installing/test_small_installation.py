@@ -21,7 +21,7 @@ LOCK = ROOT / "requirements-run.lock"
 INSTALLS = os.environ.get("FIM_SERVER_LONG") == "1" or "CI" in os.environ
 """Building and installing takes a minute or two, and a registry."""
 
-needs_package = pytest.mark.skipif(not onnx_backend.is_installed(), reason="onnxruntime-genai has no wheel here")
+needs_package = pytest.mark.skipif(not onnx_backend.is_installed(), reason="onnxruntime has no wheel here")
 
 CODE = (
     "def f(items):\n    best = items[0]\n    for item in items:\n        if item > best:\n            \n    return best"
@@ -165,8 +165,7 @@ def test_without_either_runtime_the_line_names_both(small: Path, source: str, tm
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
     assert last == (
-        "fim-server: embedded: needs PyTorch (or onnxruntime-genai, where it has a wheel): "
-        "pip install 'fim-server[torch]'"
+        "fim-server: embedded: needs PyTorch (or onnxruntime, where it has a wheel): pip install 'fim-server[torch]'"
     )
 
 

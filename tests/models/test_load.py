@@ -96,7 +96,7 @@ def test_without_torch_the_cpu_is_the_best_device(no_torch: None) -> None:
 @pytest.mark.parametrize("name", ["cpu", "cpu:0"])
 def test_the_cpu_needs_no_torch(no_torch: None, name: str) -> None:
     if not onnx_backend.is_installed():
-        pytest.skip("onnxruntime-genai has no wheel here")
+        pytest.skip("onnxruntime has no wheel here")
     assert load_model(None, name).runtime == "onnx"
 
 
@@ -133,7 +133,7 @@ def test_hyperthreads_of_a_core_count_once(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_a_completion_imports_no_torch() -> None:
     if not onnx_backend.is_installed():
-        pytest.skip("onnxruntime-genai has no wheel here")
+        pytest.skip("onnxruntime has no wheel here")
     code = (
         "import sys\nfrom fim_server import Language\nfrom fim_server.decoding.complete import complete\n"
         "from fim_server.models.load import load_model\nfrom fim_server.text.document import Split\n"

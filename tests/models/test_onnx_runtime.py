@@ -1,4 +1,4 @@
-"""Models on onnxruntime-genai, with torch as the twin; skipped where the optional package is not installed."""
+"""Models on onnxruntime, with torch as the twin; skipped where the optional package is not installed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ LEFT = "import os\n\n\ndef load(path):\n    with open(path) as file:\n        re
 RIGHT = "\n\n\nload(os.sep)\n" * 20
 
 needs_package = pytest.mark.skipif(
-    not onnx_backend.is_installed(), reason="onnxruntime-genai is not installed (the extra `onnx` has it)"
+    not onnx_backend.is_installed(), reason="onnxruntime is not installed (the extra `onnx` has it)"
 )
 
 
@@ -64,7 +64,7 @@ def twin() -> FimModel:
 @pytest.fixture(scope="module")
 def exported() -> FimModel:
     if not onnx_backend.is_installed():
-        pytest.skip("onnxruntime-genai is not installed (the extra `onnx` has it)")
+        pytest.skip("onnxruntime is not installed (the extra `onnx` has it)")
     return load_model(None, "cpu", "onnx")
 
 
@@ -112,6 +112,43 @@ def test_a_prompt_in_chunks_gives_the_logits_of_the_whole(exported: FimModel, pr
         logits = exported.forward(prompt[begin : begin + 64], cache)
     assert apart(logits, whole) < ROUNDING
     assert apart(exported.forward(prompt[:-1], exported.new_cache()), whole) > 4 * ROUNDING, "the measure tells tokens"
+
+
+def test_the_logits_are_those_of_onnxruntime_genai(exported: FimModel, prompt: list[int]) -> None:
+    genai = pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai, the twin, is not installed")
+    config = genai.Config(str(EMBEDDED / "onnx"))
+    config.overlay(json.dumps({"model": {"decoder": {"session_options": {"intra_op_num_threads": 1}}}}))
+    model = genai.Model(config)
+    parameters = genai.GeneratorParams(model)
+    parameters.set_search_options(max_length=400)
+    twin, cache = genai.Generator(model, parameters), exported.new_cache(400)
+    for begin, end in ((0, 200), (200, 201), (201, 260)):
+        twin.append_tokens(prompt[begin:end])
+        assert np.array_equal(exported.forward(prompt[begin:end], cache), twin.get_logits()[0, -1])
+    twin.rewind_to(230)
+    cache.crop(-30)
+    twin.append_tokens(prompt[100:130])
+    assert np.array_equal(exported.forward(prompt[100:130], cache), twin.get_logits()[0, -1])
+
+
+def test_other_threads_go_on_while_a_prompt_is_read(exported: FimModel, prompt: list[int]) -> None:
+    turns, over = itertools.count(), threading.Event()
+
+    def turn() -> None:
+        while not over.wait(0.001):
+            next(turns)
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    try:
+        # Between these two nothing else in this thread gives Python's lock up.
+        tokens, cache = [*prompt, *prompt, *prompt], exported.new_cache()
+        first = next(turns)
+        exported.forward(tokens, cache)
+        assert next(turns) - first > 3
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_tokens_taken_back_leave_nothing_behind(exported: FimModel, prompt: list[int]) -> None:
@@ -282,7 +319,7 @@ def tiny(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def absent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """onnxruntime-genai is not installed."""
+    """onnxruntime is not installed."""
     monkeypatch.setitem(sys.modules, MODULE, None)
 
 
@@ -331,7 +368,7 @@ def test_an_export_of_other_weights_is_not_used(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_named_where_it_was_asked_for(absent: None) -> None:
-    assert "onnxruntime-genai is not installed; pip install onnxruntime-genai brings it" in refusal(None, "cpu", "onnx")
+    assert "onnxruntime is not installed; pip install onnxruntime brings it" in refusal(None, "cpu", "onnx")
 
 
 @needs_package
@@ -377,7 +414,7 @@ def test_a_folder_is_exported_by_one_command(tiny: Path, capsys: pytest.CaptureF
     assert float(np.corrcoef(one, other.numpy())[0, 1]) > 0.99
 
 
-@pytest.mark.parametrize("package", ["onnx", "onnx_ir", MODULE])
+@pytest.mark.parametrize("package", ["onnx", "onnx_ir", "onnxruntime_genai"])
 def test_the_export_names_the_packages_it_misses(
     package: str, monkeypatch: pytest.MonkeyPatch, tiny: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,7 +36,7 @@ pytest.importorskip("onnx", reason="onnx, which the export is made with, is not 
 REAL = os.environ.get("FIM_SERVER_SMOLLM2")
 """The folder of the real model, built; it is compared as well if this names it."""
 
-needs_package = pytest.mark.skipif(not onnx_backend.is_installed(), reason="onnxruntime-genai has no wheel here")
+needs_package = pytest.mark.skipif(not onnx_backend.is_installed(), reason="onnxruntime has no wheel here")
 
 Matrix = NDArray[np.float32]
 

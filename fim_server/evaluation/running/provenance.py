@@ -22,7 +22,7 @@ def model_hash(name: str | None) -> str:
 
 
 def export_hash(name: str | None) -> str:
-    """The same of a model's export for onnxruntime-genai: one of other precision is another one."""
+    """The same of a model's export for onnxruntime: one of other precision is another one."""
     from fim_server.models.onnx_backend import EXPORT_FOLDER
     from fim_server.models.source import locate
 
@@ -49,7 +49,7 @@ def files_hash(folder: Path, suffixes: tuple[str, ...]) -> str:
 def versions() -> dict[str, str]:
     """What the results may depend on."""
     found = {"python": platform.python_version()}
-    for name in ("fim-server", "torch", "transformers", "onnxruntime-genai"):
+    for name in ("fim-server", "torch", "transformers", "onnxruntime"):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

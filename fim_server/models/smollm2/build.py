@@ -1,7 +1,7 @@
 """The model folder of SmolLM2-135M with its adapter: built in a folder beside, and whole or not there.
 
 What it holds is what `--model` takes: configuration, tokenizer, weights in float16 with the adapter merged, and an
-export of them for onnxruntime-genai.
+export of them for onnxruntime.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: P
     write_json(folder / "tokenizer_config.json", {**TOKENIZER_CONFIG, **window})
     base.tokenizer.save(str(folder / TOKENIZER_FILE))
     if not onnx_backend.is_installed():
-        say("no export for the CPU, since onnxruntime-genai is not installed: torch runs the model")
+        say("no export for the CPU, since onnxruntime is not installed: torch runs the model")
     else:
         say("rounding the weights for the CPU")
         merged = replace(base, weight=lambda name: weights[name].astype(np.float32))

@@ -1,4 +1,4 @@
-"""The folder ``onnx`` of a model folder: graph, weights and configuration, for onnxruntime-genai."""
+"""The folder ``onnx`` of a model folder: graph, weights and configuration, for onnxruntime."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def configuration(shape: LlamaShape, window: int) -> dict[str, Any]:
     """The ``genai_config.json`` of an export."""
     past, present = "past_key_values.%d.", "present.%d."
     decoder = {
-        "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
+        "session_options": {"log_id": "onnxruntime", "provider_options": []},
         "filename": GRAPH_FILE,
         "head_size": shape.head_size,
         "hidden_size": shape.width,

@@ -1,4 +1,4 @@
-"""The graph of a Llama for onnxruntime-genai, as that package's own builder writes it, without torch.
+"""The graph of a Llama for onnxruntime, as the builder of onnxruntime-genai writes it, without torch.
 
 Operators of the domain ``com.microsoft`` are described in onnxruntime's docs/ContribOperators.md. Attention keeps keys
 and values in one buffer of the generator's; only the last token's logits are computed.
@@ -190,7 +190,7 @@ class LlamaGraph:
         )
 
     def ends(self) -> tuple[list[Any], list[Any]]:
-        """The graph's inputs and outputs, by the names that onnxruntime-genai knows."""
+        """The graph's inputs and outputs, by the names that onnxruntime-genai has for them."""
         shape, whole, single = self.shape, INT64, FLOAT
         inputs = [
             messages.value_info("input_ids", whole, ["batch", "tokens"]),
