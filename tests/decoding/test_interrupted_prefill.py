@@ -22,7 +22,7 @@ from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace, measure
 from fim_server.models.reading import KEPT_TOKENS, Reading, Readings
 from fim_server.text.document import Split
-from scripted_models import Cache, Scripted
+from scripted_models import Cache, Counted, Scripted
 from tiny_models import write_tiny_model
 
 WORDS = [
@@ -52,18 +52,6 @@ class AnyText:
 
     def matcher(self, vocabulary: Any, shape: Any = None) -> Any:
         raise AssertionError("nothing is guaranteed")
-
-
-class Counted(threading.Event):
-    """A cancel flag that is set once it was looked at so many times."""
-
-    def __init__(self, looks: int) -> None:
-        super().__init__()
-        self.looks = looks
-
-    def is_set(self) -> bool:
-        self.looks -= 1
-        return self.looks < 0
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from fim_server.server.prompts import EXTRA_MS, LEAST_AHEAD, Prompts
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request
 from fim_server.text.document import Split
+from scripted_models import Counted
 from tiny_models import write_tiny_model
 
 PER_SECOND = 200
@@ -25,18 +26,6 @@ PER_SECOND = 200
 TEXT = "".join(f"value_{n} = compute({n}, name='n{n}')\n" for n in range(200))
 
 SPLIT = Split(TEXT[: len(TEXT) // 2] + "total", "\n" + TEXT[len(TEXT) // 2 :])
-
-
-class Looks(threading.Event):
-    """A cancel flag that is set once it was looked at so many times."""
-
-    def __init__(self, looks: int) -> None:
-        super().__init__()
-        self.looks = looks
-
-    def is_set(self) -> bool:
-        self.looks -= 1
-        return self.looks < 0
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +50,7 @@ def typed(split: Split, text: str) -> Split:
 
 
 def read_ahead(prompts: Prompts, request: Request, looks: int | None = None) -> int:
-    cancelled = threading.Event() if looks is None else Looks(looks)
+    cancelled = threading.Event() if looks is None else Counted(looks)
     return prompts.read_ahead(request, request.split, prompts.options(request, 0, None), cancelled, False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,18 @@ class Cache(list[int]):
     def crop(self, count: int) -> None:
         assert count < 0
         del self[count:]
+
+
+class Counted(threading.Event):
+    """A cancel flag that is set once it was looked at so many times."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self.looks = looks
+
+    def is_set(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
 
 
 @dataclass(frozen=True)
