@@ -31,10 +31,10 @@ class Region(NamedTuple):
 class Kinds:
     """Shares of the kinds of region; the rest are random spans. `prose`: chance that a line of prose is kept."""
 
-    rest_of_line: float = 0.5
-    lines: float = 0.15
-    block: float = 0.06
-    within_line: float = 0.24
+    rest_of_line: float = 0.3
+    lines: float = 0.1
+    block: float = 0.04
+    within_line: float = 0.3
     prose: float = 0.25
 
 

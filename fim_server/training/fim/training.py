@@ -58,8 +58,8 @@ class Plan:
     rate: float = 1e-3
     warm_up: int = 40
     tokens: int = 1024
-    lengths: tuple[int, ...] = (256, 512, 1024)
-    shares: tuple[float, ...] = (0.5, 0.35, 0.15)
+    lengths: tuple[int, ...] = (128, 256)
+    shares: tuple[float, ...] = (0.75, 0.25)
     average: float = 0.2
     most_averaged: int = 3000
     save_seconds: float = 600.0
