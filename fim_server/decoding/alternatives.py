@@ -126,12 +126,6 @@ def prompt_of(model: FimModel, split: Split, options: DecodeOptions, heals: bool
     return prompt, len(prompt) + budget
 
 
-def unread(model: FimModel, split: Split, options: DecodeOptions, readings: Readings, heals: bool = False) -> int:
-    """How many tokens of a cut's prompt the model has yet to read before it writes; see :func:`read_before`."""
-    prompt = prompt_of(model, split, options, heals)[0]
-    return len(prompt) - readings.shared(prompt)
-
-
 def read_ahead(
     model: FimModel,
     split: Split,

@@ -119,8 +119,12 @@ class OnnxBackend:
         """
         self.threads = threads
         try:
-            described = json.loads((folder / CONFIGURATION).read_text(encoding="utf-8"))["model"]
+            configuration = json.loads((folder / CONFIGURATION).read_text(encoding="utf-8"))
+            described = configuration["model"]
             self.size, self.window = int(described["vocab_size"]), int(described["context_length"])
+            if not configuration["search"].get("past_present_share_buffer"):
+                # Written over in place, such a graph's keys and values would be wrong, and nothing would say so.
+                raise ValueError("its keys and values are not kept in place (past_present_share_buffer)")
             self._library = load_library()
             options = self._library.SessionOptions()
             options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -184,21 +188,26 @@ class Ends:
             for layer in layers
             for part in ("key", "value")
         )
-        kinds = {one.name: KINDS.get(one.type) for one in session.get_inputs()}
+        taken = {one.name: one for one in session.get_inputs()}
         known = {inputs["input_ids"], inputs["attention_mask"], inputs.get("position_ids"), *(past for past, _ in kept)}
-        if unknown := sorted(set(kinds) - known):
+        if unknown := sorted(set(taken) - known):
             raise ValueError(f"nothing is known of the input {unknown[0]}")
-        kind = kinds[kept[0][0]]
+        shape = int(decoder["num_key_value_heads"]), int(decoder["head_size"])
+        for past, _ in kept:
+            sizes = taken[past].shape[1::2]
+            if any(isinstance(size, int) and size != wanted for size, wanted in zip(sizes, shape, strict=True)):
+                raise ValueError(f"{past} has other sizes than the configuration says")
+        kind = KINDS.get(taken[kept[0][0]].type)
         if kind is None:
             raise ValueError("keys and values are neither float32 nor float16")
         positions = inputs.get("position_ids")
         return cls(
             inputs["input_ids"],
             inputs["attention_mask"],
-            positions if positions in kinds else None,
+            positions if positions in taken else None,
             outputs["logits"],
             kept,
-            (int(decoder["num_key_value_heads"]), int(decoder["head_size"])),
+            shape,
             kind,
         )
 

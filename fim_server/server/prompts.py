@@ -68,13 +68,12 @@ class Prompts:
 
         ``options``: of :meth:`options`; ``heals``: as in :func:`.decoding.alternatives.read_before`.
         """
-        from fim_server.decoding.alternatives import unread
-
-        long = self._longer(request, split, options, heals)
-        if long is not None:
+        longer = self._longer(request, split, options, heals)
+        if longer is not None:
+            long, short_prompt, long_prompt = longer
             extra = int(self._pace.tokens_per_second * EXTRA_MS / 1000)
-            left = unread(self._model, split, long, self._long, heals)
-            if left <= extra or left <= extra + unread(self._model, split, options, self._short, heals):
+            left = len(short_prompt) - self._short.shared(short_prompt)
+            if len(long_prompt) - self._long.shared(long_prompt) <= left + extra:
                 return long, self._long
         return options, self._short
 
@@ -85,13 +84,18 @@ class Prompts:
         from fim_server.decoding.alternatives import read_ahead
 
         read = read_ahead(self._model, split, options, cancelled, self._short, heals, LEAST_AHEAD)
-        long = None if cancelled.is_set() else self._longer(request, split, options, heals)
-        if long is not None:
-            read += read_ahead(self._model, split, long, cancelled, self._long, heals, LEAST_AHEAD)
+        longer = None if cancelled.is_set() else self._longer(request, split, options, heals)
+        if longer is not None:
+            read += read_ahead(self._model, split, longer[0], cancelled, self._long, heals, LEAST_AHEAD)
         return read
 
-    def _longer(self, request: Request, split: Split, options: DecodeOptions, heals: bool) -> DecodeOptions | None:
-        """The long prompt's options; None where there is none, or the short one holds about as much."""
+    def _longer(
+        self, request: Request, split: Split, options: DecodeOptions, heals: bool
+    ) -> tuple[DecodeOptions, list[int], list[int]] | None:
+        """The long prompt's options, and the tokens of the short and the long one.
+
+        None where there is no long one, or the short one holds about as much.
+        """
         from fim_server.decoding.alternatives import prompt_of
 
         if request.settings.prompt_tokens or not request.settings.prefetch:
@@ -99,8 +103,8 @@ class Prompts:
         tokens = in_window(self._pace.long_prompt_tokens, self._model, request)
         self._long.room = tokens + written(request, self._model)
         long = replace(options, max_prompt_tokens=tokens, prompt_grid=grid_of(tokens))
-        lengths = [len(prompt_of(self._model, split, one, heals)[0]) for one in (options, long)]
-        return long if lengths[1] >= lengths[0] + LEAST_AHEAD else None
+        short_prompt, long_prompt = (prompt_of(self._model, split, one, heals)[0] for one in (options, long))
+        return (long, short_prompt, long_prompt) if len(long_prompt) >= len(short_prompt) + LEAST_AHEAD else None
 
 
 def options_of(request: Request, model: FimModel, pace: Pace, elapsed_ms: float, inside: str | None) -> DecodeOptions:

@@ -157,8 +157,14 @@ class PlayedOnnx(types.ModuleType):
                 played.threads.append(options.intra_op_num_threads)
 
             def get_inputs(self) -> list[Any]:
-                names = ("input_ids", "attention_mask", "past_key_values.0.key", "past_key_values.0.value")
-                return [types.SimpleNamespace(name=name, type="tensor(float)") for name in names]
+                names = (
+                    "input_ids",
+                    "attention_mask",
+                    "position_ids",
+                    "past_key_values.0.key",
+                    "past_key_values.0.value",
+                )
+                return [types.SimpleNamespace(name=name, type="tensor(float)", shape=[1, 1, "n", 2]) for name in names]
 
             def io_binding(self) -> Binding:
                 return Binding()
@@ -166,6 +172,7 @@ class PlayedOnnx(types.ModuleType):
             def run_with_iobinding(self, binding: Binding) -> None:
                 ids = binding.inputs["input_ids"].numpy()[0].tolist()
                 total = binding.inputs["attention_mask"].numpy().shape[1]
+                assert binding.inputs["position_ids"].numpy().tolist() == [[*range(total - len(ids), total)]]
                 assert total <= binding.inputs["past_key_values.0.key"].numpy().shape[2]
                 binding.tokens[total - len(ids) :] = ids
                 row = model.forward(binding.tokens, model.new_cache()).numpy()
@@ -179,7 +186,7 @@ def exported(tmp_path: Path) -> Path:
     """What a folder with an export looks like from outside."""
     folder = tmp_path / "int4"
     folder.mkdir()
-    inputs = {"input_ids": "input_ids", "attention_mask": "attention_mask"}
+    inputs = {name: name for name in ("input_ids", "attention_mask", "position_ids")}
     inputs |= {f"past_{part}_names": f"past_key_values.%d.{part}" for part in ("key", "value")}
     outputs = {"logits": "logits", **{f"present_{part}_names": f"present.%d.{part}" for part in ("key", "value")}}
     decoder = {"filename": "model.onnx", "head_size": 2, "num_hidden_layers": 1, "num_key_value_heads": 1}
@@ -188,7 +195,7 @@ def exported(tmp_path: Path) -> Path:
         "context_length": 1024,
         "decoder": decoder | {"inputs": inputs, "outputs": outputs},
     }
-    config = {"model": described}
+    config = {"model": described, "search": {"past_present_share_buffer": True}}
     (folder / "genai_config.json").write_text(json.dumps(config))
     (folder / "model.onnx").write_bytes(b"x" * 1000)
     (folder / "model.onnx.data").write_bytes(b"x" * 2000)

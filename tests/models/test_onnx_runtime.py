@@ -372,7 +372,7 @@ def test_a_missing_package_is_named_where_it_was_asked_for(absent: None) -> None
 
 
 @needs_package
-@pytest.mark.parametrize("damage", ["no JSON", "no size", "no graph", "no graph in it"])
+@pytest.mark.parametrize("damage", ["no JSON", "no size", "no graph", "no graph in it", "not in place", "other heads"])
 def test_a_damaged_export_is_one_clear_line(damage: str, tiny: Path) -> None:
     folder = tiny / "onnx"
     shutil.copytree(EMBEDDED / "onnx", folder, ignore=shutil.ignore_patterns("export.json"))
@@ -380,6 +380,14 @@ def test_a_damaged_export_is_one_clear_line(damage: str, tiny: Path) -> None:
         (folder / "genai_config.json").write_text("{", encoding="utf-8")
     elif damage == "no size":
         (folder / "genai_config.json").write_text('{"model": {}}', encoding="utf-8")
+    elif damage in ("not in place", "other heads"):
+        path = folder / "genai_config.json"
+        configuration = json.loads(path.read_text(encoding="utf-8"))
+        if damage == "not in place":
+            configuration["search"]["past_present_share_buffer"] = False
+        else:
+            configuration["model"]["decoder"]["num_key_value_heads"] = 3
+        path.write_text(json.dumps(configuration), encoding="utf-8")
     elif damage == "no graph":
         (folder / "model.onnx").unlink()
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fim_server.decoding.alternatives import prompt_of, unread
+from fim_server.decoding.alternatives import prompt_of
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.pace import LEAST_PROMPT, LONG_FACTOR, MOST_LONG, Pace
@@ -72,8 +72,9 @@ def test_what_was_read_while_nobody_waited_is_taken_while_somebody_types(model: 
     for text in ("", " ", " = com", " = compute(1)\nother"):
         assert length(prompts, request_at(typed(SPLIT, text))) == LEAST_PROMPT * LONG_FACTOR
     options, readings = prompts.reach(request, SPLIT, prompts.options(request, 0, None), False)
-    assert len(prompt_of(model, SPLIT, options, False)[0]) > LEAST_PROMPT * (LONG_FACTOR - 1)
-    assert unread(model, SPLIT, options, readings) <= 1 + PER_SECOND * EXTRA_MS / 1000
+    prompt = prompt_of(model, SPLIT, options, False)[0]
+    assert len(prompt) > LEAST_PROMPT * (LONG_FACTOR - 1)
+    assert len(prompt) - readings.shared(prompt) <= 1 + PER_SECOND * EXTRA_MS / 1000
     elsewhere = Split(TEXT[:200], TEXT[200:])
     assert length(prompts, request_at(elsewhere)) == LEAST_PROMPT
 

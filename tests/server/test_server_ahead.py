@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -199,6 +200,35 @@ def test_only_the_last_place_is_read_and_any_request_stops_it() -> None:
     worker.read_ahead(request("e"))
     worker._executor.submit(lambda: None).result(PATIENCE)
     assert len(found) == 3
+    worker.close()
+
+
+def test_a_request_that_was_answered_is_read_on_from() -> None:
+    worker, found = CompletionWorker(ServerSettings()), list[str]()
+    loaded: Future[Any] = Future()
+    loaded.set_result(SimpleNamespace())
+    worker._model, worker._loading = loaded.result(), loaded
+    gate = threading.Event()
+
+    def note(model: object, request: Request, stopped: threading.Event, may_be_pair: bool) -> None:
+        found.append(request.uri)
+
+    def work(*arguments: object) -> None:
+        gate.wait(PATIENCE)
+
+    worker._read_ahead = note  # type: ignore[method-assign]
+    worker._work = work  # type: ignore[method-assign]
+
+    def request(uri: str, prefetch: bool) -> Request:
+        return Request(uri, Split("", ""), "python", "", False, False, ServerSettings(prefetch=prefetch))
+
+    worker.submit(request("overtaken", True))
+    worker.submit(request("answered", True))
+    gate.set()
+    worker._executor.submit(lambda: None).result(PATIENCE)
+    worker.submit(request("not ahead", False))
+    worker._executor.submit(lambda: None).result(PATIENCE)
+    assert found == ["answered"]
     worker.close()
 
 

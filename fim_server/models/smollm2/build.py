@@ -80,22 +80,18 @@ def build(
         raise ModelError(f"{folder}: cannot be built ({error.strerror or error})") from error
 
 
-def built_with(folder: Path) -> str | None:
-    """The digest of the adapter that a folder was built with here; None where there is none."""
+def built_of(folder: Path) -> tuple[Any, Any]:
+    """The version that a folder was built by here, and the digest of the adapter in it; None where there is none."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        return str(record["adapter_sha256"]) if record["adapter_sha256"] else None
+        return record["version"], record["adapter_sha256"]
     except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return None, None
 
 
 def is_current(folder: Path, adapter: Path = ADAPTER) -> bool:
     """Whether a folder was built by this version, with the adapter as it is now."""
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        return bool(record["version"] == VERSION and record["adapter_sha256"] == digest_of(adapter))
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return built_of(folder) == (VERSION, digest_of(adapter))
 
 
 def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: Path, precisions: Precisions) -> None:
@@ -103,7 +99,7 @@ def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: P
     say(f"reading {source.name}")
     base = read_base(source)
     adapter = read_adapter(adapter_file) if adapter_file.is_file() else None
-    if adapter is not None and built_with(source):
+    if adapter is not None and built_of(source)[1]:
         raise ModelError(f"{source}: has an adapter in its weights already; give what it was built of")
     told = f"the adapter of {adapter.tokens:,} tokens" if adapter is not None else "no adapter"
     say(f"writing the weights, with {told}")
