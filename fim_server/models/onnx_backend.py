@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fim_server.errors import ModelError
+from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.masking import word_count
 from fim_server.models.numpy_logits import NumpyArithmetic
 
@@ -45,6 +46,9 @@ DIGESTED_BYTES = 1 << 20
 
 KINDS: dict[str, type[np.generic]] = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 """Numbers of a graph, by the library's names."""
+
+LEAST_WINDOW = 4 * LEAST_PROMPT_TOKENS
+"""Tokens; half of a window is for the prompt."""
 
 FATAL = 4
 """The log level of onnxruntime that keeps its errors off the terminal: they come as exceptions, with the same words."""
@@ -133,6 +137,11 @@ class OnnxBackend:
                 str(folder / described["decoder"]["filename"]), options, providers=["CPUExecutionProvider"]
             )
             self._ends = Ends.of(self._session, described["decoder"])
+            given = next(one for one in self._session.get_outputs() if one.name == self._ends.logits).shape[-1]
+            if self.size != given and (isinstance(given, int) or self.size < 1):
+                raise ValueError(f"logits of {given} tokens, and the configuration says {self.size}")
+            if self.window < LEAST_WINDOW:
+                raise ValueError(f"a window of {self.window} tokens")
         except Exception as error:  # what the package, JSON and the files raise
             problem = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise ModelError(f"{folder}: the export cannot be loaded ({problem})") from error

@@ -372,7 +372,10 @@ def test_a_missing_package_is_named_where_it_was_asked_for(absent: None) -> None
 
 
 @needs_package
-@pytest.mark.parametrize("damage", ["no JSON", "no size", "no graph", "no graph in it", "not in place", "other heads"])
+@pytest.mark.parametrize(
+    "damage",
+    ["no JSON", "no size", "no graph", "no graph in it", "not in place", "other heads", "other tokens", "no window"],
+)
 def test_a_damaged_export_is_one_clear_line(damage: str, tiny: Path) -> None:
     folder = tiny / "onnx"
     shutil.copytree(EMBEDDED / "onnx", folder, ignore=shutil.ignore_patterns("export.json"))
@@ -380,13 +383,15 @@ def test_a_damaged_export_is_one_clear_line(damage: str, tiny: Path) -> None:
         (folder / "genai_config.json").write_text("{", encoding="utf-8")
     elif damage == "no size":
         (folder / "genai_config.json").write_text('{"model": {}}', encoding="utf-8")
-    elif damage in ("not in place", "other heads"):
+    elif damage in ("not in place", "other heads", "other tokens", "no window"):
         path = folder / "genai_config.json"
         configuration = json.loads(path.read_text(encoding="utf-8"))
         if damage == "not in place":
             configuration["search"]["past_present_share_buffer"] = False
-        else:
+        elif damage == "other heads":
             configuration["model"]["decoder"]["num_key_value_heads"] = 3
+        else:
+            configuration["model"]["vocab_size" if damage == "other tokens" else "context_length"] = -5
         path.write_text(json.dumps(configuration), encoding="utf-8")
     elif damage == "no graph":
         (folder / "model.onnx").unlink()

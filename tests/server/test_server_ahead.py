@@ -210,14 +210,14 @@ def test_a_request_that_was_answered_is_read_on_from() -> None:
     worker._model, worker._loading = loaded.result(), loaded
     gate = threading.Event()
 
-    def note(model: object, request: Request, stopped: threading.Event, may_be_pair: bool) -> None:
+    def note(model: object, request: Request, cancelled: threading.Event, may_be_pair: bool) -> None:
         found.append(request.uri)
 
     def work(*arguments: object) -> None:
         gate.wait(PATIENCE)
 
     worker._read_ahead = note  # type: ignore[method-assign]
-    worker._work = work  # type: ignore[method-assign]
+    worker._work = work  # type: ignore[method-assign, assignment]
 
     def request(uri: str, prefetch: bool) -> Request:
         return Request(uri, Split("", ""), "python", "", False, False, ServerSettings(prefetch=prefetch))

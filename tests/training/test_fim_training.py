@@ -330,6 +330,7 @@ def run_fim(tmp_path: Path, *given: str) -> int:
     ("arguments", "told"),
     [
         ("--base nowhere.gguf", "nowhere.gguf"),
+        ("--base merged", "has an adapter in its weights already"),
         *((f"--base BASE --minutes={wrong}", "positive") for wrong in ("nan", "inf", "-inf", "0", "-1", "1e999")),
         *((f"--base BASE --save-minutes={wrong}", "positive") for wrong in ("nan", "inf", "0")),
         *((f"--base BASE --rate={wrong}", "positive") for wrong in ("nan", "inf", "0")),
@@ -355,8 +356,9 @@ def test_wrong_arguments_are_told_in_a_line_before_anything_is_forked(
 ) -> None:
     monkeypatch.setattr(training, "run_together", lambda *_: pytest.fail("it was begun"))
     monkeypatch.chdir(tmp_path)
-    for name in ("broken", "other"):
+    for name in ("broken", "other", "merged"):
         (tmp_path / name).mkdir()
+    (tmp_path / "merged" / "build.json").write_text('{"version": 2, "adapter_sha256": "abc"}', encoding="utf-8")
     (tmp_path / "broken" / STATE_FILE).write_bytes(b"nothing")
     Trainer(network(), PLAN, torch.device("cpu")).save(tmp_path / "other", "test")
     status = run_fim(tmp_path, "--processes", "2", *arguments.replace("BASE", str(base)).split())

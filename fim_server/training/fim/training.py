@@ -22,6 +22,7 @@ from torch import Tensor
 from fim_server.errors import ModelError, TrainingError
 from fim_server.models.adapter import PARTS, Adapter, read_adapter, write_adapter
 from fim_server.models.smollm2.base import Base, read_base
+from fim_server.models.smollm2.build import built_of
 from fim_server.models.smollm2.merging import check_fits, stacked_places
 from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape
 from fim_server.models.source import first_line
@@ -330,6 +331,8 @@ def prepare(job: Job) -> Start:
     device = device_of(job.device)
     if not job.corpus or not job.held_out:
         raise TrainingError("no text to train on, or none held out")
+    if built_of(job.base)[1]:
+        raise TrainingError(f"{job.base}: has an adapter in its weights already; give what it was built of")
     base, plan = read_base(job.base), job.plan
     narrowest = min(size for sizes in widths(base.shape).values() for size in sizes)
     if plan.rank > narrowest:
