@@ -9,6 +9,8 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -85,6 +87,22 @@ def test_one_that_ends_before_they_have_met_is_not_waited_for(monkeypatch: pytes
     monkeypatch.setattr(team, "_follow", lambda *_: os._exit(3))
     with pytest.raises(TrainingError, match="exit status 3"):
         run_together(2, add_for_ever)
+
+
+def test_one_that_never_came_is_begun_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(team, "MEETING", timedelta(seconds=2))
+    monkeypatch.setattr(team, "LEAVING", 1.0)
+    follow, met = team._follow, list[int]()
+
+    def come_the_second_time(*arguments: Any) -> None:
+        if not (tmp_path / "begun").exists():
+            (tmp_path / "begun").touch()
+            time.sleep(600)
+        follow(*arguments)
+
+    monkeypatch.setattr(team, "_follow", come_the_second_time)
+    run_together(2, lambda member: met.append(member.size))
+    assert met == [2]
 
 
 def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

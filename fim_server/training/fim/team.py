@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -20,8 +20,12 @@ from torch import Tensor, distributed
 from fim_server.errors import TrainingError
 from fim_server.models.source import first_line
 
-MEETING = timedelta(minutes=2)
+MEETING = timedelta(minutes=1)
 """How long the processes may take to find each other, which nothing delays but a machine that is out of memory."""
+
+MEETINGS = 3
+"""Times that they are begun where they do not meet: a process that is forked while another thread holds a lock of one
+of the libraries waits for it for ever (seen once in some five runs of the tests)."""
 
 PATIENCE = timedelta(minutes=30)
 """How long one may keep the others waiting: the first one measures the held-out examples meanwhile."""
@@ -32,6 +36,10 @@ LEAVING = 20.0
 
 class Parted(TrainingError):
     """The others do not answer."""
+
+
+class Unmet(Parted):
+    """They have not found each other."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,15 @@ def run_together(size: int, work: Callable[[Team], None]) -> None:
 
     None of them is left when it returns. Raises TrainingError, in one line, where another one than this has failed.
     """
+    for _ in range(MEETINGS - 1):
+        with suppress(Unmet):
+            _run_together(size, work)
+            return
+    _run_together(size, work)
+
+
+def _run_together(size: int, work: Callable[[Team], None]) -> None:
+    """Once. Raises Unmet where no process has failed and they have not met all the same."""
     context = torch.multiprocessing.get_context("fork")
     problems = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +104,10 @@ def run_together(size: int, work: Callable[[Team], None]) -> None:
             for other in others:
                 other.join(LEAVING)
         except Parted as error:
-            problem = _problem(others, problems) or str(error)
+            problem = _problem(others, problems)
+            if problem is None and isinstance(error, Unmet):
+                raise
+            problem = problem or str(error)
             raise TrainingError(f"a process of the training failed: {problem}") from error
         finally:
             for other in others:
@@ -128,10 +148,13 @@ def _follow(rank: int, size: int, meeting: str, work: Callable[[Team], None], pr
 
 @contextmanager
 def _joined(rank: int, size: int, meeting: str) -> Iterator[Team]:
-    with _answers():
+    try:
         distributed.init_process_group(
             "gloo", init_method=f"file://{meeting}", rank=rank, world_size=size, timeout=MEETING
         )
+    except RuntimeError as error:
+        raise Unmet(f"no answer from another one ({first_line(error)})") from error
+    with _answers():
         group = distributed.new_group(backend="gloo", timeout=PATIENCE)
     try:
         yield Team(rank, size, group)
