@@ -17,6 +17,7 @@ from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, 
 from fim_server.server.memory import Offer
 from fim_server.server.place import Place, quiet, wants_single_line
 from fim_server.server.prompts import Prompts
+from fim_server.server.shared_models import SharedModels
 from fim_server.server.work import Explained, Job, PromptTokens, Request, Work, answer_of
 from fim_server.text.document import Split
 from fim_server.tokens import masks
@@ -58,8 +59,11 @@ class Task:
 class CompletionWorker:
     """Completes on a thread of its own, so that the protocol's thread always answers."""
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: ServerSettings, models: SharedModels | None = None) -> None:
+        """``models``: those of the process, shared with its other workers."""
         self._settings = settings
+        self._models = SharedModels() if models is None else models
+        self._afresh = False
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="fim-complete")
         self._latest = threading.Event()
         self._ahead = threading.Event()
@@ -86,7 +90,7 @@ class CompletionWorker:
         """
         if self._loading is None:
             self._loaded_with = self._settings
-            self._loading = self._executor.submit(self._load, self._settings, report)
+            self._loading = self._executor.submit(self._load, self._settings, report, self._afresh)
         return self._loading
 
     def loads_like(self, settings: ServerSettings) -> bool:
@@ -109,6 +113,7 @@ class CompletionWorker:
         self._settings = settings
         self._loading = None
         self._model = None
+        self._afresh = True
         self._executor.submit(self._forget)
 
     def submit(self, request: Request) -> Job:
@@ -156,15 +161,14 @@ class CompletionWorker:
         self._ahead.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _load(self, settings: ServerSettings, report: Callable[[str, float], None]) -> FimModel:
+    def _load(self, settings: ServerSettings, report: Callable[[str, float], None], afresh: bool) -> FimModel:
         report("loading the libraries", 0.05)
         from fim_server.decoding.complete import complete
         from fim_server.decoding.options import DecodeOptions
-        from fim_server.models.load import load_model
         from fim_server.models.pace import measure
 
         report("loading the model", 0.4)
-        model = load_model(settings.model, settings.device, settings.runtime)
+        model = self._models.get(settings, afresh)
         # The first run builds the token tables, a second or two for a large vocabulary: not while someone waits.
         names = Language.names()
         for index, name in enumerate(names):
