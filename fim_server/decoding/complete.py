@@ -12,10 +12,9 @@ from fim_server.decoding.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable
 
-    from fim_server.decoding.protocols import Language
+    from fim_server.decoding.protocols import CancelFlag, Language
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
     from fim_server.text.document import Split
@@ -26,7 +25,7 @@ def complete(
     language: Language,
     split: Split,
     options: DecodeOptions | None = None,
-    cancelled: threading.Event | None = None,
+    cancelled: CancelFlag | None = None,
     on_token: Callable[[int], None] = lambda count: None,
 ) -> Completion:
     """Complete a split document.
