@@ -12,7 +12,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -143,6 +144,75 @@ def _answer(sender: Connection, work: Callable[..., object], given: Sequence[Any
     with suppress(OSError):  # should memory run out, the kernel is to end this process and no other
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     sender.send(work(*given, **named))
+
+
+class EndedError(Exception):
+    """A process that ended before it was done."""
+
+    def __init__(self, status: int | None) -> None:
+        """Wraps its exit status, which is below 0 for a signal."""
+        super().__init__(f"exit status {status}")
+        self.status = status
+
+
+def answers_of_limited_process(
+    most_seconds: float, most_bytes: int, work: Callable[Parameters, Iterator[Result]], *given: Any
+) -> Iterator[Result]:
+    """What a generator of a module yields in a process of its own, each answer as it comes.
+
+    On Linux the process is forked, so that what this one has loaded is there already; it is a fresh interpreter
+    elsewhere.
+
+    Args:
+        most_seconds: From one answer to the next; the process is killed when they are up.
+        most_bytes: By which the process may grow (Linux only); what passes them gets no memory.
+        work: The generator's function.
+        given: Its arguments.
+
+    Raises:
+        TimeoutError: An answer's time was up.
+        EndedError: The process ended before the generator did.
+    """
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_yield_answers, args=(sender, most_bytes, work, given), daemon=True)
+    with warnings.catch_warnings():
+        # Numerical libraries have threads of their own, which wait for work that the forked process does not give them.
+        warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
+        process.start()
+    sender.close()
+    try:
+        while True:
+            if not receiver.poll(most_seconds):
+                raise TimeoutError
+            try:
+                answer = receiver.recv()
+            except EOFError:
+                process.join()
+                raise EndedError(process.exitcode) from None
+            if answer is None:
+                return
+            yield answer[0]
+    finally:
+        process.kill()
+        process.join()
+        receiver.close()
+
+
+def _yield_answers(
+    sender: Connection, most_bytes: int, work: Callable[..., Iterator[object]], given: Sequence[Any]
+) -> None:
+    with suppress(OSError):  # should memory run out, the kernel is to end this process and no other
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    with suppress(OSError, ValueError):
+        import resource
+
+        held = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (held + most_bytes, held + most_bytes))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a process without memory ends as a fault does
+    for answer in work(*given):
+        sender.send((answer,))
+    sender.send(None)
 
 
 # --- of another process -------------------------------------------------------------------------------------------
