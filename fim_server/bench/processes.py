@@ -18,8 +18,9 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -173,7 +174,8 @@ def answers_of_limited_process(
         TimeoutError: An answer's time was up.
         EndedError: The process ended before the generator did.
     """
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    # typed as the one that every system has: the other's process has the same methods
+    context = cast("SpawnContext", multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn"))
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_yield_answers, args=(sender, most_bytes, work, given), daemon=True)
     with warnings.catch_warnings():

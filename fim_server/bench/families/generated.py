@@ -1,8 +1,8 @@
 """Families generated from a language's own grammar: each recursive rule repeated.
 
-A rule `A -> α X β` whose X has an A in it makes texts of any length: α and the way from X down to A again and again, an A
-in the middle, and the ends of all that in reverse. Everything else is spelled by shortest derivations, so that the text
-is the repetition and little more.
+A rule `A -> α X β` whose X has an A in it makes texts of any length: α and the way from X down to A again and again,
+an A in the middle, and the ends of all that in reverse. Everything else is spelled by shortest derivations, so that the
+text is the repetition and little more.
 
 What says the same is taken once. Rules that differ in one literal stand for each other (`x+x`, `x-x`), so do the
 instances of a template. Of what is repeated on one side, the elements of lists are repeated in each of their forms
@@ -16,6 +16,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from fim_server.bench.families.derivations import Derivations, Lexemes, Rule, Way
@@ -193,8 +194,9 @@ class _Generator:
             elif unit.before or unit.after:
                 yield rule, unit
                 yield from ((rule, other) for other in self._other_elements(rule, place))
+        nested.sort(key=lambda each: self._derivations.length(each[2].before + each[2].after))
         covered: set[tuple[str, str]] = set()
-        for rule, place, unit in sorted(nested, key=lambda each: self._derivations.length(each[2].before + each[2].after)):
+        for rule, place, unit in nested:
             if (rule.left, rule.right[place]) not in covered:
                 covered.update(unit.steps)
                 yield rule, unit
@@ -208,8 +210,8 @@ class _Generator:
             return
         forms: dict[object, Lexemes] = {}
         for form in self._by_left[rule.right[rest[0]]]:
-            below = frozenset(symbol for symbol in form.right if symbol in self._by_left)
-            alike = below, None if form.right[0] in below else form.right[0]
+            below = sorted(symbol for symbol in form.right if symbol in self._by_left)
+            alike = tuple(below), None if form.right[0] in below else form.right[0]
             text = self._derivations.text(form.right)
             if alike not in forms or self._derivations.length(text) < self._derivations.length(forms[alike]):
                 forms[alike] = text
@@ -302,30 +304,28 @@ class _Depths:
     def __init__(self, spec: Mapping[str, Any]) -> None:
         limits = spec.get("limits", {})
         layout = spec.get("layout") or {}
-        opens = {pair[0] for pair in spec.get("brackets", ())}
-        closes = {pair[1] for pair in spec.get("brackets", ())}
+        brackets = dict.fromkeys((pair[0] for pair in spec.get("brackets", ())), 1)
+        brackets |= dict.fromkeys((pair[1] for pair in spec.get("brackets", ())), -1)
         for mode in spec.get("modes", ()):
-            opens |= set(mode.get("open", ()))
-            closes |= set(mode.get("close", ()))
-        self._kinds = (
-            (limits.get("brackets", math.inf), opens, closes),
-            (limits.get("blocks", math.inf), {layout.get("indent")}, {layout.get("dedent")}),
+            brackets |= dict.fromkeys(mode.get("open", ()), 1) | dict.fromkeys(mode.get("close", ()), -1)
+        blocks = {layout.get("indent"): 1, layout.get("dedent"): -1}
+        self._kinds: tuple[tuple[float, Mapping[str | None, int]], ...] = (
+            (limits.get("brackets", math.inf), brackets),
+            (limits.get("blocks", math.inf), blocks),
         )
 
     def deepest(self, context: Lexemes, unit: Lexemes, core: Lexemes) -> float:
         """How often a unit's left side may be repeated within a context, with a core in it; infinity for any number."""
         found = math.inf
-        for most, opens, closes in self._kinds:
-
-            def climb(lexemes: Lexemes, opens: set[str] = opens, closes: set[str] = closes) -> tuple[int, int]:
-                depth = highest = 0
-                for name in lexemes:
-                    depth += (name in opens) - (name in closes)
-                    highest = max(highest, depth)
-                return depth, highest
-
-            step, highest = climb(unit)
-            if step > 0 and most != math.inf:
-                inside = max(highest - step, climb(core)[1])
-                found = min(found, (most - climb(context)[0] - inside) // step)
+        for most, steps in self._kinds:
+            rise, highest = _climb(unit, steps)
+            if rise > 0 and most != math.inf:
+                inside = max(highest - rise, _climb(core, steps)[1])
+                found = min(found, (most - _climb(context, steps)[0] - inside) // rise)
         return found
+
+
+def _climb(lexemes: Lexemes, steps: Mapping[str | None, int]) -> tuple[int, int]:
+    """How deep it is after some lexemes, and at most among them."""
+    depths = [0, *accumulate(steps.get(name, 0) for name in lexemes)]
+    return depths[-1], max(depths)

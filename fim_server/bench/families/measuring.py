@@ -42,6 +42,7 @@ MEGABYTES = 4_000
 
 SMALL_REPETITIONS = 2
 SHAPE_CHARACTERS = 32
+SHOWN_AS = str.maketrans({"\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f"})
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="processes in which each is measured; the least time counts (default: 1)",
     )
     group.add_argument(
-        "--most-seconds", type=positive_count, default=SECONDS, metavar="N", help="for an operation (default: %(default)s)"
+        "--most-seconds",
+        type=positive_count,
+        default=SECONDS,
+        metavar="N",
+        help="for an operation (default: %(default)s)",
     )
     group.add_argument(
         "--most-megabytes",
@@ -241,7 +246,7 @@ def _least(repeated: Iterable[dict[str, Run]]) -> dict[str, Run]:
 
 
 def _runs(job: Job, size: int, seconds: float, megabytes: int) -> dict[str, Run]:
-    """By operation what a job measures; a process that passes a limit is followed by one for what is left of the questions."""
+    """By operation what a job measures; a process that passes a limit is followed by one for what is left."""
     characters = len(job.left) + len(job.right)
     runs: dict[str, Run] = {}
     while asked := [name for name in (OPEN, *job.questions) if name not in runs]:
@@ -276,8 +281,10 @@ def _ending(status: int | None) -> str:
 
 def shape_of(left: str, right: str) -> str:
     """A short text with its cursor, on one line."""
-    shown = [side.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r").replace("\f", "\\f") for side in (left, right)]
+    before, after = (side.translate(SHOWN_AS) for side in (left, right))
     half = SHAPE_CHARACTERS // 2
-    before = shown[0] if len(shown[0]) <= half else "…" + shown[0][1 - half :]
-    after = shown[1] if len(shown[1]) <= half else shown[1][: half - 1] + "…"
+    if len(before) > half:
+        before = "…" + before[1 - half :]
+    if len(after) > half:
+        after = after[: half - 1] + "…"
     return f"{before}¦{after}"

@@ -50,7 +50,6 @@ class Kit:
         masks.prepare(self.language, vocabulary)
         return vocabulary
 
-
     def prepare(self) -> None:
         """Loads what is loaded on first use: processes that are forked then have it."""
         assert self.vocabulary.size
@@ -86,7 +85,7 @@ def _filled(kit: Kit, matcher: Matcher) -> str:
 
 def _shortest_completion(kit: Kit, session: Session) -> str:
     found = session.start().shortest_completion()
-    return "none" if found is None else found[:20]
+    return "none" if found is None else f"{len(found)} characters"
 
 
 def _plan(kit: Kit, session: Session) -> str:
@@ -111,8 +110,8 @@ QUESTIONS: dict[str, Callable[[Kit, Session], str]] = {
     "explain": _explain,
     "line": _one_line,
 }
-"""What a session is asked: the verdict on the empty middle, the first mask, a shortest completion, a plan, an explanation
-of the placeholder with what is open, and a session for middles of one line with its first mask."""
+"""What a session is asked: the verdict on the empty middle, the first mask, a shortest completion, a plan, an
+explanation of the placeholder with what is open, and a session for middles of one line with its first mask."""
 
 OPERATIONS = (OPEN, *QUESTIONS)
 NEED_VOCABULARY = frozenset({"mask", "plan", "line"})
@@ -170,8 +169,8 @@ class Measured:
 def measured(job: Job) -> Iterator[Measured]:
     """Opens a session and asks it; to be run in a process of its own, which has the kit.
 
-    The small text goes first, twice: what only the first session of a language pays for is not what a text's size costs.
-    The text itself is opened once, since a language remembers what it has read.
+    The small text goes first, twice: what only a language's first session pays for is not what a text's size costs. The
+    text itself is opened once, since a language remembers what it has read.
     """
     kit, clock = kit_of(job.language), clock_of(job.cpu_time)
 
@@ -183,19 +182,15 @@ def measured(job: Job) -> Iterator[Measured]:
             return QUESTIONS[question](kit, session)
         return GAVE_UP
 
-    fixed: dict[str, float] = {}
-    for _ in range(2):
-        small, fixed[OPEN] = timed(clock, open_session, *job.small)
-        for question in job.questions:
-            _, fixed[question] = timed(clock, ask, question, small)
+    smalls = [timed(clock, open_session, *job.small) for _ in range(2)]
     before = start_counting()
     session, seconds = timed(clock, open_session, job.left, job.right)
-    peak = growth_since(before)
-    yield Measured(OPEN, seconds, fixed[OPEN], peak, session.guarantee)
+    yield Measured(OPEN, seconds, smalls[-1][1], growth_since(before), session.guarantee)
     for question in job.questions:
+        _, fixed = [timed(clock, ask, question, small) for small, _ in smalls][-1]
         before = start_counting()
         answer, seconds = timed(clock, ask, question, session)
-        yield Measured(question, seconds, fixed[question], growth_since(before), answer)
+        yield Measured(question, seconds, fixed, growth_since(before), answer)
 
 
 def start_counting() -> int | None:

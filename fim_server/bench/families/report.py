@@ -19,10 +19,10 @@ MOST_MICROSECONDS = 5.0
 MOST_BYTES = 500.0
 """What is asked for: of the growth of time, of time and of memory, the latter two a character."""
 
-LEAST_SECONDS = 2e-3
+LEAST_SECONDS = 5e-3
 """Time above what every session takes from which on its growth says something."""
 
-CLEAR_SECONDS = 1e-4
+CLEAR_SECONDS = 1e-3
 """What a time above it is taken for at least when it is divided by: a clock's noise makes no exponent."""
 
 LEAST_BYTES = 1 << 20
@@ -168,7 +168,7 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """The report as one JSON object."""
-        goals = {"exponent": MOST_EXPONENT, "microseconds_a_character": MOST_MICROSECONDS, "bytes_a_character": MOST_BYTES}
+        goals = dict(zip(GOALS, (MOST_MICROSECONDS, MOST_EXPONENT, MOST_BYTES), strict=True))
         return {
             "setting": self.setting,
             "sizes": self.sizes,
@@ -183,7 +183,8 @@ class Report:
         if self.lines:
             yield from self._worst("time", f"at most {MOST_MICROSECONDS:g} µs a character", slowness)
             yield from self._worst("growth", f"at most size^{MOST_EXPONENT:g}", lambda line: line.exponent or 0.0)
-            yield from self._worst("memory", f"at most {MOST_BYTES:g} bytes a character", lambda line: line.bytes or 0.0)
+            goal = f"at most {MOST_BYTES:g} bytes a character"
+            yield from self._worst("memory", goal, lambda line: line.bytes or 0.0)
         if self.all_lines:
             yield ""
             yield "all:"
@@ -202,7 +203,7 @@ class Report:
         return Table(header, [line.cells(len(times)) for line in lines], numbers=range(3, 6 + len(times)))
 
     def _summary(self) -> Iterator[str | Table]:
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for operation in OPERATIONS:
             here = [line for line in self.lines if line.operation == operation]
             if not here:
@@ -210,8 +211,8 @@ class Report:
             missed = [sum(goal in line.over() for line in here) for goal in GOALS]
             failed = sum(line.failed is not None for line in here)
             gave_up = sum(any(run.answer == GAVE_UP for run in line.runs) for line in here)
-            families = len({line.family for line in here if line.over()})
-            rows.append((operation, *map(str, (len(here), *missed, failed, gave_up, families))))
+            counts = (len(here), *missed, failed, gave_up, len({line.family for line in here if line.over()}))
+            rows.append((operation, *map(str, counts)))
         header = ("what", "lines", "over: time", "growth", "memory", "no answer", "gave up", "families over any")
         yield Table(header, rows, numbers=range(1, len(header)))
         families = {line.family for line in self.lines}
