@@ -147,6 +147,21 @@ def _answer(sender: Connection, work: Callable[..., object], given: Sequence[Any
     sender.send(work(*given, **named))
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What a process may take.
+
+    Attributes:
+        seconds: From one answer to the next.
+        bytes: By which it may grow (Linux only).
+        cpu_time: Whether the seconds are those of processors, where the system tells, so that others' work is left out.
+    """
+
+    seconds: float
+    bytes: int
+    cpu_time: bool = False
+
+
 class EndedError(Exception):
     """A process that ended before it was done."""
 
@@ -156,8 +171,15 @@ class EndedError(Exception):
         self.status = status
 
 
+LOOKS = 0.1
+"""Seconds after which a process that has not answered is looked at."""
+
+MOST_WAITING = 10
+"""By how much more than its processor time a process may take by the clock."""
+
+
 def answers_of_limited_process(
-    most_seconds: float, most_bytes: int, work: Callable[Parameters, Iterator[Result]], *given: Any
+    most: Limits, work: Callable[Parameters, Iterator[Result]], *given: Any
 ) -> Iterator[Result]:
     """What a generator of a module yields in a process of its own, each answer as it comes.
 
@@ -165,8 +187,7 @@ def answers_of_limited_process(
     elsewhere.
 
     Args:
-        most_seconds: From one answer to the next; the process is killed when they are up.
-        most_bytes: By which the process may grow (Linux only); what passes them gets no memory.
+        most: What the process may take; it is killed when its time is up, and gets no more memory than that.
         work: The generator's function.
         given: Its arguments.
 
@@ -177,7 +198,7 @@ def answers_of_limited_process(
     # typed as the one that every system has: the other's process has the same methods
     context = cast("SpawnContext", multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn"))
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_yield_answers, args=(sender, most_bytes, work, given), daemon=True)
+    process = context.Process(target=_yield_answers, args=(sender, most.bytes, work, given), daemon=True)
     with warnings.catch_warnings():
         # Numerical libraries have threads of their own, which wait for work that the forked process does not give them.
         warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
@@ -185,8 +206,7 @@ def answers_of_limited_process(
     sender.close()
     try:
         while True:
-            if not receiver.poll(most_seconds):
-                raise TimeoutError
+            _wait(receiver, process.pid or 0, most)
             try:
                 answer = receiver.recv()
             except EOFError:
@@ -199,6 +219,20 @@ def answers_of_limited_process(
         process.kill()
         process.join()
         receiver.close()
+
+
+def _wait(receiver: Connection, identity: int, most: Limits) -> None:
+    """Waits for an answer; raises TimeoutError where its time is up."""
+    started = time.monotonic()
+    before = usage_of(identity) if most.cpu_time else None
+    while not receiver.poll(min(most.seconds, LOOKS)):
+        waited = time.monotonic() - started
+        used = waited
+        now = usage_of(identity)
+        if before is not None and now is not None:
+            used = max(now.seconds - before.seconds, waited / MOST_WAITING)
+        if used > most.seconds:
+            raise TimeoutError
 
 
 def _yield_answers(

@@ -25,7 +25,7 @@ from fim_server.bench.families.measuring import shape_of
 from fim_server.bench.families.operations import OPERATIONS
 from fim_server.bench.families.report import Line, Report, Run
 from fim_server.bench.families.texts import CannotGrowError, Family, Placement, of_size
-from fim_server.bench.processes import EndedError, answers_of_limited_process
+from fim_server.bench.processes import EndedError, Limits, answers_of_limited_process
 from fim_server.cli import program as cli
 from fim_server.language import Language
 
@@ -218,13 +218,25 @@ def stopping(status: int | None) -> Iterator[int]:
     os._exit(status or 0)
 
 
+def working() -> Iterator[int]:
+    yield 1
+    while True:
+        math.factorial(1_000)
+
+
+def waiting() -> Iterator[int]:
+    yield 1
+    time.sleep(1.5)
+    yield 2
+
+
 def growing() -> Iterator[int]:
     yield len(bytearray(1 << 30))
 
 
 def test_answers_come_from_a_process_of_their_own() -> None:
-    assert list(answers_of_limited_process(60, 1 << 30, counting, 3)) == [0, 1, 2]
-    answers = answers_of_limited_process(10, 1 << 30, stopping, 3)
+    assert list(answers_of_limited_process(Limits(60, 1 << 30), counting, 3)) == [0, 1, 2]
+    answers = answers_of_limited_process(Limits(10, 1 << 30), stopping, 3)
     assert next(answers) == 1
     with pytest.raises(EndedError) as ended:
         next(answers)
@@ -232,16 +244,26 @@ def test_answers_come_from_a_process_of_their_own() -> None:
 
 
 def test_a_process_that_takes_too_long_is_ended() -> None:
-    answers = answers_of_limited_process(2, 1 << 30, stopping, None)
+    answers = answers_of_limited_process(Limits(2, 1 << 30), stopping, None)
     assert next(answers) == 1
     with pytest.raises(TimeoutError):
         next(answers)
+    busy = answers_of_limited_process(Limits(0.5, 1 << 30, cpu_time=True), working)
+    assert next(busy) == 1
+    with pytest.raises(TimeoutError):
+        next(busy)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the processor time of another process")
+def test_processor_time_leaves_out_what_others_take() -> None:
+    patient = answers_of_limited_process(Limits(0.5, 1 << 30, cpu_time=True), waiting)
+    assert list(patient) == [1, 2]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process' memory")
 def test_a_process_gets_no_more_memory_than_allowed(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EndedError):
-        list(answers_of_limited_process(60, 100 << 20, growing))
+        list(answers_of_limited_process(Limits(60, 100 << 20), growing))
     assert "MemoryError" in capfd.readouterr().err
 
 

@@ -23,7 +23,7 @@ from fim_server.bench.families.operations import (
 from fim_server.bench.families.report import EXPLAINED, Line, Report, Run
 from fim_server.bench.families.texts import CannotGrowError, Family, Placement, Written, of_size
 from fim_server.bench.options import positive_count, positive_counts
-from fim_server.bench.processes import EndedError, answers_of_limited_process
+from fim_server.bench.processes import EndedError, Limits, answers_of_limited_process
 from fim_server.bench.report import DONE, kind_of_time, machine, progress_for, publish
 from fim_server.errors import BenchError
 from fim_server.language import compile as grammar
@@ -39,6 +39,8 @@ DEFAULT_PLACEMENTS = (Placement.LEFT, Placement.RIGHT, Placement.CUT_RIGHT, Plac
 SECONDS = 20
 MEGABYTES = 4_000
 """What an operation may take, by default."""
+
+MEGABYTE = 1_000_000
 
 SMALL_REPETITIONS = 2
 SHAPE_CHARACTERS = 32
@@ -74,6 +76,11 @@ class FamiliesOptions:
     all_lines: bool
     cpu_time: bool
     json: bool
+
+    @property
+    def limits(self) -> Limits:
+        """Those of a process."""
+        return Limits(self.seconds, self.megabytes * MEGABYTE, self.cpu_time)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -222,7 +229,7 @@ def _lines(
         left, right = written.split(placement)
         questions = tuple(name for name in todo if name != OPEN)
         job = Job(options.language, left, right, small.split(placement), questions, options.cpu_time)
-        runs = _least(_runs(job, size, options.seconds, options.megabytes) for _ in range(options.repeats))
+        runs = _least(_runs(job, size, options.limits) for _ in range(options.repeats))
         for name, each in runs.items():
             if name in lines:
                 lines[name].runs.append(each)
@@ -245,24 +252,28 @@ def _least(repeated: Iterable[dict[str, Run]]) -> dict[str, Run]:
     return found
 
 
-def _runs(job: Job, size: int, seconds: float, megabytes: int) -> dict[str, Run]:
+def _runs(job: Job, size: int, most: Limits) -> dict[str, Run]:
     """By operation what a job measures; a process that passes a limit is followed by one for what is left."""
     characters = len(job.left) + len(job.right)
     runs: dict[str, Run] = {}
     while asked := [name for name in (OPEN, *job.questions) if name not in runs]:
         try:
             rest = replace(job, questions=tuple(name for name in asked if name != OPEN))
-            for answer in answers_of_limited_process(seconds, megabytes * 1_000_000, measured, rest):
+            for answer in answers_of_limited_process(most, measured, rest):
                 if answer.operation not in runs:
                     runs[answer.operation] = run_of(answer, size, characters)
         except TimeoutError:
-            failed = f"over {seconds} s"
+            failed = f"over {most.seconds:g} s"
         except EndedError as error:
-            failed = f"over {megabytes:,} MB" if error.status == -signal.SIGABRT else f"ended: {_ending(error.status)}"
+            failed = (
+                f"over {most.bytes // MEGABYTE:,} MB"
+                if error.status == -signal.SIGABRT
+                else f"ended: {_ending(error.status)}"
+            )
         else:
             break
         name = next((name for name in asked if name not in runs), OPEN)
-        runs.setdefault(name, Run(size, characters, float(seconds), 0.0, None, failed=failed))
+        runs.setdefault(name, Run(size, characters, most.seconds, 0.0, None, failed=failed))
         if name == OPEN:
             break  # what cannot be opened cannot be asked
     return runs
