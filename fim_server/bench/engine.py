@@ -47,6 +47,7 @@ from fim_server.bench.vocabularies import (
     read_tokens,
     synthetic_tokens,
 )
+from fim_server.errors import BenchError
 from fim_server.language import Language, Matcher, Session
 from fim_server.language import compile as grammar
 from fim_server.text.reuse import Sessions
@@ -157,10 +158,12 @@ def run(options: EngineOptions) -> int:
 
     Raises:
         BenchError: The vocabulary given cannot be read, there is no library to measure on, a plot cannot be written, or
-            no family has the name asked for.
+            no family has the name asked for; or an option is given that is for families alone.
     """
     if options.families:
         return family_table.run(options.of_families())
+    if options.only or options.sizes or options.long or options.all:
+        raise BenchError("--only, --sizes, --long and --all are options of --families")
     if options.scaling or options.plot is not None:
         return scaling.run(scaling.ScalingOptions(options.seed, options.cpu_time, options.json, options.plot))
     with progress_for(options.json) as progress:
