@@ -14,10 +14,9 @@ from fim_server.language.argument_types import expect, expect_able
 from fim_server.text.document import Split
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable
 
-    from fim_server.decoding.protocols import Language
+    from fim_server.decoding.protocols import CancelFlag, Language
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
 
@@ -27,7 +26,7 @@ def complete(
     language: Language,
     split: Split,
     options: DecodeOptions | None = None,
-    cancelled: threading.Event | None = None,
+    cancelled: CancelFlag | None = None,
     on_token: Callable[[int], None] = lambda count: None,
 ) -> Completion:
     """Complete a split document.
