@@ -29,6 +29,11 @@ def broken(tmp_path: Path) -> Path:
     return path
 
 
+def said(errors: str) -> str:
+    """Standard error without progress, which a slow machine has time to say."""
+    return "".join(line for line in errors.splitlines(keepends=True) if not line.endswith(" ...\n"))
+
+
 # --- an answer that nobody gets ------------------------------------------------------------------------------------
 
 
@@ -58,7 +63,7 @@ def test_a_closed_pipe_is_no_verdict(number: int, broken: Path) -> None:
             check=False,
             timeout=SECONDS,
         )
-    assert (process.returncode, process.stderr) == (2, "fim-server: standard output: broken pipe\n")
+    assert (process.returncode, said(process.stderr)) == (2, "fim-server: standard output: broken pipe\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
@@ -73,13 +78,13 @@ def test_a_full_disk_is_no_verdict(number: int, broken: Path) -> None:
             check=False,
             timeout=SECONDS,
         )
-    assert (process.returncode, process.stderr) == (2, "fim-server: standard output: no space left on device\n")
+    assert (process.returncode, said(process.stderr)) == (2, "fim-server: standard output: no space left on device\n")
 
 
 def in_shell(script: str) -> tuple[int, str]:
     """Exit status and standard error."""
     process = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False, timeout=SECONDS)
-    return process.returncode, process.stderr
+    return process.returncode, said(process.stderr)
 
 
 @posix
@@ -140,11 +145,12 @@ def test_what_never_ends_is_refused(case: str, tmp_path: Path) -> None:
             timeout=SECONDS,
         )
     assert (process.returncode, process.stdout) == (2, "")
-    assert process.stderr.count("\n") == 1
+    errors = said(process.stderr)
+    assert errors.count("\n") == 1
     if case == "drawn samples":
-        assert process.stderr == "fim-server: /dev/zero: not a regular file\n"
+        assert errors == "fim-server: /dev/zero: not a regular file\n"
     else:
-        assert str(MOST_LINE_BYTES if case in LINES else MOST_FILE_BYTES) in process.stderr
+        assert str(MOST_LINE_BYTES if case in LINES else MOST_FILE_BYTES) in errors
 
 
 @posix
@@ -164,7 +170,7 @@ def test_a_pipe_that_never_ends_is_refused(tmp_path: Path) -> None:
     threading.Thread(target=write, daemon=True).start()
     _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 2
-    assert errors == f"fim-server: {fifo}: larger than {MOST_FILE_BYTES} bytes\n"
+    assert said(errors) == f"fim-server: {fifo}: larger than {MOST_FILE_BYTES} bytes\n"
 
 
 # --- interrupts ----------------------------------------------------------------------------------------------------
@@ -192,7 +198,7 @@ def interrupted(arguments: list[str], is_at_work: Callable[[subprocess.Popen[str
         process.wait(timeout=SECONDS)
         seconds = time.monotonic() - began
         assert process.stderr is not None
-        return process.returncode, process.stderr.read(), seconds
+        return process.returncode, said(process.stderr.read()), seconds
     finally:
         process.kill()
         process.wait()
@@ -265,23 +271,30 @@ def test_an_interrupt_ends_a_command_at_once(work: str, place: str, broken: Path
     def is_at_work(process: subprocess.Popen[str]) -> None:
         assert process.stderr is not None
         assert process.stderr.readline() == "at work\n"
+        time.sleep(0.5)  # until it is
 
     script = SCRIPTED.format(replaced=body, arguments=arguments)
     status, errors, seconds = interrupted([sys.executable, "-c", script], is_at_work)
-    progress = [line for line in errors.splitlines() if line.endswith(" ...")]
-    assert (status, errors.splitlines()) == (130, progress)
+    assert (status, errors) == (130, "")
     assert seconds < 10
 
 
 @posix
-@pytest.mark.parametrize("arguments", [["serve"], ["serve", "--tcp", "127.0.0.1:0"]])
+@pytest.mark.parametrize("arguments", [["serve"], ["serve", "--tcp", "127.0.0.1:0"]], ids=["stdio", "tcp"])
 def test_an_interrupt_ends_a_server(arguments: list[str]) -> None:
-    def has_started(process: subprocess.Popen[str]) -> None:
-        time.sleep(3)
-        assert process.poll() is None
+    def is_serving(process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        if len(arguments) == 1:
+            process.stdin.write("Content-Length: 41\r\n\r\n" + '{"jsonrpc":"2.0","id":1,"method":"hello"}\n')
+            process.stdin.flush()
+        for line in process.stderr:
+            if "listening on" in line or "Sending data" in line:
+                break
 
-    status, errors, seconds = interrupted([*COMMAND, *arguments], has_started)
-    assert (status, errors) == (130, "")
+    status, errors, seconds = interrupted([*COMMAND, *arguments, "--log-level", "debug"], is_serving)
+    assert status == 130
+    assert "Traceback" not in errors
     assert seconds < 10
 
 
