@@ -3,8 +3,8 @@
 The public API is what this module exports; everything else may change.
 """
 
-from fim_server.errors import LanguageError, VocabularyError
-from fim_server.language import Explanation, Language, Matcher, Session, State, Verdict
+from fim_server.errors import LanguageError, StoppedError, VocabularyError
+from fim_server.language import Explanation, Language, Matcher, Session, State, Stop, Verdict
 from fim_server.tokens.vocabulary import Vocabulary
 
 __all__ = [
@@ -14,6 +14,8 @@ __all__ = [
     "Matcher",
     "Session",
     "State",
+    "Stop",
+    "StoppedError",
     "Verdict",
     "Vocabulary",
     "VocabularyError",

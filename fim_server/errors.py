@@ -21,6 +21,7 @@ __all__ = [
     "RecordError",
     "RunError",
     "SearchLimitError",
+    "StoppedError",
     "TrainingError",
     "VocabularyError",
 ]
@@ -48,6 +49,10 @@ class ModelError(FimServerError, ValueError):
 
 class MissingLibrary(FimServerError, ImportError):
     """A library of an extra is not installed; the message names the extra."""
+
+
+class StoppedError(FimServerError):
+    """The engine was left because a :class:`fim_server.Stop` said so."""
 
 
 class BenchError(FimServerError):

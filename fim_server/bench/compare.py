@@ -11,13 +11,13 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fim_server.bench.report import DONE, publish, shown
-from fim_server.errors import BenchError
+from fim_server.errors import BenchError, LimitError
+from fim_server.language.limited_files import read_limited
 from fim_server.text.terminal import Table
 
 FIGURES = ("p50", "mean", "p95", "p99", "max")
@@ -93,9 +93,11 @@ def read(path: str) -> dict[str, Any]:
         BenchError: It cannot be read, or is none.
     """
     try:
-        report = json.loads(Path(path).read_text(encoding="utf-8"))
+        report = json.loads(read_limited(path))
     except OSError as error:
         raise BenchError(f"{path}: {error.strerror}") from error
+    except LimitError as error:
+        raise BenchError(f"{path}: {error}") from None
     except ValueError:
         raise BenchError(f"{path}: not JSON") from None
     if not isinstance(report, dict) or not isinstance(report.get("setting"), dict):

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 from fim_server.bench import scaling
 from fim_server.bench.corpus import Library
+from fim_server.bench.families import measuring as family_table
+from fim_server.bench.families.texts import Placement
 from fim_server.bench.options import positive_count
 from fim_server.bench.positions import LANGUAGE, Position
 from fim_server.bench.processes import Clock, Footprint, clock_of, footprint, in_own_process, peak_memory, timed
@@ -45,6 +47,7 @@ from fim_server.bench.vocabularies import (
     read_tokens,
     synthetic_tokens,
 )
+from fim_server.errors import BenchError
 from fim_server.language import Language, Matcher, Session
 from fim_server.language import compile as grammar
 from fim_server.text.reuse import Sessions
@@ -93,6 +96,34 @@ class EngineOptions:
     json: bool
     scaling: bool = False
     plot: str | None = None
+    families: bool = False
+    language: str = LANGUAGE
+    only: list[str] | None = None
+    operations: tuple[str, ...] = family_table.DEFAULT_OPERATIONS
+    cursors: tuple[Placement, ...] = family_table.DEFAULT_PLACEMENTS
+    sizes: tuple[int, ...] | None = None
+    long: bool = False
+    all: bool = False
+    repeats: int = 1
+    most_seconds: int = family_table.SECONDS
+    most_megabytes: int = family_table.MEGABYTES
+
+    def of_families(self) -> family_table.FamiliesOptions:
+        """Those of ``--families``."""
+        sizes = self.sizes or (family_table.LONG_SIZES if self.long else family_table.SIZES)
+        return family_table.FamiliesOptions(
+            language=self.language,
+            only=None if self.only is None else tuple(self.only),
+            operations=self.operations,
+            cursors=self.cursors,
+            sizes=tuple(sorted(set(sizes))),
+            repeats=self.repeats,
+            seconds=self.most_seconds,
+            megabytes=self.most_megabytes,
+            all_lines=self.all,
+            cpu_time=self.cpu_time,
+            json=self.json,
+        )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,14 +150,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     scaling.add_arguments(parser)
+    family_table.add_arguments(parser)
 
 
 def run(options: EngineOptions) -> int:
     """Measure, and print a table or JSON; returns the exit status.
 
     Raises:
-        BenchError: The vocabulary given cannot be read, there is no library to measure on, or a plot cannot be written.
+        BenchError: The vocabulary given cannot be read, there is no library to measure on, a plot cannot be written, or
+            no family has the name asked for; or an option is given that is for families alone.
     """
+    if options.families:
+        return family_table.run(options.of_families())
+    if options.only or options.sizes or options.long or options.all:
+        raise BenchError("--only, --sizes, --long and --all are options of --families")
     if options.scaling or options.plot is not None:
         return scaling.run(scaling.ScalingOptions(options.seed, options.cpu_time, options.json, options.plot))
     with progress_for(options.json) as progress:

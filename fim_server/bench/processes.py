@@ -12,13 +12,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -143,6 +145,110 @@ def _answer(sender: Connection, work: Callable[..., object], given: Sequence[Any
     with suppress(OSError):  # should memory run out, the kernel is to end this process and no other
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     sender.send(work(*given, **named))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a process may take.
+
+    Attributes:
+        seconds: From one answer to the next.
+        bytes: By which it may grow (Linux only).
+        cpu_time: Whether the seconds are those of processors, where the system tells, so that others' work is left out.
+    """
+
+    seconds: float
+    bytes: int
+    cpu_time: bool = False
+
+
+class EndedError(Exception):
+    """A process that ended before it was done."""
+
+    def __init__(self, status: int | None) -> None:
+        """Wraps its exit status, which is below 0 for a signal."""
+        super().__init__(f"exit status {status}")
+        self.status = status
+
+
+LOOKS = 0.1
+"""Seconds after which a process that has not answered is looked at."""
+
+MOST_WAITING = 10
+"""By how much more than its processor time a process may take by the clock."""
+
+
+def answers_of_limited_process(
+    most: Limits, work: Callable[Parameters, Iterator[Result]], *given: Any
+) -> Iterator[Result]:
+    """What a generator of a module yields in a process of its own, each answer as it comes.
+
+    On Linux the process is forked, so that what this one has loaded is there already; it is a fresh interpreter
+    elsewhere.
+
+    Args:
+        most: What the process may take; it is killed when its time is up, and gets no more memory than that.
+        work: The generator's function.
+        given: Its arguments.
+
+    Raises:
+        TimeoutError: An answer's time was up.
+        EndedError: The process ended before the generator did.
+    """
+    # typed as the one that every system has: the other's process has the same methods
+    context = cast("SpawnContext", multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn"))
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_yield_answers, args=(sender, most.bytes, work, given), daemon=True)
+    with warnings.catch_warnings():
+        # Numerical libraries have threads of their own, which wait for work that the forked process does not give them.
+        warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
+        process.start()
+    sender.close()
+    try:
+        while True:
+            _wait(receiver, process.pid or 0, most)
+            try:
+                answer = receiver.recv()
+            except EOFError:
+                process.join()
+                raise EndedError(process.exitcode) from None
+            if answer is None:
+                return
+            yield answer[0]
+    finally:
+        process.kill()
+        process.join()
+        receiver.close()
+
+
+def _wait(receiver: Connection, identity: int, most: Limits) -> None:
+    """Waits for an answer; raises TimeoutError where its time is up."""
+    started = time.monotonic()
+    before = usage_of(identity) if most.cpu_time else None
+    while not receiver.poll(min(most.seconds, LOOKS)):
+        waited = time.monotonic() - started
+        used = waited
+        now = usage_of(identity)
+        if before is not None and now is not None:
+            used = max(now.seconds - before.seconds, waited / MOST_WAITING)
+        if used > most.seconds:
+            raise TimeoutError
+
+
+def _yield_answers(
+    sender: Connection, most_bytes: int, work: Callable[..., Iterator[object]], given: Sequence[Any]
+) -> None:
+    with suppress(OSError):  # should memory run out, the kernel is to end this process and no other
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    with suppress(OSError, ValueError):
+        import resource
+
+        held = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (held + most_bytes, held + most_bytes))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a process without memory ends as a fault does
+    for answer in work(*given):
+        sender.send((answer,))
+    sender.send(None)
 
 
 # --- of another process -------------------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 from fim_server.bench.options import positive_count, positive_counts
 from fim_server.bench.processes import Clock, clock_of, timed
 from fim_server.bench.report import DONE, kind_of_time, machine, progress_for, publish, setting_lines, shown
-from fim_server.errors import BenchError
+from fim_server.errors import BenchError, LimitError
+from fim_server.language.limited_files import read_limited
 from fim_server.models import onnx_backend
 from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.load import load_model, require_torch
@@ -464,9 +465,11 @@ def read_text(path: Path) -> str:
         BenchError: It cannot be read.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return read_limited(path).decode().replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise BenchError(f"{path}: {error.strerror}") from error
+    except LimitError as error:
+        raise BenchError(f"{path}: {error}") from None
     except UnicodeDecodeError:
         raise BenchError(f"{path}: not a text in UTF-8") from None
 

@@ -164,12 +164,14 @@ def python_version(text: str) -> str:
     return text
 
 
-def address(text: str) -> tuple[str, int]:
-    """``HOST:PORT``."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an address: HOST:PORT expected, as in 127.0.0.1:8765")
-    return host.strip("[]"), int(port)
+def address(text: str) -> tuple[str | None, int]:
+    """``HOST:PORT``, or a port alone."""
+    host, colon, port = text.rpartition(":")
+    if bool(host) != bool(colon) or not port.isdecimal() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an address: HOST:PORT or PORT expected, as in 127.0.0.1:8765"
+        )
+    return host.strip("[]") or None, int(port)
 
 
 def prompt_tokens(text: str) -> int:

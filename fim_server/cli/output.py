@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json as json_format
 import sys
 from collections.abc import Sequence
@@ -31,8 +32,10 @@ def one_line(text: str) -> str:
 
 
 def complain(message: str) -> None:
-    """Say something about a command on standard error."""
-    print(f"{PROGRAM}: {message}", file=sys.stderr)
+    """Say something about a command on standard error, where there is one; print without it takes standard output."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(f"{PROGRAM}: {message}", file=sys.stderr, flush=True)
 
 
 def listing(title: str, alternatives: Sequence[str]) -> str:

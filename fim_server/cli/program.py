@@ -1,6 +1,7 @@
 """The command line: ``fim-server COMMAND ...``.
 
-Exit status: 0 done, 1 a negative verdict (no completion, a file that does not parse), 2 bad input, 130 interrupted.
+Exit status: 0 done, 1 a negative verdict (no completion, a file that does not parse), 2 bad input or an answer that
+could not be written, 130 interrupted.
 Results go to standard output, everything said about them to standard error. What a command needs is imported when it
 runs, so that ``check`` and ``languages`` start without torch.
 """
@@ -8,10 +9,12 @@ runs, so that ``check`` and ``languages`` start without torch.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from fim_server.cli.arguments import Parser, ShowVersion
 from fim_server.cli.bench import add_bench
@@ -20,7 +23,7 @@ from fim_server.cli.complete import add_complete
 from fim_server.cli.explain import add_explain
 from fim_server.cli.languages import add_languages
 from fim_server.cli.models import add_models
-from fim_server.cli.output import BAD_INPUT, DONE, INTERRUPTED, PROGRAM, complain, one_line
+from fim_server.cli.output import BAD_INPUT, INTERRUPTED, PROGRAM, complain, one_line
 from fim_server.cli.serve import add_serve
 from fim_server.errors import FimServerError
 
@@ -28,19 +31,18 @@ from fim_server.errors import FimServerError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. Bad usage exits with status 2 by SystemExit, as argparse does."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    if sys.stdout is None:
+        sys.stdout = ClosedOutput()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # source code has characters that a console's own encoding may lack
     try:
         return run(argv)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader has what it wanted
-        drop_output()
-        return DONE
     except FimServerError as error:
         complain(one_line(str(error)))
         return BAD_INPUT
-    except OSError as error:  # of files that a command reads, its module says more; what is left is a full disk
+    except OSError as error:  # of files that a command reads, its module says more; what is left is the output
         drop_output()
         complain(one_line(f"{error.filename or 'standard output'}: {(error.strerror or str(error)).lower()}"))
         return BAD_INPUT
@@ -59,16 +61,22 @@ def run(argv: Sequence[str]) -> int:
 
 
 def flush() -> None:
-    """Write what is still to be written, here, where it may fail; there is no standard output where it was closed."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
+    """Write what is still to be written, here, where it may fail."""
+    sys.stdout.flush()
 
 
 def drop_output() -> None:
     """Have standard output go nowhere: Python flushes it again at exit, which must not fail once more."""
-    if sys.stdout is not None:
-        with contextlib.suppress(io.UnsupportedOperation):  # what stands in for it has nothing to be flushed at exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(io.UnsupportedOperation):  # what stands in for it has nothing to be flushed at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class ClosedOutput(io.TextIOBase):
+    """Stands in for a standard output that is closed: Python has None there, on which print says nothing."""
+
+    def write(self, text: str, /) -> NoReturn:
+        """Raises OSError: an answer that nobody got was not given."""
+        raise OSError(errno.EBADF, "closed")
 
 
 def build_parser(argv: Sequence[str]) -> Parser:

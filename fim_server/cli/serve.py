@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fim_server.cli.arguments import (
     add_decoding,
@@ -14,7 +16,20 @@ from fim_server.cli.arguments import (
     address,
     bind,
 )
-from fim_server.cli.output import version
+from fim_server.cli.output import BAD_INPUT, complain, version
+from fim_server.errors import DocumentError
+from fim_server.text.document import Document
+
+if TYPE_CHECKING:
+    from fim_server.server import Endpoint
+
+LOOPBACK = "127.0.0.1"
+
+TOKEN_VARIABLE = "FIM_SERVER_TOKEN"
+"""Environment variable with the token, where no file is named: arguments are for all users of a machine to see."""
+
+LEAST_TOKEN = 16
+"""Characters; a shorter one could be guessed."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +37,14 @@ class ServeArguments:
     """What ``fim-server serve`` is asked for; what is None is the editor's to say.
 
     Attributes:
-        tcp: A host and a port to listen on, in place of standard input and output.
+        tcp: A host, if one is named, and a port to listen on, in place of standard input and output.
+        host: The address to listen on that other machines may reach.
         deadline_ms: Milliseconds.
     """
 
-    tcp: tuple[str, int] | None
+    tcp: tuple[str | None, int] | None
+    host: str | None
+    token_file: Path | None
     python_version: str | None
     model: str | None
     device: str | None
@@ -46,7 +64,21 @@ def add_serve(commands: Any) -> None:
         description="Speak the Language Server Protocol, with textDocument/inlineCompletion, on standard input and "
         "output.",
     )
-    parser.add_argument("--tcp", type=address, metavar="HOST:PORT", help="listen there instead")
+    parser.add_argument(
+        "--tcp", type=address, metavar="[HOST:]PORT", help=f"listen there instead, on loopback (default: {LOOPBACK})"
+    )
+    parser.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        help="with --tcp PORT, an address to listen on that other machines reach; needs a token",
+    )
+    parser.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="with --tcp, a file with the token that clients have to show in initializationOptions (default: the "
+        f"environment variable {TOKEN_VARIABLE})",
+    )
     add_python_version(parser)
     add_model(parser)
     add_decoding(parser)
@@ -57,7 +89,12 @@ def add_serve(commands: Any) -> None:
 
 
 def run_serve(arguments: ServeArguments) -> int:
-    """Run the server to its end; returns the exit status."""
+    """Run the server to its end; returns the exit status. Raises DocumentError."""
+    token = read_token(arguments.token_file) if arguments.tcp is not None else None
+    problem = contradiction(arguments, token)
+    if problem is not None:
+        complain(problem)
+        return BAD_INPUT
     from fim_server.server import ServerSettings, serve
 
     named: dict[str, Any] = {
@@ -74,4 +111,42 @@ def run_serve(arguments: ServeArguments) -> int:
         log_level=arguments.log_level,
         **{name: value for name, value in named.items() if value is not None},
     )
-    return serve(settings, arguments.tcp, version())
+    return serve(settings, endpoint_of(arguments, token), version())
+
+
+def read_token(file: Path | None) -> str | None:
+    """The token that clients have to show, of a file or the environment; None if none was set.
+
+    Raises DocumentError where the file cannot be read, and where there is no token in it or one too short.
+    """
+    if file is not None:
+        name, token = str(file), Document.read_file(str(file)).text.strip()
+    else:
+        name, token = TOKEN_VARIABLE, os.environ.get(TOKEN_VARIABLE, "").strip()
+        if not token:
+            return None
+    if len(token) < LEAST_TOKEN:
+        raise DocumentError(f"{name}: a token has at least {LEAST_TOKEN} characters")
+    return token
+
+
+def contradiction(arguments: ServeArguments, token: str | None) -> str | None:
+    """What is wrong with where to listen, in one line."""
+    if arguments.tcp is None:
+        named = "--host" if arguments.host is not None else "--token-file" if arguments.token_file is not None else None
+        return None if named is None else f"{named}: goes with --tcp"
+    if arguments.host is not None and arguments.tcp[0] is not None:
+        return f"--host {arguments.host}: --tcp names a host already; --tcp {arguments.tcp[1]} names the port alone"
+    if arguments.host is not None and token is None:
+        return f"--host {arguments.host}: needs a token, in --token-file or in {TOKEN_VARIABLE}"
+    return None
+
+
+def endpoint_of(arguments: ServeArguments, token: str | None) -> Endpoint | None:
+    """Where to listen; None: on standard input and output."""
+    from fim_server.server import Endpoint
+
+    if arguments.tcp is None:
+        return None
+    host, port = arguments.tcp
+    return Endpoint(arguments.host or host or LOOPBACK, port, token, is_public=arguments.host is not None)

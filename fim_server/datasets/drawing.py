@@ -55,6 +55,8 @@ def _keyed(files: Sequence[Path], seed: int, seen: set[str]) -> Iterator[tuple[b
 
 
 def _sha256(file: Path) -> str:
+    if file.exists() and not file.is_file():  # it is read twice, and a device or a pipe may never end
+        raise DatasetError(f"{file}: not a regular file")
     try:
         with file.open("rb") as content:
             return hashlib.file_digest(content, "sha256").hexdigest()

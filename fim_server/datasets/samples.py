@@ -9,9 +9,10 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
-from fim_server.errors import DatasetError
+from fim_server.errors import DatasetError, LimitError
+from fim_server.language.limited_files import lines_of
 
 SET_NAMES = (
     "stack-boundary",
@@ -152,11 +153,16 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, record
 
 
+def opened(path: Path) -> BinaryIO:
+    """A file of lines, unpacked where its suffix says so. Raises OSError."""
+    return cast("BinaryIO", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
-            yield from enumerate(lines, start=1)
-    except (OSError, EOFError, zlib.error) as error:
+        with opened(path) as lines:
+            yield from enumerate(lines_of(lines), start=1)
+    except (OSError, EOFError, zlib.error, LimitError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DatasetError(f"{path}: {reason}") from None
 

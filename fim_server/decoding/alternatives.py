@@ -19,10 +19,9 @@ from fim_server.models.reading import Reading, passes
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterator, Sequence
 
-    from fim_server.decoding.protocols import Session
+    from fim_server.decoding.protocols import CancelFlag, Session
     from fim_server.decoding.results import Completion
     from fim_server.decoding.run import Choice, Run, RunnerUp
     from fim_server.models.model import FimModel
@@ -38,7 +37,7 @@ def complete_session(
     session: Session,
     split: Split,
     options: DecodeOptions | None = None,
-    cancelled: threading.Event | None = None,
+    cancelled: CancelFlag | None = None,
     on_token: Callable[[int], None] = lambda count: None,
     readings: Readings | None = None,
     healing: str = "",
@@ -58,7 +57,7 @@ def alternatives(
     split: Split,
     count: int,
     options: DecodeOptions | None = None,
-    cancelled: threading.Event | None = None,
+    cancelled: CancelFlag | None = None,
     on_token: Callable[[int], None] = lambda count: None,
     readings: Readings | None = None,
     healing: str = "",
@@ -130,7 +129,7 @@ def read_ahead(
     model: FimModel,
     split: Split,
     options: DecodeOptions,
-    cancelled: threading.Event,
+    cancelled: CancelFlag,
     readings: Readings,
     heals: bool = False,
     least: int = 1,

@@ -10,15 +10,15 @@ from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.closing import ClosedSession, Closing
 from fim_server.decoding.healing import Healing
 from fim_server.decoding.options import DecodeOptions
+from fim_server.language.argument_types import expect, expect_able
+from fim_server.text.document import Split
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable
 
-    from fim_server.decoding.protocols import Language
+    from fim_server.decoding.protocols import CancelFlag, Language
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
-    from fim_server.text.document import Split
 
 
 def complete(
@@ -26,15 +26,22 @@ def complete(
     language: Language,
     split: Split,
     options: DecodeOptions | None = None,
-    cancelled: threading.Event | None = None,
+    cancelled: CancelFlag | None = None,
     on_token: Callable[[int], None] = lambda count: None,
 ) -> Completion:
     """Complete a split document.
 
     The engine always sees the whole file; the model sees as much around the cursor as its window holds. ``cancelled``
     stops the work within one forward pass when it is set. ``on_token`` is told the number of tokens so far. Never
-    raises on the user's code: a file that does not parse gives ``guarantee="none"`` and an unconstrained text.
+    raises on the user's code: a file that does not parse gives ``guarantee="none"`` and an unconstrained text. Raises
+    TypeError, naming the argument, where one is something else.
     """
+    expect_able("model", model, "forward", "a FimModel")
+    expect_able("language", language, "open", "a Language")
+    expect("split", split, Split, "a Split")
+    expect("options", options, DecodeOptions | None, "DecodeOptions or None")
+    if cancelled is not None:
+        expect_able("cancelled", cancelled, "is_set", "a threading.Event or None")
     options = options or DecodeOptions()
     started = time.perf_counter()
     session = language.open(split.left, split.right)

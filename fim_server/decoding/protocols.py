@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+class CancelFlag(Protocol):
+    """What ends decoding once nobody waits for it: a `threading.Event`, or a `fim_server.Stop`."""
+
+    def is_set(self) -> bool: ...
+
+
 class Matcher(Protocol):
     """What decoding asks of ``session.matcher(vocabulary)``."""
 

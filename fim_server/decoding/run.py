@@ -23,7 +23,6 @@ from fim_server.models.masking import WORD_BITS
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Sequence
     from concurrent.futures import ThreadPoolExecutor
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from fim_server.decoding.closing import Closing
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import Matcher, Session
+    from fim_server.decoding.protocols import CancelFlag, Matcher, Session
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
     from fim_server.models.reading import Reading
@@ -121,7 +120,7 @@ class Interrupted(Exception):
 class Watch:
     """The deadline and the cancel flag, looked at before every forward pass."""
 
-    def __init__(self, deadline_ms: float | None, cancelled: threading.Event | None) -> None:
+    def __init__(self, deadline_ms: float | None, cancelled: CancelFlag | None) -> None:
         self._end = None if deadline_ms is None else time.perf_counter() + deadline_ms / 1000
         self._cancelled = cancelled
 

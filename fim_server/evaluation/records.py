@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from fim_server.errors import RecordError
+from fim_server.errors import LimitError, RecordError
+from fim_server.language.limited_files import lines_of, read_limited
 
 MODES = ("unconstrained", "checked", "constrained")
 """Every mode, in the order of tables."""
@@ -147,12 +148,14 @@ def read_records(path: str | Path) -> Iterator[Record]:
     path, number = Path(path), 0
     try:
         with path.open("rb") as lines:
-            for line in lines:
+            for line in lines_of(lines):
                 number += 1
                 if line.endswith(b"\n"):
                     yield Record.from_json(json.loads(line))
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror or error}") from None
+    except LimitError as error:
+        raise RecordError(f"{path}:{number + 1}: {error}") from None
     except RecordError as error:
         raise RecordError(f"{path}:{number}: {error}") from None
     except ValueError as error:
@@ -247,7 +250,7 @@ class RunInfo:
         """The folder's ``run.json``. Raises RecordError if there is none, or it is none."""
         path = Path(folder) / RUN_FILE
         try:
-            values = json.loads(path.read_bytes())
+            values = json.loads(read_limited(path))
             values["data"] = tuple(Data(**one) for one in values["data"])
             values["modes"] = tuple(values["modes"])
             return cls(**values)
@@ -255,6 +258,8 @@ class RunInfo:
             raise RecordError(f"{folder}: not a run (it has no {RUN_FILE})") from None
         except OSError as error:
             raise RecordError(f"{path}: {error.strerror or error}") from None
+        except LimitError as error:
+            raise RecordError(f"{path}: {error}") from None
         except (ValueError, TypeError, KeyError) as error:
             raise RecordError(f"{path}: not a run ({error})") from None
 

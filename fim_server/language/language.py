@@ -10,6 +10,7 @@ from pathlib import Path
 from fim_server import _core
 from fim_server.errors import LanguageError
 from fim_server.language import compile as grammar
+from fim_server.language.argument_types import expect, expect_text
 from fim_server.language.session import MOST_SHAPES, Session
 from fim_server.language.shapes import Shape
 from fim_server.language.spelling import Spelling
@@ -36,7 +37,10 @@ class Language:
 
         Raises:
             LanguageError: There is no such language or version, in one line.
+            TypeError: The name or the version is no str.
         """
+        expect_text("name", name)
+        expect("version", version, str | None, "a str or None")
         return _load(name, version)
 
     @staticmethod
@@ -47,7 +51,11 @@ class Language:
 
         Raises:
             LanguageError: Whatever is wrong with them, in one line.
+            TypeError: What is no path, or a version that is no str.
         """
+        expect("grammar_path", grammar_path, str | PathLike, "a path")
+        expect("spec_path", spec_path, str | PathLike, "a path")
+        expect("version", version, str | None, "a str or None")
         return Language(grammar.read(Path(grammar_path), Path(spec_path), version))
 
     @staticmethod
@@ -63,7 +71,9 @@ class Language:
 
         Raises:
             LanguageError: There is no such language.
+            TypeError: The name is no str.
         """
+        expect_text("name", name)
         return grammar.builtin_versions(name).known
 
     @staticmethod
@@ -79,7 +89,11 @@ class Language:
 
         Raises:
             LanguageError: No language has the suffix or name, or the language has no such version.
+            TypeError: An argument is of another type.
         """
+        expect("path", path, str | PathLike, "a path")
+        expect("name", name, str | None, "a str or None")
+        expect("versions", versions, Mapping | None, "a mapping or None")
         name = name or _name_for(Path(path).suffix)
         version = (versions or {}).get(name)
         return _load(name, version or grammar.builtin_versions(name).of_project(Path(path)))
@@ -90,7 +104,9 @@ class Language:
 
         Raises:
             LanguageError: No language has the suffix.
+            TypeError: What is no path.
         """
+        expect("path", path, str | PathLike, "a path")
         return _name_for(Path(path).suffix)
 
     @property
@@ -119,8 +135,12 @@ class Language:
         return made
 
     def open(self, left: str, right: str) -> Session:
-        """Opens a session on the text left and right of a cursor. Never raises on the user's code."""
-        left, right = encodable(left), encodable(right)
+        """Opens a session on the text left and right of a cursor. Never raises on the user's code.
+
+        Raises:
+            TypeError: A text that is no str.
+        """
+        left, right = encodable(left, "left"), encodable(right, "right")
         opened = self.core.open(left, right)
         return Session(
             opened,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fim_server import _core
 from fim_server.errors import SearchLimitError
+from fim_server.language.argument_types import expect_count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +66,11 @@ class Matcher:
         Raises:
             ValueError: The token is outside the vocabulary.
         """
-        return self.core.allows(token_id)
+        try:
+            return self.core.allows(token_id)
+        except TypeError:
+            expect_count("token_id", token_id)
+            raise
 
     def plan(self, enough: int = 0) -> list[int] | None:
         """Tokens that complete the middle; an empty list where it is complete, None if the session has no guarantee.
@@ -74,7 +79,11 @@ class Matcher:
         will do if it has at most ``enough`` tokens. A shape has what completes, too. Raises SearchLimitError if none is
         found: the search is bounded, and a completion may have no tokens in the vocabulary.
         """
-        tokens, unknown = self.core.landing(enough)
+        try:
+            tokens, unknown = self.core.landing(enough)
+        except TypeError:
+            expect_count("enough", enough)
+            raise
         if unknown:
             raise SearchLimitError("no plan was found within the search's limit")
         return tokens
@@ -84,7 +93,12 @@ class Matcher:
 
         True for an end token. Raises ValueError for a token that is not allowed, or outside the vocabulary.
         """
-        return self.core.lands(token_id, left)
+        try:
+            return self.core.lands(token_id, left)
+        except TypeError:
+            expect_count("token_id", token_id)
+            expect_count("left", left)
+            raise
 
     def fill_landing_mask(self, words: NDArray[np.uint32], left: int) -> int:
         """:meth:`fill_mask` with the tokens alone that :meth:`lands` is true of.
@@ -99,14 +113,20 @@ class Matcher:
         Raises:
             ValueError: The token is not allowed here, or outside the vocabulary; nothing changes then.
         """
-        self.core.commit(token_id)
+        try:
+            self.core.commit(token_id)
+        except TypeError:
+            expect_count("token_id", token_id)
+            raise
 
     def rollback(self, n_tokens: int) -> None:
         """Takes back tokens.
 
         Raises:
             ValueError: There are not so many.
+            TypeError: What is no whole number.
         """
+        expect_count("n_tokens", n_tokens)
         if n_tokens < 0:
             raise ValueError(f"cannot take back {n_tokens} tokens")
         self.core.rollback(n_tokens)

@@ -108,8 +108,12 @@ class Session:
         return self._core.inside
 
     def check(self, middle: str) -> Verdict:
-        """Says whether a middle is viable, and whether it is complete."""
-        text = encodable(middle)
+        """Says whether a middle is viable, and whether it is complete.
+
+        Raises:
+            TypeError: The middle is no str.
+        """
+        text = encodable(middle, "middle")
         viable, complete, rejected_at = self._core.check(text)
         if rejected_at is not None:
             rejected_at = characters(text.encode(), rejected_at)
@@ -140,7 +144,7 @@ class Session:
         because too much has been opened this way, or because the right context has a say in what follows one of the two
         alone. `fim_server.text.reuse.Sessions` does that.
         """
-        left = encodable(left)
+        left = encodable(left, "left")
         core = self._core.moved(left)
         if core is None:
             return None
@@ -170,9 +174,11 @@ class Session:
         Raises:
             ValueError: A shape that is not understood, that no text has, or of too many states; or a language whose
                 lexemes no blank keeps apart.
-            TypeError: What is no shape at all.
+            TypeError: What is no vocabulary, no shape or no text at all.
         """
-        again = healing if isinstance(healing, bytes) else encodable(healing).encode()
+        again = healing if isinstance(healing, bytes) else encodable(healing, "healing").encode()
+        if not isinstance(getattr(vocabulary, "core", None), _core.Vocabulary):
+            raise TypeError(f"vocabulary: a Vocabulary expected, not {type(vocabulary).__name__}")
         return Matcher(self._with(shape).start().matcher(vocabulary.core, again), vocabulary)
 
     def _with(self, shape: Shape | str | None) -> _core.Session:
@@ -181,7 +187,7 @@ class Session:
         if isinstance(shape, str):
             shape = Shape.regex(shape)
         if not isinstance(shape, Shape):
-            raise TypeError(f"a shape is a Shape or a regular expression, not {type(shape).__name__}")
+            raise TypeError(f"shape: a Shape or a regular expression expected, not {type(shape).__name__}")
         known = self._shaped.get(shape)
         if known is not None:
             return known

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fim_server import _core
+from fim_server.language.argument_types import expect_count
 from fim_server.language.texts import encodable
 
 
@@ -37,8 +38,12 @@ class State:
         self._core = core
 
     def advance(self, text: str | bytes) -> int:
-        """Appends a text up to its first impossible byte; returns the number of bytes appended."""
-        return self._core.advance(text if isinstance(text, bytes) else encodable(text).encode())
+        """Appends a text up to its first impossible byte; returns the number of bytes appended.
+
+        Raises:
+            TypeError: The text is neither str nor bytes.
+        """
+        return self._core.advance(text if isinstance(text, bytes) else encodable(text, "text").encode())
 
     def is_complete(self) -> bool:
         """Whether left + middle + right is a program."""
@@ -62,7 +67,9 @@ class State:
 
         Raises:
             ValueError: There are not so many.
+            TypeError: What is no whole number.
         """
+        expect_count("n_bytes", n_bytes)
         if n_bytes < 0:
             raise ValueError(f"cannot take back {n_bytes} bytes")
         self._core.rollback(n_bytes)
@@ -92,8 +99,12 @@ class State:
         return None if found is None else found.decode("utf-8", "replace")
 
     def explain(self, text: str) -> Explanation:
-        """Says how far a text goes from here, what may come there, and what stands against the rest."""
-        encoded = encodable(text).encode()
+        """Says how far a text goes from here, what may come there, and what stands against the rest.
+
+        Raises:
+            TypeError: The text is no str.
+        """
+        encoded = encodable(text, "text").encode()
         accepted, viable, expected, open_left, open_right = self._core.explain(encoded)
         shown = encoded[:accepted].decode("utf-8", "ignore")
         rejected_at = None if viable else accepted

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 
+from fim_server.language.argument_types import expect_text
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def encodable(text: str) -> str:
-    """Lone surrogates are no text; as NUL, which no language takes, they are refused instead of raising."""
+def encodable(text: str, name: str) -> str:
+    """Lone surrogates are no text; as NUL, which no language takes, they are refused instead of raising.
+
+    Raises TypeError for what is no str; ``name``: the argument that it is.
+    """
+    expect_text(name, text)
     return text if text.isascii() else _SURROGATES.sub("\0", text)
 
 

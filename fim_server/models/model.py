@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ class FimModel:
     backend: Backend
     format: BoundFormat
     vocabulary: Vocabulary
+    _turn: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+    """Threads that share the model take turns, pass by pass: side by side they would slow each other down."""
 
     @property
     def runtime(self) -> str:
@@ -51,4 +54,5 @@ class FimModel:
 
         Raises RuntimeError where the runtime does; what is in the cache is not known then.
         """
-        return self.backend.forward(token_ids, cache)
+        with self._turn:
+            return self.backend.forward(token_ids, cache)

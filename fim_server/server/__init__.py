@@ -1,6 +1,7 @@
 """The language server: the only package that knows the Language Server Protocol."""
 
 from fim_server.server.app import create_server, serve
+from fim_server.server.listening import Endpoint
 from fim_server.server.settings import ServerSettings
 
-__all__ = ["ServerSettings", "create_server", "serve"]
+__all__ = ["Endpoint", "ServerSettings", "create_server", "serve"]

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
+from typing import BinaryIO
 
 from lsprotocol import types
+from pygls.io_ import StdoutWriter
 
 from fim_server.server import commands, completions, configuration, lifecycle
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
+from fim_server.server.listening import Endpoint, Listener
 from fim_server.server.logs import configure_logging
 from fim_server.server.messages import ACCEPTED
 from fim_server.server.settings import ServerSettings
+from fim_server.server.shared_models import SharedModels
+from fim_server.server.wire import StandardInput, answer_messages
 
-BAD_INPUT = 2
+DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 
-def create_server(settings: ServerSettings, version: str = "") -> FimLanguageServer:
-    """A server with all handlers registered, not started yet."""
-    server = FimLanguageServer(settings, version)
+def create_server(settings: ServerSettings, version: str = "", models: SharedModels | None = None) -> FimLanguageServer:
+    """A server of one client with all handlers registered; ``models``: shared with the process's other servers."""
+    server = FimLanguageServer(settings, version, models)
     server.feature(types.INITIALIZE)(lifecycle.on_initialize)
     server.feature(types.INITIALIZED)(lifecycle.on_initialized)
     server.feature(types.SHUTDOWN)(lifecycle.on_shutdown)
@@ -40,29 +46,48 @@ def create_server(settings: ServerSettings, version: str = "") -> FimLanguageSer
     return server
 
 
-def serve(settings: ServerSettings, address: tuple[str, int] | None = None, version: str = "") -> int:
-    """Run a server on standard input and output, or on a TCP address, and end the process with it.
+def serve(settings: ServerSettings, endpoint: Endpoint | None = None, version: str = "") -> int:
+    """Run a server on standard input and output, or servers for those who connect, and end the process with it.
 
     Returns an exit status only where it could not start.
     """
-    server = create_server(settings, version)
-    configure_logging(settings.log_level, lambda: server.settings.log_code)
+    status = DONE
     try:
-        if address is None and (sys.stdin is None or sys.stdout is None):
-            raise OSError("standard input or output is closed")
-        if address is None:
-            output = sys.stdout.buffer
-            sys.stdout = sys.stderr  # a library's print would break the protocol's frames
-            server.start_io(stdout=output)
-        else:
-            server.start_tcp(*address)
+        asyncio.run(serve_editor(settings, version) if endpoint is None else listen(settings, endpoint, version))
+    except KeyboardInterrupt:
+        status = INTERRUPTED
     except OSError as error:
-        where = "" if address is None else f"{address[0]}:{address[1]}: "
+        where = "" if endpoint is None else f"{endpoint.host}:{endpoint.port}: "
         print(f"{SERVER_NAME}: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
         return BAD_INPUT
-    finally:
-        server.close()
-    # Unloading torch takes seconds, and a model that is still being loaded cannot be stopped: nobody waits for either.
+    # Unloading torch takes seconds, and neither a model that is being loaded nor a read of standard input can be
+    # stopped: nobody waits for any of them.
     logging.shutdown()
     sys.stderr.flush()
-    os._exit(0)
+    os._exit(status)
+
+
+async def serve_editor(settings: ServerSettings, version: str) -> None:
+    """Serve the editor that started the process. Raises OSError without standard input or output."""
+    output: BinaryIO | None = getattr(sys.stdout, "buffer", None)
+    if sys.stdin is None or output is None:
+        raise OSError("standard input or output is closed")
+    server = create_server(settings, version)
+    configure_logging(settings.log_level, lambda: server.settings.log_code)
+    sys.stdout = sys.stderr  # a library's print would break the protocol's frames
+    try:
+        await answer_messages(server, StandardInput(sys.stdin.buffer, server), StdoutWriter(output))
+    finally:
+        server.close()
+
+
+async def listen(settings: ServerSettings, endpoint: Endpoint, version: str) -> None:
+    """Serve those who connect. Raises OSError where nobody can."""
+    models = SharedModels()
+    listener = Listener(endpoint, lambda: create_server(settings, version, models))
+    # One client's wish to have its code in the log is not another's.
+    configure_logging(
+        settings.log_level,
+        lambda: bool(listener.servers) and all(one.settings.log_code for one in tuple(listener.servers)),
+    )
+    await listener.run(endpoint.addresses())

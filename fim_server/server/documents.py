@@ -15,9 +15,9 @@ from urllib.parse import unquote
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
-from pygls.protocol import LanguageServerProtocol
 from pygls.workspace import TextDocument, Workspace
 
+from fim_server.server.handshake import HandshakeProtocol
 from fim_server.server.threads import OneThread
 from fim_server.text.document import Document, PositionEncoding
 
@@ -111,7 +111,7 @@ MOST_ARRIVALS = 64
 COMPLETIONS = frozenset({types.TEXT_DOCUMENT_INLINE_COMPLETION, types.TEXT_DOCUMENT_COMPLETION})
 
 
-class DocumentProtocol(LanguageServerProtocol):
+class DocumentProtocol(HandshakeProtocol):
     """The protocol with a workspace of ours, and with requests for completions seen when they arrive.
 
     A handler that is a coroutine begins to run after all messages of one packet were taken in; the change that a client
@@ -169,7 +169,7 @@ class DocumentProtocol(LanguageServerProtocol):
             raise
 
     def _send_data(self, data: Any) -> None:
-        """Send; an editor that has gone is told nothing, and the end of its messages ends the server."""
+        """Send; an editor that has gone is told nothing, and the end of its messages ends what is done for it."""
         with contextlib.suppress(OSError):
             super()._send_data(data)
 

@@ -24,6 +24,7 @@ from fim_server.server.memory import Memory
 from fim_server.server.messages import FallbackKinds
 from fim_server.server.place import Places
 from fim_server.server.settings import ServerSettings
+from fim_server.server.shared_models import SharedModels
 from fim_server.server.usage import Usage
 from fim_server.server.work import Job, Request
 from fim_server.server.worker import CompletionWorker
@@ -60,16 +61,16 @@ class Fetching:
 
 
 class FimLanguageServer(LanguageServer):
-    """A pygls server with a completion worker, and what it knows of its editor."""
+    """A pygls server of one client, with a completion worker, and what it knows of its editor."""
 
     protocol: DocumentProtocol
 
-    def __init__(self, settings: ServerSettings, version: str) -> None:
+    def __init__(self, settings: ServerSettings, version: str, models: SharedModels | None = None) -> None:
         super().__init__(SERVER_NAME, version, protocol_cls=DocumentProtocol, text_document_sync_kind=SYNC_KIND)
         self.started_with = settings
         """The command line's settings, which stand above the editor's."""
         self.settings = settings
-        self.worker = CompletionWorker(settings)
+        self.worker = CompletionWorker(settings, models)
         self.memory = Memory()
         self.places = Places()
         self.usage = Usage()
@@ -121,7 +122,10 @@ class FimLanguageServer(LanguageServer):
         self.window_log_message(types.LogMessageParams(type=kind, message=message))
 
     def close(self) -> None:
-        """Stop what is under way, also in other processes."""
+        """Stop what is under way, also in other processes, and send nothing more."""
+        self.protocol.abandon()
+        for task in self.tasks:
+            task.cancel()
         self.worker.close()
         if self.fetcher is not None:
             with contextlib.suppress(ProcessLookupError):

@@ -17,9 +17,8 @@ from fim_server.server.place import Place
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
-    import threading
-
     from fim_server.decoding.options import DecodeOptions
+    from fim_server.decoding.protocols import CancelFlag
     from fim_server.models.model import FimModel
     from fim_server.server.work import Request
     from fim_server.text.document import Split
@@ -78,7 +77,7 @@ class Prompts:
         return options, self._short
 
     def read_ahead(
-        self, request: Request, split: Split, options: DecodeOptions, cancelled: threading.Event, heals: bool
+        self, request: Request, split: Split, options: DecodeOptions, cancelled: CancelFlag, heals: bool
     ) -> int:
         """Read both prompts of a cut, the short one first, until ``cancelled`` is set; returns how many tokens."""
         from fim_server.decoding.alternatives import read_ahead

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fim_server.language import Language
+from fim_server.language import Language, Stop
 from fim_server.server.contexts import Opened
 from fim_server.server.memory import Answer, Offer
 from fim_server.text.document import Split
@@ -108,8 +107,8 @@ class Job:
     """A request under way."""
 
     future: Future[Work | None]
-    cancelled: threading.Event
-    """Stops the work within one forward pass of the model when it is set."""
+    cancelled: Stop
+    """Stops the work when it is set: within some milliseconds in the engine, within one forward pass of the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from fim_server.errors import LanguageError
-from fim_server.language import Language
+from fim_server.errors import LanguageError, StoppedError
+from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.place import Place, quiet, wants_single_line
 from fim_server.server.prompts import Prompts
+from fim_server.server.shared_models import SharedModels
 from fim_server.server.work import Explained, Job, PromptTokens, Request, Work, answer_of
 from fim_server.text.document import Split
 from fim_server.tokens import masks
@@ -32,6 +33,9 @@ WARM_UP = Split("def first(values):\n    return ", "\n")
 
 LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
 """How long it is remembered which language, in which version, a document is in, and for how many documents."""
+
+ENGINE_SECONDS = 5.0
+"""How long opening a cursor's contexts may take. What takes longer gets no suggestions, and nobody waits for it."""
 
 CANDIDATES = 12
 """Tokens of the model that an explanation shows."""
@@ -51,18 +55,21 @@ class Task:
     language: Language
     opened: Opened
     inside: str | None
-    cancelled: threading.Event
+    cancelled: Stop
     began: float
 
 
 class CompletionWorker:
     """Completes on a thread of its own, so that the protocol's thread always answers."""
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: ServerSettings, models: SharedModels | None = None) -> None:
+        """``models``: those of the process, shared with its other workers."""
         self._settings = settings
+        self._models = SharedModels() if models is None else models
+        self._afresh = False
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="fim-complete")
-        self._latest = threading.Event()
-        self._ahead = threading.Event()
+        self._latest = Stop()
+        self._ahead = Stop()
         """Stops what is read before anybody asks."""
         self.prompts = PromptTokens()
         """What the model has read; written on the worker's thread."""
@@ -86,7 +93,7 @@ class CompletionWorker:
         """
         if self._loading is None:
             self._loaded_with = self._settings
-            self._loading = self._executor.submit(self._load, self._settings, report)
+            self._loading = self._executor.submit(self._load, self._settings, report, self._afresh)
         return self._loading
 
     def loads_like(self, settings: ServerSettings) -> bool:
@@ -109,6 +116,7 @@ class CompletionWorker:
         self._settings = settings
         self._loading = None
         self._model = None
+        self._afresh = True
         self._executor.submit(self._forget)
 
     def submit(self, request: Request) -> Job:
@@ -119,8 +127,8 @@ class CompletionWorker:
         """
         self._latest.set()
         self._ahead.set()
-        self._latest = cancelled = threading.Event()
-        self._ahead = afterwards = threading.Event()
+        self._latest = cancelled = Stop()
+        self._ahead = afterwards = Stop()
         loading = self.load()
         submitted = time.perf_counter()
         future = self._executor.submit(self._work, loading, request, cancelled, submitted)
@@ -138,7 +146,7 @@ class CompletionWorker:
         loading = self._loading
         if loading is None or self._model is None:
             return
-        self._ahead = cancelled = threading.Event()
+        self._ahead = cancelled = Stop()
         self._executor.submit(self._read_ahead, self._model, request, cancelled, may_be_pair)
 
     def rest(self) -> None:
@@ -156,15 +164,14 @@ class CompletionWorker:
         self._ahead.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _load(self, settings: ServerSettings, report: Callable[[str, float], None]) -> FimModel:
+    def _load(self, settings: ServerSettings, report: Callable[[str, float], None], afresh: bool) -> FimModel:
         report("loading the libraries", 0.05)
         from fim_server.decoding.complete import complete
         from fim_server.decoding.options import DecodeOptions
-        from fim_server.models.load import load_model
         from fim_server.models.pace import measure
 
         report("loading the model", 0.4)
-        model = load_model(settings.model, settings.device, settings.runtime)
+        model = self._models.get(settings, afresh)
         # The first run builds the token tables, a second or two for a large vocabulary: not while someone waits.
         names = Language.names()
         for index, name in enumerate(names):
@@ -182,15 +189,25 @@ class CompletionWorker:
         self._prompts = None
         self._contexts.clear()
 
-    def _work(
-        self, loading: Future[FimModel], request: Request, cancelled: threading.Event, submitted: float
-    ) -> Work | None:
+    def _work(self, loading: Future[FimModel], request: Request, cancelled: Stop, submitted: float) -> Work | None:
         if cancelled.is_set():
             return None
+        try:
+            with cancelled:
+                return self._answer(loading, request, cancelled, submitted)
+        except StoppedError:
+            if cancelled.is_set():
+                return None
+            reason = f"the file takes more than {ENGINE_SECONDS:g} s to read"
+            return Work(answer_of(request, (), reason, lasting=False))
+
+    def _answer(self, loading: Future[FimModel], request: Request, cancelled: Stop, submitted: float) -> Work | None:
+        """The same, watched; raises StoppedError where it is to be left."""
         started = time.perf_counter()
         model = loading.result()  # queued on this same thread before, so it is there
         language = self._language(request)
-        opened = self._contexts.open(request.uri, language, request.split)
+        with Stop(ENGINE_SECONDS):
+            opened = self._contexts.open(request.uri, language, request.split)
         work = Work(answer_of(request, ()))
         work.costs.queue_ms = 1000 * (started - submitted)
         work.costs.open_ms = 1000 * (time.perf_counter() - started)
@@ -241,19 +258,14 @@ class CompletionWorker:
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
 
-    def _read_on(
-        self, loading: Future[FimModel], request: Request, cancelled: threading.Event, stopped: threading.Event
-    ) -> None:
+    def _read_on(self, loading: Future[FimModel], request: Request, cancelled: Stop, stopped: Stop) -> None:
         """Read the long prompt of a request that was answered, until somebody asks for something else."""
         if not cancelled.is_set() and loading.exception() is None:
             self._read_ahead(loading.result(), request, stopped, False)
 
-    def _read_ahead(self, model: FimModel, request: Request, cancelled: threading.Event, may_be_pair: bool) -> None:
+    def _read_ahead(self, model: FimModel, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
         """The same, on the worker's thread; what goes wrong is said when somebody asks."""
-        from fim_server.decoding.healing import Healing
-
-        prompts = self._prompts
-        if cancelled.is_set() or prompts is None or model is not self._model:
+        if cancelled.is_set() or self._prompts is None or model is not self._model:
             return
         try:
             language = self._language(request)
@@ -261,6 +273,14 @@ class CompletionWorker:
             return
         if may_be_pair and request.split.left[-1:] in language.spelling.closers:
             request = between_pair(request)
+        with suppress(StoppedError), cancelled, Stop(ENGINE_SECONDS):
+            self._read_prompts(model, language, request, cancelled)
+
+    def _read_prompts(self, model: FimModel, language: Language, request: Request, cancelled: Stop) -> None:
+        from fim_server.decoding.healing import Healing
+
+        prompts = self._prompts
+        assert prompts is not None, "who calls has looked"
         opened = self._contexts.open(request.uri, language, request.split)
         inside = opened.session.inside
         if cancelled.is_set() or quiet(Place.of(request.split), inside, False, request.settings) is not None:
@@ -311,7 +331,8 @@ class CompletionWorker:
         from fim_server.decoding.alternatives import candidates
 
         language = request.language()
-        opened = self._contexts.open(request.uri, language, request.split)
+        with Stop(ENGINE_SECONDS):
+            opened = self._contexts.open(request.uri, language, request.split)
         model, prompts = self._model, self._prompts
         if model is None or prompts is None or not request.settings.enabled:
             return Explained(language, opened, [])

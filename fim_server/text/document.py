@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
-from pathlib import Path
 
-from fim_server.errors import DocumentError
+from fim_server.errors import DocumentError, LimitError
+from fim_server.language.limited_files import read_all, read_limited
 
 LINE_BREAK = re.compile("\r\n|\r|\n")
 
@@ -98,13 +98,28 @@ class Document:
 
     @classmethod
     def read(cls, path: str) -> Document:
-        """Read a file, or standard input for ``"-"``. Raises :class:`DocumentError` where that fails."""
-        if path == "-":
-            if sys.stdin is None:
-                raise DocumentError("standard input: closed")
-            return cls.from_bytes(sys.stdin.buffer.read(), "standard input")
+        """Read a file, or standard input for ``"-"``.
+
+        Raises :class:`DocumentError` where that fails, or there is more than ``language.limited_files`` allows.
+        """
+        if path != "-":
+            return cls.read_file(path)
+        if sys.stdin is None:
+            raise DocumentError("standard input: closed")
         try:
-            return cls.from_bytes(Path(path).read_bytes(), path)
+            return cls.from_bytes(read_all(sys.stdin.buffer), "standard input")
+        except LimitError as error:
+            raise DocumentError(f"standard input: {error}") from None
+        except OSError as error:
+            raise DocumentError(f"standard input: {(error.strerror or str(error)).lower()}") from None
+
+    @classmethod
+    def read_file(cls, path: str) -> Document:
+        """Read a file, whatever its name. Raises as :meth:`read`."""
+        try:
+            return cls.from_bytes(read_limited(path), path)
+        except LimitError as error:
+            raise DocumentError(f"{path}: {error}") from None
         except OSError as error:
             raise DocumentError(f"{path}: {(error.strerror or str(error)).lower()}") from None
         except ValueError as error:  # a NUL in the path

@@ -3,15 +3,16 @@
 import json
 import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from fim_server import _core
-from fim_server.errors import VocabularyError
+from fim_server.errors import LimitError, VocabularyError
+from fim_server.language.argument_types import expect, expect_count
 from fim_server.language.cache import cache_folder
+from fim_server.language.limited_files import read_limited
 from fim_server.tokens.tokenizer_file import for_middles, read_tokens
 
 UNSETTLED_CHARACTERS, MOST_UNSETTLED = 48, 8
@@ -45,7 +46,13 @@ class Vocabulary:
 
         Raises:
             VocabularyError: No tokens, a token that is no byte string, or an end token outside them.
+            TypeError: The tokens are no sequence of byte strings, or the end tokens nothing to go through.
         """
+        given: object = tokens
+        if isinstance(given, str | bytes | bytearray) or not isinstance(given, Sequence):
+            raise TypeError(f"tokens: a list of byte strings expected, not {type(given).__name__}")
+        expect("end_token_ids", end_token_ids, Iterable, "token ids")
+        expect("definition", definition, bytes | None, "bytes or None")
         if not tokens:
             raise VocabularyError("the vocabulary has no tokens")
         try:
@@ -106,9 +113,13 @@ class Vocabulary:
             VocabularyError: The file cannot be read, is of an unknown kind, has impossible ids, or has text beyond
                 `size`; the message names the file.
         """
+        expect("path", path, str | PathLike, "a path")
+        if size is not None:
+            expect_count("size", size)
+        expect("end_token_ids", end_token_ids, Iterable | None, "token ids or None")
         try:
-            definition = Path(path).read_bytes()
-        except (OSError, ValueError) as error:
+            definition = read_limited(path)
+        except (OSError, ValueError, LimitError) as error:
             raise VocabularyError(f"{path}: {error}") from error
         return read_vocabulary(definition, str(path), size, end_token_ids)
 
@@ -118,7 +129,11 @@ class Vocabulary:
         Raises:
             ValueError: The token is outside the vocabulary.
         """
-        return self.core.token_bytes(token_id)
+        try:
+            return self.core.token_bytes(token_id)
+        except TypeError:
+            expect_count("token_id", token_id)
+            raise
 
     def encode(self, text: str | bytes) -> list[int]:
         """The tokens that the model's tokenizer would give for a text in the middle of code.
@@ -136,7 +151,9 @@ class Vocabulary:
 
         Raises:
             ValueError: The tokens have no such bytes, or a string has no UTF-8 (lone surrogates).
+            TypeError: The text is neither str nor bytes.
         """
+        expect("text", text, str | bytes, "a str or bytes")
         data = text.encode() if isinstance(text, str) else text
         tokens: list[int] = []
         for part, readable in utf8_parts(data):

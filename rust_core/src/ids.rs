@@ -87,8 +87,30 @@ index_type!(
     /// An interned list of ways that a symbol in progress can go on.
     pub(crate) WaysId, u32);
 index_type!(
-    /// Where an item of the right chart began: a set of it, or the free part.
+    /// Where an item of the right chart began that is not free: a node, or the middle if it has read an INDENT in R.
     pub(crate) OriginId, u32);
+index_type!(
+    /// A free part of sets of the right chart, interned.
+    pub(crate) PartId, u32);
+index_type!(
+    /// What leads into a free part, interned.
+    pub(crate) ChunkId, u32);
+index_type!(
+    /// Where a free item began: a free state, or after all of those a list.
+    pub(crate) SourceId, u32);
+index_type!(
+    /// Dots that lists begin with, interned.
+    pub(crate) LoneId, u32);
+index_type!(
+    /// What completing a symbol does to a prediction of the right chart, interned.
+    pub(crate) LinkId, u32);
+
+impl From<FreeId> for SourceId {
+    #[inline(always)]
+    fn from(state: FreeId) -> Self {
+        Self(state.0.into())
+    }
+}
 
 /// Lexemes are symbols of the grammar, and come first among them.
 impl From<LexemeId> for SymbolId {

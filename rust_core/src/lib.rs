@@ -22,6 +22,7 @@ mod right;
 mod session;
 mod spec;
 mod state;
+mod stop;
 
 pub use completing::plan::Outcome;
 pub use error::{Error, ErrorKind, Passed};
@@ -36,6 +37,7 @@ pub use matcher::{Matcher, fill_masks};
 pub use session::{Broken, Guarantee, Session};
 pub use spec::{LanguageSpec, check_definition};
 pub use state::State;
+pub use stop::{Stop, Stopped, watched};
 
 #[cfg(test)]
 mod test_languages;

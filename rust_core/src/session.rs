@@ -10,6 +10,7 @@ use crate::explaining::reach::right_reach;
 use crate::language::compiled::Language;
 use crate::limits;
 use crate::masking::own::OwnMasks;
+use crate::stop::poll;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How much a session's answers promise.
@@ -81,6 +82,7 @@ impl Trail {
         let mut branches: Vec<Branch> = last.iter().map(|stop| stop.1).collect();
         let mut stepped = Vec::new();
         for (index, &byte) in text.iter().enumerate().skip(stopped) {
+            poll();
             parser.step_all(&branches, byte, &mut stepped);
             let failed = stepped.is_empty();
             if (failed || index >= stopped + limits::STOP_BYTES) && index > stopped {
@@ -260,6 +262,7 @@ impl Session {
         let mut stepped = Vec::new();
         let mut last_seen = LastSeen::default();
         for (index, &byte) in text.iter().enumerate() {
+            poll();
             engine.parser.step_all(&branches, byte, &mut stepped);
             last_seen.see(&branches, &stepped, index);
             std::mem::swap(&mut branches, &mut stepped);

@@ -158,6 +158,16 @@ pub(crate) fn letters() -> Vec<LanguageSpec> {
     grammars.iter().map(|rules| define(&["A a", "B b", "C c"], rules)).collect()
 }
 
+/// More of them: lists in lists, and lists that may begin at what also parts their elements.
+pub(crate) fn lists() -> Vec<LanguageSpec> {
+    let grammars: [&[&str]; 3] = [
+        &["s -> A t", "t -> B i | t B i", "i -> C | A t C"],
+        &["s -> B r", "r -> A t | r A t", "t -> x C | x x C", "x -> B | C B"],
+        &["s -> s A e | e", "e -> C | B r A e | B A e", "r -> C q", "q -> | q B e"],
+    ];
+    grammars.iter().map(|rules| define(&["A a", "B b", "C c"], rules)).collect()
+}
+
 /// A dotted rule and the place where it began.
 pub(crate) type NaiveItem = (DotId, usize);
 

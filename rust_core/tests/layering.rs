@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders and files of `src`, in the order of the dataflow: each may use earlier ones alone, and itself.
-const LAYERS: [&str; 18] = [
+const LAYERS: [&str; 19] = [
     "ids",
     "bits",
     "error",
     "limits",
+    "stop",
     "spec",
     "lexing",
     "grammar",
@@ -27,11 +28,11 @@ const LAYERS: [&str; 18] = [
 ];
 
 /// What knows bytes, lexemes and columns, and nothing of grammar rules.
-const LEXING: [&str; 6] = ["ids", "bits", "error", "limits", "spec", "lexing"];
+const LEXING: [&str; 7] = ["ids", "bits", "error", "limits", "stop", "spec", "lexing"];
 
 /// What walks a vocabulary with anything that is a `Recognizer`, and knows nothing of lexers and parsers.
-const RECOGNIZING: [&str; 7] =
-    ["ids", "bits", "error", "limits", "masking::plain", "masking::trie", "masking::vocabulary"];
+const RECOGNIZING: [&str; 8] =
+    ["ids", "bits", "error", "limits", "stop", "masking::plain", "masking::trie", "masking::vocabulary"];
 
 /// Lines that a file may have.
 const LINES: usize = 700;

@@ -149,6 +149,7 @@ def test_refusals_end_a_replay_and_are_counted(answer: dict[str, Any]) -> None:
         (["--files", "-3"], "not a number above 0"),
         (["--seed", "x"], "invalid int value"),
         (["more"], "unrecognized arguments"),
+        (["--only", "sum"], "--only, --sizes, --long and --all are options of --families"),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], complaint: str) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -327,6 +325,13 @@ BAD_INPUT = {
     "unknown model": (["complete", "{hole}", "2:16", "--model", "nobody/nothing"], "nobody/nothing: no such model"),
     "unknown device": (["complete", "{hole}", "2:16", "--device", "abacus"], "device abacus: "),
     "address without port": (["serve", "--tcp", "localhost"], "'localhost' is not an address"),
+    "address that others reach": (["serve", "--tcp", "0.0.0.0:8765"], "not a loopback address: name it with --host"),
+    "host without a token": (["serve", "--tcp", "8765", "--host", "0.0.0.0"], "--host 0.0.0.0: needs a token"),
+    "host without a port": (["serve", "--host", "0.0.0.0"], "--host: goes with --tcp"),
+    "two hosts": (["serve", "--tcp", "127.0.0.1:1", "--host", "0.0.0.0"], "--tcp names a host already; --tcp 1 names"),
+    "token without a port": (["serve", "--token-file", "{hole}"], "--token-file: goes with --tcp"),
+    "short token": (["serve", "--tcp", "1", "--token-file", "{unknown}"], "a token has at least 16 characters"),
+    "missing token": (["serve", "--tcp", "1", "--token-file", "none"], "none: no such file or directory"),
 }
 
 
@@ -408,48 +413,3 @@ def test_no_namespace_travels() -> None:
         path.relative_to(package).as_posix() for path in package.rglob("*.py") if "Namespace" in path.read_text()
     }
     assert knowing <= {"cli/arguments.py", "training/__main__.py"}
-
-
-def test_a_closed_pipe_is_no_error() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "w") as output:
-        process = subprocess.run([*COMMAND, "languages"], stdout=output, stderr=subprocess.PIPE, text=True, check=False)
-    assert (process.returncode, process.stderr) == (0, "")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize("arguments", [["languages"], ["--version"]])
-def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
-    with Path("/dev/full").open("w") as full:
-        process = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (process.returncode, process.stderr) == (2, "fim-server: standard output: no space left on device\n")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="a shell's syntax")
-def test_closed_streams_are_no_traceback(hole: Path) -> None:
-    command = f"exec '{sys.executable}' -m fim_server"
-    script = f"{command} check '{hole}' >&-"
-    process = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
-    assert (process.returncode, process.stderr) == (1, "")
-    script = f"{command} check - --language python <&-"
-    process = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
-    assert (process.returncode, process.stderr) == (2, "fim-server: standard input: closed\n")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
-    fifo = tmp_path / "waiting.py"
-    os.mkfifo(fifo)
-
-    def heed_interrupts() -> None:
-        """A job in the background of a script, as CI may be, has them ignored, and its children inherit that."""
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    process = subprocess.Popen(
-        [*COMMAND, "check", str(fifo)], stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
-    )
-    with fifo.open("w"):  # opens when the command does, which then waits for text that never comes
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (130, "")

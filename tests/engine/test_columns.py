@@ -5,6 +5,7 @@ The plain way is the language with `column_classes = false` in its `[layout]`.
 
 import os
 import random
+import re
 import tempfile
 from collections import Counter
 from functools import cache
@@ -102,8 +103,12 @@ def test_columns_in_classes_give_the_same_answers() -> None:
     wrong = []
     for _ in range(TEXTS):
         text = layout(rng)
-        if rng.random() < 0.3:
+        kind = rng.random()
+        if kind < 0.3:
             text = text.replace("    ", rng.choice(("\t", "  ", "     ")), rng.randrange(3))
+        elif kind < 0.5:
+            # Lines of tabs alone, which have a measure of their own.
+            text = re.sub("^[ \t]+", lambda blanks: "\t" * min(len(blanks[0]), 4), text, flags=re.MULTILINE)
         start, end = sorted(rng.randrange(len(text) + 1) for _ in range(2))
         left, middle, right = text[:start], text[start:end], text[end:]
         if rng.random() < 0.4:
@@ -126,3 +131,12 @@ def test_a_line_far_to_the_right_is_no_trouble(column: int) -> None:
     session = python().open("if x:\n" + blanks + "y\n" + blanks, "x\n" + blanks + "y\nz\n")
     assert session.check("").complete
     assert session._core.sizes()[1] < 6 * column + 100
+
+
+@pytest.mark.parametrize("tabs", [8, 50, 200])
+def test_lines_of_tabs_are_no_trouble_either(tabs: int) -> None:
+    """Between two columns of tabs are thousands that blanks can make, and room for as many blocks as there are tabs."""
+    blanks = "\t" * tabs
+    session = python().open("if x:\n" + blanks + "y\n" + blanks, "x\n" + (blanks + "y\n") * 20 + "z\n")
+    assert session.check("").complete
+    assert session._core.sizes()[1] < 10 * tabs + 300

@@ -12,12 +12,15 @@ use fim_server_core::{Error, ErrorKind};
 use fim_server_core::{LanguageSpec, check_definition as core_check_definition};
 use fim_server_core::{Matcher as CoreMatcher, fill_masks as core_fill_masks};
 use fim_server_core::{ModeId, TokenId};
+use fim_server_core::{Stop as CoreStop, watched};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Sessions come and go with tens of thousands of small allocations, which the system's allocator merges at the worst time.
 #[global_allocator]
@@ -27,6 +30,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 pyo3::import_exception!(fim_server.errors, LanguageError);
 pyo3::import_exception!(fim_server.errors, LimitError);
 pyo3::import_exception!(fim_server.errors, SearchLimitError);
+pyo3::import_exception!(fim_server.errors, StoppedError);
 
 fn raise(error: &Error) -> PyErr {
     let message = error.to_string();
@@ -45,6 +49,70 @@ fn name_of(inside: Inside) -> &'static str {
     match inside {
         Inside::Comment => "comment",
         Inside::String => "string",
+    }
+}
+
+thread_local! {
+    /// What the calls of this thread are watched by, innermost last.
+    static STOPS: RefCell<Vec<Arc<CoreStop>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Has the engine work without the interpreter's lock, until it is done or what watches this thread says stop.
+fn engine<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    let stops = STOPS.with_borrow(Clone::clone);
+    if stops.is_empty() {
+        return Ok(py.detach(work));
+    }
+    let stopped = || StoppedError::new_err("the engine was told to stop");
+    if stops.iter().any(|stop| stop.is_set()) {
+        return Err(stopped());
+    }
+    py.detach(|| watched(&stops, work)).map_err(|_| stopped())
+}
+
+/// Tells the engine to stop: `with stop:` watches what this thread asks the engine in the block, `set` ends it from any
+/// thread.
+#[pyclass(frozen, module = "fim_server._core")]
+struct Stop {
+    core: Arc<CoreStop>,
+}
+
+#[pymethods]
+impl Stop {
+    /// `within` are the seconds from now after which it stops by itself.
+    #[new]
+    #[pyo3(signature = (within = None))]
+    fn new(within: Option<f64>) -> PyResult<Self> {
+        let within = match within {
+            None => None,
+            Some(seconds) => {
+                let span = Duration::try_from_secs_f64(seconds);
+                Some(span.map_err(|error| PyValueError::new_err(format!("within = {seconds}: {error}")))?)
+            }
+        };
+        let deadline = within.and_then(|within| Instant::now().checked_add(within));
+        Ok(Self { core: Arc::new(CoreStop::new(deadline)) })
+    }
+
+    fn set(&self) {
+        self.core.set();
+    }
+
+    fn is_set(&self) -> bool {
+        self.core.is_set()
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        STOPS.with_borrow_mut(|stops| stops.push(slf.core.clone()));
+        slf
+    }
+
+    fn __exit__(&self, _kind: &Bound<'_, PyAny>, _raised: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
+        STOPS.with_borrow_mut(|stops| {
+            if let Some(at) = stops.iter().rposition(|stop| Arc::ptr_eq(stop, &self.core)) {
+                stops.remove(at);
+            }
+        });
     }
 }
 
@@ -104,8 +172,8 @@ impl Language {
     }
 
     /// Opens a pair of contexts.
-    fn open(&self, py: Python<'_>, left: &str, right: &str) -> Session {
-        Session { core: py.detach(|| CoreSession::open(&self.core, left, right)) }
+    fn open(&self, py: Python<'_>, left: &str, right: &str) -> PyResult<Session> {
+        Ok(Session { core: engine(py, || CoreSession::open(&self.core, left, right))? })
     }
 
     /// The longest match at a text's first byte in a mode: its bytes and the lexemes it may be.
@@ -163,39 +231,40 @@ impl Session {
     }
 
     /// (viable, complete, byte offset of the first impossible byte).
-    fn check(&self, py: Python<'_>, middle: &str) -> (bool, bool, Option<usize>) {
-        let verdict = py.detach(|| self.core.check(middle));
-        (verdict.viable, verdict.complete, verdict.rejected_at)
+    fn check(&self, py: Python<'_>, middle: &str) -> PyResult<(bool, bool, Option<usize>)> {
+        let verdict = engine(py, || self.core.check(middle))?;
+        Ok((verdict.viable, verdict.complete, verdict.rejected_at))
     }
 
     /// (left, right or between; byte offset in it) where the contexts fail.
     #[getter]
-    fn broken_at(&self, py: Python<'_>) -> Option<(&'static str, usize)> {
-        py.detach(|| self.core.broken_at()).map(|broken| match broken {
+    fn broken_at(&self, py: Python<'_>) -> PyResult<Option<(&'static str, usize)>> {
+        let broken = engine(py, || self.core.broken_at())?;
+        Ok(broken.map(|broken| match broken {
             Broken::Left(at) => ("left", at),
             Broken::Right(at) => ("right", at),
             Broken::Between => ("between", 0),
-        })
+        }))
     }
 
     /// What the end of the left context is inside of that is not code.
     #[getter]
-    fn inside(&self, py: Python<'_>) -> Option<&'static str> {
-        py.detach(|| self.core.inside()).map(name_of)
+    fn inside(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        Ok(engine(py, || self.core.inside())?.map(name_of))
     }
 
     /// A session on another left context and the same right one; none where it has to be opened afresh.
-    fn moved(&self, py: Python<'_>, left: &str) -> Option<Self> {
-        py.detach(|| self.core.moved(left)).map(|core| Self { core })
+    fn moved(&self, py: Python<'_>, left: &str) -> PyResult<Option<Self>> {
+        Ok(engine(py, || self.core.moved(left))?.map(|core| Self { core }))
     }
 
     /// Open constructs of the left context, innermost first: (name, byte offset where it begins).
-    fn open_constructs(&self, py: Python<'_>) -> Vec<(String, usize)> {
-        py.detach(|| self.core.open_constructs())
+    fn open_constructs(&self, py: Python<'_>) -> PyResult<Vec<(String, usize)>> {
+        engine(py, || self.core.open_constructs())
     }
 
-    fn quotient_grammar(&self, py: Python<'_>) -> String {
-        py.detach(|| self.core.quotient_grammar())
+    fn quotient_grammar(&self, py: Python<'_>) -> PyResult<String> {
+        engine(py, || self.core.quotient_grammar())
     }
 
     fn start(&self) -> State {
@@ -218,6 +287,9 @@ impl Session {
     }
 }
 
+/// Accepted bytes, viable, expected lexemes, open constructs of the left, open brackets of the right.
+type Explained = (usize, bool, Vec<String>, Vec<String>, Vec<String>);
+
 /// A middle in progress.
 #[pyclass(frozen, module = "fim_server._core")]
 struct State {
@@ -226,12 +298,12 @@ struct State {
 
 #[pymethods]
 impl State {
-    fn advance(&self, py: Python<'_>, text: &[u8]) -> usize {
-        py.detach(|| lock(&self.core).advance(text))
+    fn advance(&self, py: Python<'_>, text: &[u8]) -> PyResult<usize> {
+        engine(py, || lock(&self.core).advance(text))
     }
 
-    fn is_complete(&self, py: Python<'_>) -> bool {
-        py.detach(|| lock(&self.core).is_complete())
+    fn is_complete(&self, py: Python<'_>) -> PyResult<bool> {
+        engine(py, || lock(&self.core).is_complete())
     }
 
     fn is_viable(&self, py: Python<'_>) -> bool {
@@ -257,14 +329,13 @@ impl State {
     }
 
     fn shortest_completion<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let found = py.detach(|| lock(&self.core).shortest_completion()).map_err(|error| raise(&error))?;
+        let found = engine(py, || lock(&self.core).shortest_completion())?.map_err(|error| raise(&error))?;
         Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
-    /// (accepted bytes, viable, expected lexemes, open constructs of the left, open brackets of the right).
-    fn explain(&self, py: Python<'_>, text: &[u8]) -> (usize, bool, Vec<String>, Vec<String>, Vec<String>) {
-        let found = py.detach(|| lock(&self.core).explain(text));
-        (found.accepted, found.viable, found.expected, found.open_left, found.open_right)
+    fn explain(&self, py: Python<'_>, text: &[u8]) -> PyResult<Explained> {
+        let found = engine(py, || lock(&self.core).explain(text))?;
+        Ok((found.accepted, found.viable, found.expected, found.open_left, found.open_right))
     }
 
     /// A matcher of middles that write `again` before they go on from here.
@@ -348,46 +419,46 @@ impl Matcher {
     /// Fills a writable buffer of uint32 words in place.
     fn fill_mask(&self, py: Python<'_>, words: PyBuffer<u32>) -> PyResult<()> {
         let words = Words::new(&words)?;
-        py.detach(|| {
+        engine(py, || {
             let core = lock(&self.core);
             check(&core, words.0.len())?;
             core.fill_mask(words.0);
             Ok(())
-        })
+        })?
     }
 
     /// The same by a walk over the vocabulary's trie: the plain twin.
     fn fill_mask_plain(&self, py: Python<'_>, words: PyBuffer<u32>) -> PyResult<()> {
         let words = Words::new(&words)?;
-        py.detach(|| {
+        engine(py, || {
             let core = lock(&self.core);
             check(&core, words.0.len())?;
             core.fill_mask_plain(words.0);
             Ok(())
-        })
+        })?
     }
 
     /// The packed mask as bytes.
-    fn mask<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let filled = self.filled(py);
+    fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let filled = self.filled(py)?;
         let bytes: Vec<u8> = filled.into_iter().flat_map(u32::to_le_bytes).collect();
-        PyBytes::new(py, &bytes)
+        Ok(PyBytes::new(py, &bytes))
     }
 
     fn allows(&self, py: Python<'_>, token: u32) -> PyResult<bool> {
-        py.detach(|| lock(&self.core).allows(TokenId(token))).map_err(|error| raise(&error))
+        engine(py, || lock(&self.core).allows(TokenId(token)))?.map_err(|error| raise(&error))
     }
 
     fn commit(&self, py: Python<'_>, token: u32) -> PyResult<()> {
-        py.detach(|| lock(&self.core).commit(TokenId(token))).map_err(|error| raise(&error))
+        engine(py, || lock(&self.core).commit(TokenId(token)))?.map_err(|error| raise(&error))
     }
 
     fn rollback(&self, py: Python<'_>, tokens: usize) -> PyResult<()> {
         py.detach(|| lock(&self.core).rollback(tokens)).map_err(|error| raise(&error))
     }
 
-    fn is_complete(&self, py: Python<'_>) -> bool {
-        py.detach(|| lock(&self.core).is_complete())
+    fn is_complete(&self, py: Python<'_>) -> PyResult<bool> {
+        engine(py, || lock(&self.core).is_complete())
     }
 
     /// What the end of the middle is inside of that is not code.
@@ -398,33 +469,33 @@ impl Matcher {
 
     /// How the middle can end: the tokens of a plan, an empty list where it is complete; None if it cannot, or if the search
     /// passed its limit (`unknown`).
-    fn landing(&self, py: Python<'_>, enough: usize) -> (Option<Vec<u32>>, bool) {
-        match py.detach(|| lock(&self.core).landing(enough)) {
+    fn landing(&self, py: Python<'_>, enough: usize) -> PyResult<(Option<Vec<u32>>, bool)> {
+        Ok(match engine(py, || lock(&self.core).landing(enough))? {
             Outcome::Plan(plan) => (Some(plan.tokens().map(|token| token.0).collect()), false),
             Outcome::Never => (None, false),
             Outcome::Unknown => (None, true),
-        }
+        })
     }
 
     /// Whether after a token the middle can end within some tokens more; None if that is not known.
     fn lands(&self, py: Python<'_>, token: u32, left: usize) -> PyResult<Option<bool>> {
-        py.detach(|| lock(&self.core).lands(TokenId(token), left)).map_err(|error| raise(&error))
+        engine(py, || lock(&self.core).lands(TokenId(token), left))?.map_err(|error| raise(&error))
     }
 
     /// Fills a packed mask with the tokens that land; returns how many more the grammar alone would allow.
     fn fill_landing_mask(&self, py: Python<'_>, left: usize, words: PyBuffer<u32>) -> PyResult<usize> {
         let words = Words::new(&words)?;
-        py.detach(|| {
+        engine(py, || {
             let mut core = lock(&self.core);
             check(&core, words.0.len())?;
             Ok(core.fill_landing_mask(left, words.0))
-        })
+        })?
     }
 
     /// The bytes that every continuation begins with.
-    fn forced<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let forced = py.detach(|| lock(&self.core).forced());
-        PyBytes::new(py, &forced)
+    fn forced<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let forced = engine(py, || lock(&self.core).forced())?;
+        Ok(PyBytes::new(py, &forced))
     }
 }
 
@@ -469,8 +540,8 @@ fn fill_masks(py: Python<'_>, matchers: Vec<PyRef<'_, Matcher>>, words: PyBuffer
 }
 
 impl Matcher {
-    fn filled(&self, py: Python<'_>) -> Vec<u32> {
-        py.detach(|| {
+    fn filled(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        engine(py, || {
             let core = lock(&self.core);
             let mut filled = vec![0; mask_words(core.vocabulary().len())];
             core.fill_mask(&mut filled);
@@ -482,5 +553,5 @@ impl Matcher {
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{Language, Matcher, Session, State, Vocabulary, check_definition, fill_masks};
+    use super::{Language, Matcher, Session, State, Stop, Vocabulary, check_definition, fill_masks};
 }

@@ -39,6 +39,8 @@ pub(crate) struct Set {
     pub accepts: bool,
     /// The lexer's mode: the first one that has a lexeme which can be read here.
     pub mode: ModeId,
+    /// Nonterminals that began here and do nothing but complete another one when they end: what that comes to (Leo 1991).
+    leaps: Vec<Leap>,
     /// The innermost open block, as a node of `blocks`.
     block: u32,
     /// Of what tells sets apart; for interning.
@@ -47,7 +49,20 @@ pub(crate) struct Set {
     collides: SetId,
 }
 
+/// What completing a nonterminal comes to in the end: the last one completed, and the set where that began.
+#[derive(Clone, Copy, Debug)]
+struct Leap {
+    ended: SymbolId,
+    last: (SetId, SymbolId),
+}
+
 impl Set {
+    /// What completing a nonterminal that began here comes to.
+    #[inline]
+    fn leap(&self, ended: SymbolId) -> Option<(SetId, SymbolId)> {
+        self.leaps.iter().find(|leap| leap.ended == ended).map(|leap| leap.last)
+    }
+
     /// The items that wait for a nonterminal.
     #[inline]
     fn own(&self, grammar: &Grammar) -> &[Item] {
@@ -127,7 +142,8 @@ impl LeftChart {
         let prediction = predictions.of(language, nonterminals);
         let mode = mode(grammar, predictions, &[], prediction);
         let accepts = grammar.nullable(grammar.start);
-        let first = Set { items: Box::new([]), prediction, accepts, mode, block: 0, hash: 0, collides: NO_SET };
+        let (items, leaps) = (Box::default(), Vec::new());
+        let first = Set { items, prediction, accepts, mode, leaps, block: 0, hash: 0, collides: NO_SET };
         Self {
             sets: vec![first],
             interned: FxHashMap::default(),
@@ -270,8 +286,11 @@ impl LeftChart {
                 if grammar.nullable(next) {
                     self.pending.push(Item { dot: Grammar::advance(item.dot), ..item });
                 }
-            } else if self.completed.insert((grammar.lhs(item.dot), item.origin)) {
-                self.advance(language, predictions, item.origin, grammar.lhs(item.dot), &mut items);
+            } else {
+                let (origin, symbol) = self.leap(item.origin, grammar.lhs(item.dot));
+                if self.completed.insert((symbol, origin)) {
+                    self.advance(language, predictions, origin, symbol, &mut items);
+                }
             }
         }
         let accepts = self.finished;
@@ -319,7 +338,8 @@ impl LeftChart {
         let prediction = predictions.of(language, items.iter().map(|item| grammar.next(item.dot)));
         let mode = mode(grammar, predictions, items, prediction);
         let id = SetId::from_index(self.sets.len());
-        self.sets.push(Set { items: items.into(), prediction, accepts, mode, block, hash, collides: first });
+        let (items, leaps) = (items.into(), Vec::new());
+        self.sets.push(Set { items, prediction, accepts, mode, leaps, block, hash, collides: first });
         self.interned.insert(hash, id);
         id
     }
@@ -335,6 +355,7 @@ impl LeftChart {
     ) {
         let grammar = &language.grammar;
         let source = &self.sets[set.index()];
+        let before = self.pending.len();
         for item in waiting(grammar, &source.items, symbol) {
             self.pending.push(Item { dot: Grammar::advance(item.dot), ..*item });
         }
@@ -349,6 +370,29 @@ impl LeftChart {
             self.finished = true;
         }
         self.moved |= chain.moves;
+        let alone = set != FIRST_SET && chain.dots.is_empty() && !grammar.is_lexeme(symbol);
+        if let (true, &[moved]) = (alone, &self.pending[before..])
+            && grammar.next(moved.dot) == END_OF_RULE
+        {
+            let last = (moved.origin, grammar.lhs(moved.dot));
+            self.sets[set.index()].leaps.push(Leap { ended: symbol, last });
+        }
+    }
+
+    /// What completing a nonterminal that began at a set comes to where it only completes others: the last of them, and where
+    /// that began. A row of such, as at the end of `a ** b ** …`, is passed at once.
+    fn leap(&mut self, set: SetId, symbol: SymbolId) -> (SetId, SymbolId) {
+        let Some(first) = self.sets[set.index()].leap(symbol) else { return (set, symbol) };
+        let mut last = first;
+        while let Some(next) = self.sets[last.0.index()].leap(last.1) {
+            last = next;
+        }
+        let mut at = (set, symbol);
+        while at != last {
+            let leap = self.sets[at.0.index()].leaps.iter_mut().find(|leap| leap.ended == at.1).expect("it leads on");
+            at = std::mem::replace(&mut leap.last, last);
+        }
+        last
     }
 
     /// What a set allows next that is not made yet: the one after an accept set has been read. None if it cannot be.
@@ -369,6 +413,10 @@ impl LeftChart {
         reads.clear();
         reads.extend(language.lexer.lexemes(accept).iter().map(|&lexeme| (from, SymbolId::from(lexeme))));
         while let Some((set, symbol)) = reads.pop() {
+            let (set, symbol) = self.leap(set, symbol);
+            if !grammar.is_lexeme(symbol) && !self.completed.insert((symbol, set)) {
+                continue;
+            }
             let source = &self.sets[set.index()];
             let chain = predictions.chain(language, source.prediction, symbol);
             moved |= chain.moves;
@@ -384,10 +432,7 @@ impl LeftChart {
                 loop {
                     let next = grammar.next(dot);
                     if next == END_OF_RULE {
-                        let lhs = grammar.lhs(dot);
-                        if self.completed.insert((lhs, item.origin)) {
-                            reads.push((item.origin, lhs));
-                        }
+                        reads.push((item.origin, grammar.lhs(dot)));
                         break;
                     }
                     ahead.add(language.aheads.of(dot));

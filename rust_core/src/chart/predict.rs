@@ -1,6 +1,7 @@
 //! The predictions that one session has met, by number: a set of a chart names what it predicts by one of them.
 
 use crate::bits::{unite, words_for};
+use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{DotId, PredictionId, SymbolId};
 use crate::language::compiled::Language;
@@ -20,9 +21,31 @@ pub(crate) struct Predictions {
 impl Predictions {
     /// The prediction of a set whose items have these symbols next.
     pub(crate) fn of(&mut self, language: &Language, next: impl Iterator<Item = SymbolId>) -> PredictionId {
+        self.united(language, next, std::iter::empty())
+    }
+
+    /// The prediction of some nonterminals that are next and of some that are predicted already.
+    pub(crate) fn united<'a>(
+        &mut self,
+        language: &Language,
+        next: impl Iterator<Item = SymbolId>,
+        predicted: impl Iterator<Item = &'a [u64]>,
+    ) -> PredictionId {
         let grammar = &language.grammar;
+        self.clear(grammar);
+        self.add(grammar, next);
+        for more in predicted {
+            unite(&mut self.scratch, more);
+        }
+        self.intern(language)
+    }
+
+    fn clear(&mut self, grammar: &Grammar) {
         self.scratch.clear();
         self.scratch.resize(words_for::<u64>(grammar.nonterminal_count()), 0);
+    }
+
+    fn add(&mut self, grammar: &Grammar, next: impl Iterator<Item = SymbolId>) {
         let mut previous = END_OF_RULE;
         for symbol in next {
             if symbol == END_OF_RULE || symbol == previous || grammar.is_lexeme(symbol) {
@@ -31,12 +54,15 @@ impl Predictions {
             previous = symbol;
             unite(&mut self.scratch, grammar.closure(symbol));
         }
+    }
+
+    fn intern(&mut self, language: &Language) -> PredictionId {
         if let Some(&id) = self.ids.get(self.scratch.as_slice()) {
             return id;
         }
         let id = PredictionId::from_index(self.table.len());
         let nonterminals: Box<[u64]> = self.scratch.clone().into_boxed_slice();
-        self.table.push(language.predictions.of(grammar, &nonterminals));
+        self.table.push(language.predictions.of(&language.grammar, &nonterminals));
         self.ids.insert(nonterminals, id);
         id
     }

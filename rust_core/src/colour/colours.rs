@@ -120,7 +120,7 @@ impl Colours {
     fn find_leaving(&self, language: &Language, right: &Right) -> Vec<BitSet> {
         let mut leaving = vec![BitSet::new(language.grammar.lexeme_count()); self.targets.len()];
         for node in (0..right.node_count()).map(NodeId::from_index) {
-            for &(symbol, from) in &right.node(node).incoming {
+            for (symbol, from) in right.incoming(node) {
                 if let Some(&target) = self.target_of.get(&from) {
                     leaving[target].insert(symbol.index());
                 }
@@ -292,19 +292,14 @@ impl Colours {
                 }
             }
             for &node in &source.nodes {
-                let incoming = &context.right.node(node).incoming;
-                colour.nodes.extend(incoming.iter().filter(|edge| edge.0 == symbol).map(|edge| edge.1));
+                let incoming = context.right.incoming(node);
+                colour.nodes.extend(incoming.filter(|edge| edge.0 == symbol).map(|edge| edge.1));
             }
             return colour;
         }
+        context.right.begun(symbol, &source.nodes, &mut colour.nodes);
         for &node in &source.nodes {
-            let node = context.right.node(node);
-            let begin = node.completed.partition_point(|entry| entry.0 < symbol);
-            colour
-                .nodes
-                .extend(node.completed[begin..].iter().take_while(|entry| entry.0 == symbol).map(|entry| entry.1));
-            let begin = node.completed_free.partition_point(|entry| entry.0 < symbol);
-            for &(_, from, cost) in node.completed_free[begin..].iter().take_while(|entry| entry.0 == symbol) {
+            for (from, cost) in context.right.begun_free(symbol, node) {
                 lower(&mut colour.free[from.index()], indented(from, cost));
             }
         }
@@ -396,7 +391,7 @@ impl Colours {
             }
         }
         for &node in &source.nodes {
-            for &(symbol, from) in &context.right.node(node).incoming {
+            for (symbol, from) in context.right.incoming(node) {
                 if symbol != indent {
                     continue;
                 }
@@ -441,11 +436,9 @@ fn dedents_into<'a>(
     dedent: SymbolId,
 ) -> impl Iterator<Item = (Top, NodeId)> + 'a {
     nodes.iter().flat_map(move |&node| {
-        right.node(node).incoming.iter().filter(move |edge| edge.0 == dedent).filter_map(|&(_, from)| {
-            match right.node(from).place {
-                Place::Line { top, .. } => Some((top, from)),
-                _ => None,
-            }
+        right.incoming(node).filter(move |edge| edge.0 == dedent).filter_map(|(_, from)| match right.node(from).place {
+            Place::Line { top, .. } => Some((top, from)),
+            _ => None,
         })
     })
 }

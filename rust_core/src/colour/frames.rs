@@ -10,6 +10,7 @@ use crate::grammar::compiled::Grammar;
 use crate::ids::{ColourId, DotId, FrameId, NodeId, PredictionId, SetId, SymbolId};
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::NO_COLUMN;
+use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A frame's prediction, indentation and seeds: all that its solutions depend on.
@@ -150,6 +151,7 @@ impl Group<'_> {
         }
         let mut queue = self.members.to_vec();
         while let Some(at) = queue.pop() {
+            poll();
             let Some(fresh) = growing.get_mut(&at).and_then(|own| own.take(free_count)) else { continue };
             let fresh = colours.intern(context.right, fresh);
             for (dot, child) in self.inner(unsolved, at) {
@@ -220,6 +222,7 @@ impl Frames {
         }
         needed.sort_unstable();
         for &at in &needed {
+            poll();
             let frame = self.make_frame(colours, context, at);
             self.of_set.insert(at, frame);
         }

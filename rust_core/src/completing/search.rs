@@ -4,6 +4,7 @@ use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::error::Error;
 use crate::language::free::{Cost, INFINITE};
+use crate::stop::poll;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -67,6 +68,7 @@ pub(crate) fn search<S: Steps>(
     let mut expansions = 0;
     let mut next = Vec::new();
     while let Some((_, cost, Reverse(index))) = queue.pop() {
+        poll();
         let branch = found[index].branch;
         if best[&branch] < cost {
             continue;

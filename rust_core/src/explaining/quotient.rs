@@ -16,6 +16,7 @@ use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{ColourId, ColumnId, DotId, FreeId, LexemeId, NodeId, SetId, SymbolId};
 use crate::language::free::{INFINITE, LINE, MIDDLE};
 use crate::lexing::layout::NO_COLUMN;
+use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 
@@ -91,6 +92,7 @@ pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
     let mut queue: Vec<Nonterminal> = keys(&start);
     rules.insert(Nonterminal::Start, start);
     while let Some(key) = queue.pop() {
+        poll();
         if rules.contains_key(&key) {
             continue;
         }
@@ -291,8 +293,7 @@ impl Extractor<'_> {
             return;
         }
         for node in nodes {
-            let completed = &self.context.right.node(node).completed_free;
-            if completed.iter().any(|&(done, at, _)| done == symbol && at == from) {
+            if self.context.right.begun_free(symbol, node).any(|(at, _)| at == from) {
                 let mut cut = prefix.to_vec();
                 cut.push(Piece::Nonterminal(Nonterminal::Cut(symbol, from, node)));
                 out.push(cut);

@@ -70,6 +70,12 @@ impl Column {
         self.wide == self.narrow
     }
 
+    /// Whether tabs alone make this column.
+    #[must_use]
+    pub(crate) fn is_tabs(self) -> bool {
+        self.wide == 8 * self.narrow
+    }
+
     /// Whether blanks can make this column: each tab is worth 1 to 8 blanks.
     #[must_use]
     pub(crate) fn is_possible(self) -> bool {

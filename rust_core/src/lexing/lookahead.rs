@@ -4,6 +4,7 @@
 
 use crate::ids::{AcceptId, StateId};
 use crate::lexing::lexer::{DEAD, Lexer};
+use crate::stop::poll;
 
 /// For every DFA state: where a symbol in progress at the cursor ends in R, if it reaches into R at all.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ impl Lookahead {
             .collect();
         let mut place: Vec<u32> = vec![u32::MAX; lexer.state_count()];
         for (index, &byte) in right.iter().enumerate() {
+            poll();
             let mut stepped: Vec<Group> = Vec::with_capacity(groups.len());
             for group in groups {
                 let state = lexer.step(group.state, byte);

@@ -2,6 +2,7 @@
 
 use crate::bits;
 use crate::masking::vocabulary::Vocabulary;
+use crate::stop::poll;
 
 /// What a mask is computed with: text that grows and shrinks at its end by bytes.
 pub(crate) trait Recognizer {
@@ -41,6 +42,7 @@ pub(crate) fn add_tokens(recognizer: &mut impl Recognizer, vocabulary: &Vocabula
     let nodes = vocabulary.nodes();
     let mut at = 0;
     while at < nodes.len() {
+        poll();
         let node = &nodes[at];
         recognizer.pop_to(node.depth as usize - 1);
         if !recognizer.try_push(node.byte) {

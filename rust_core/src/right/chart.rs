@@ -1,17 +1,31 @@
 //! The Earley chart over the lattice, from left to right. Its first sets hold *free items*: rules begun in the middle that is
-//! still to be written, with the least bytes that their part before the cursor costs.
+//! still to be written, with the least bytes that their part before the cursor costs ([`crate::right::parts`]).
+//!
+//! What is done once for many:
+//!
+//! - The predicted dots that a symbol moves, with all that it finishes at the same node, are one *link* to that node.
+//! - Items of rules that began in the middle, and of lists for which these alone wait, do not depend on where in R they stand:
+//!   what becomes of them is computed once for all that are alike. Where a list began is found again backwards
+//!   ([`crate::right::begun`]).
+//! - Where completing a nonterminal does nothing but complete another, the last of such a row is completed at once (Leo 1991): the
+//!   end of `a ** b ** …` ends a power at each of its operands.
+//! - Of what is completed is kept what a rule that began before R can ask for: free items stand wherever such a rule does.
 
+use crate::bits;
 use crate::chart::predict::Predictions;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{AcceptId, DotId, FreeId, ModeId, NodeId, OriginId, SymbolId};
+use crate::ids::{AcceptId, ChunkId, DotId, LinkId, LoneId, ModeId, NodeId, OriginId, PartId, SymbolId};
 use crate::language::compiled::Language;
-use crate::language::free::{Cost, INFINITE};
+use crate::language::free::Cost;
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::right::columns::{Classes, Entry};
-use crate::right::lattice::{Base, Lattice, Node, Origin, Origins, Place, Top};
+use crate::right::lattice::{At, Base, Begun, Completed, Lattice, Origin, Origins, Place, Run, Taken, Top};
 use crate::right::lex::{Lexed, LineStart, texts_after};
+use crate::right::links::{Link, Links};
+use crate::right::parts::{Kind, Part, Parts};
+use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
@@ -21,18 +35,127 @@ pub(super) fn parse(
     language: &Language,
     predictions: &mut Predictions,
     lexed: &mut Lexed,
-    lattice: &mut Lattice,
+    charted: &mut Charted,
     classes: &mut Classes,
     entries: &[Entry],
 ) {
-    let (origins, dedents) = (Origins::default(), FxHashSet::default());
-    let mut chart = Chart { language, predictions, lexed, lattice, classes, entries, origins, dedents };
+    let (dedents, leaps) = (FxHashSet::default(), FxHashMap::default());
+    let mut chart = Chart { language, predictions, lexed, charted, classes, entries, dedents, leaps };
     let mut worker = Worker::default();
-    while let Some(id) = chart.lattice.pop() {
+    while let Some(id) = chart.charted.lattice.pop() {
+        poll();
         if chart.classes.surprised {
             break;
         }
         chart.process(&mut worker, id);
+    }
+    charted.settle();
+}
+
+/// The lattice with all that its sets are made of.
+#[derive(Debug)]
+pub(super) struct Charted {
+    pub(super) lattice: Lattice,
+    pub(super) parts: Parts,
+    pub(super) links: Links,
+    pub(super) origins: Origins,
+}
+
+impl Charted {
+    pub(super) fn new(language: &Language, end: usize) -> Self {
+        Self {
+            lattice: Lattice::new(end),
+            parts: Parts::new(language),
+            links: Links::new(&language.grammar),
+            origins: Origins::default(),
+        }
+    }
+
+    /// Forgets what only the making of the chart needs.
+    fn settle(&mut self) {
+        self.lattice.settle();
+        self.links.settle();
+        self.parts.settle();
+    }
+
+    /// The place where an item's rule began; `None` if that is in the middle.
+    fn begun_at(&self, origin: OriginId) -> Option<Begun> {
+        match self.origins.get(origin).base {
+            Base::Node(node) => Some(self.lattice.node(node).place.begun()),
+            Base::Free(_) => None,
+        }
+    }
+
+    /// What stands at a node, began in R and has a symbol next.
+    fn waiting<'a>(
+        &'a self,
+        grammar: &'a Grammar,
+        id: NodeId,
+        symbol: SymbolId,
+    ) -> impl Iterator<Item = (DotId, OriginId)> + 'a {
+        let node = self.lattice.node(id);
+        let own = slice_by(node.items.of(&self.lattice.items), |item| grammar.next(item.0), symbol).iter().copied();
+        let linked = node.links.of(&self.lattice.links).iter().flat_map(move |&(link, begun)| {
+            let dots = slice_by(&self.links.get(link).dots, |&dot| grammar.next(dot), symbol);
+            dots.iter().map(move |&dot| (dot, Origins::at_node(begun)))
+        });
+        own.chain(linked)
+    }
+
+    /// Adds moved dots that lists may begin with at a node: those of lists, or where something waits for their nonterminal that
+    /// began in R, be it a list itself, those of the node.
+    fn begin_lone(
+        &mut self,
+        grammar: &Grammar,
+        node: NodeId,
+        id: LoneId,
+        items: &mut Vec<(DotId, OriginId)>,
+        chunks: &mut Vec<At<ChunkId>>,
+    ) {
+        let lone = self.links.lone_dots(id).clone();
+        let begun = self.lattice.node(node).place.begun();
+        let own = self.waits_in_right(grammar, node, &lone.nonterminals);
+        if let Some(own) = &own {
+            let at_node = |dot: DotId| bits::contains(own, grammar.nonterminal_index(grammar.lhs(dot)));
+            let dots = lone.dots.iter().filter(|&&dot| at_node(dot));
+            items.extend(dots.map(|&dot| (dot, Origins::at_node(node))));
+        }
+        for &part in self.lattice.parts(node) {
+            chunks.extend(self.parts.begun(grammar, part, (id, &lone), begun, own.as_deref()));
+        }
+    }
+
+    /// The nonterminals among some that something waits for at a node which began in R; `None` if there are none.
+    fn waits_in_right(&self, grammar: &Grammar, id: NodeId, nonterminals: &[u64]) -> Option<Vec<u64>> {
+        let node = self.lattice.node(id);
+        let meets =
+            |next: SymbolId| !grammar.is_lexeme(next) && bits::contains(nonterminals, grammar.nonterminal_index(next));
+        let items = node.items.of(&self.lattice.items);
+        let links = node.links.of(&self.lattice.links);
+        let any = items.iter().any(|&(dot, _)| meets(grammar.next(dot)))
+            || links.iter().any(|&(link, _)| bits::meet(&self.links.get(link).waits, nonterminals))
+            || self.lattice.parts(id).iter().any(|&(part, _)| self.parts.get(part).waits_in_list(nonterminals));
+        if !any {
+            return None;
+        }
+        let mut found = vec![0; nonterminals.len()];
+        for next in items.iter().map(|&(dot, _)| grammar.next(dot)).filter(|&next| !grammar.is_lexeme(next)) {
+            bits::insert(&mut found, grammar.nonterminal_index(next));
+        }
+        for &(link, _) in links {
+            bits::unite(&mut found, &self.links.get(link).waits);
+        }
+        for &(part, _) in self.lattice.parts(id) {
+            self.parts.get(part).add_waits_in_list(&mut found);
+        }
+        Some(found)
+    }
+
+    /// Whether anything can ask where one of some nonterminals began, if that is at a node: a rule that began before R, or a
+    /// list.
+    fn is_wanted(&self, id: NodeId, wanted: impl Fn(&Part) -> bool) -> bool {
+        let asks = |&(part, _): &At<PartId>| wanted(self.parts.get(part));
+        self.lattice.node(id).crossed || self.lattice.parts(id).iter().any(asks)
     }
 }
 
@@ -41,113 +164,192 @@ struct Chart<'a> {
     language: &'a Language,
     predictions: &'a mut Predictions,
     lexed: &'a mut Lexed,
-    lattice: &'a mut Lattice,
+    charted: &'a mut Charted,
     classes: &'a mut Classes,
     entries: &'a [Entry],
-    origins: Origins,
     /// DEDENT edges, by both ends.
     dedents: FxHashSet<(NodeId, NodeId)>,
+    /// What completing a nonterminal begun at a node comes to where it only completes others: the last of them (Leo 1991).
+    leaps: FxHashMap<(SymbolId, NodeId), (SymbolId, NodeId)>,
 }
 
 impl Chart<'_> {
     /// Completes a node's set and reads on from it.
     fn process(&mut self, worker: &mut Worker, id: NodeId) {
-        let pending = std::mem::take(&mut self.lattice.node_mut(id).pending);
-        let pending_free = std::mem::take(&mut self.lattice.node_mut(id).pending_free);
-        if pending.is_empty() && pending_free.is_empty() && !self.lattice.node(id).first {
-            self.lattice.node_mut(id).processed = true;
+        let pending = self.charted.lattice.take_pending(id);
+        let reads = !pending.items.is_empty() || !pending.chunks.is_empty() || !pending.symbols.is_empty();
+        if !reads && !self.charted.lattice.node(id).first {
+            self.charted.lattice.node_mut(id).processed = true;
             return;
         }
         worker.begin();
-        worker.nested = self.lattice.node(id).place.is_in_literal();
-        for (dot, origin) in pending {
+        let place = self.charted.lattice.node(id).place;
+        let kind = Kind { nested: place.is_in_literal(), loops: matches!(place, Place::Line { top: Top::Above, .. }) };
+        worker.chunks.extend(pending.chunks);
+        for (dot, origin) in pending.items {
             worker.push(dot, origin);
         }
-        for (dot, from, cost) in pending_free {
-            worker.push_free(&self.language.grammar, dot, from, cost);
+        for (symbol, begun) in pending.symbols {
+            self.complete(worker, begun, symbol);
         }
-        let loops = matches!(self.lattice.node(id).place, Place::Line { top: Top::Above, .. });
-        self.close(worker, loops);
-        worker.finish(self.language, self.lattice.node_mut(id), self.predictions);
+        self.close(worker);
+        self.finish(worker, id, kind);
         self.read_on(id);
     }
 
-    /// Earley's completer, for items that began at a node and for those that began in the middle.
-    fn close(&self, worker: &mut Worker, loops: bool) {
-        let grammar = &self.language.grammar;
-        let dedent = grammar.indent_dedent.map(|(_, dedent)| dedent);
-        loop {
-            if let Some((dot, origin)) = worker.pending.pop() {
-                let next = grammar.next(dot);
-                if next != END_OF_RULE {
-                    worker.items.push((dot, origin));
-                    if grammar.nullable(next) {
-                        worker.push(Grammar::advance(dot), origin);
-                    }
-                    continue;
+    /// Earley's completer, for items that began in R.
+    fn close(&mut self, worker: &mut Worker) {
+        let language = self.language;
+        let grammar = &language.grammar;
+        while let Some((dot, origin)) = worker.pending.pop() {
+            let next = grammar.next(dot);
+            if next != END_OF_RULE {
+                worker.items.push((dot, origin));
+                if grammar.nullable(next) {
+                    worker.push(Grammar::advance(dot), origin);
                 }
-                let lhs = grammar.lhs(dot);
-                match self.origins.get(origin).base {
-                    Base::Node(begun) => {
-                        if worker.completed.insert((lhs, begun)) {
-                            self.complete(worker, begun, lhs);
-                        }
-                    }
-                    Base::Free(begun) => {
-                        let cost = self.origins.cost(origin);
-                        self.complete_free(worker, begun, lhs, cost);
-                    }
+                continue;
+            }
+            let lhs = grammar.lhs(dot);
+            match self.charted.origins.get(origin).base {
+                Base::Node(begun) => self.complete(worker, begun, lhs),
+                Base::Free(begun) => {
+                    let cost = self.charted.origins.cost(origin);
+                    worker.chunks.extend(self.charted.parts.end(lhs, begun, cost));
                 }
-            } else if let Some((dot, from, cost)) = worker.pending_free.pop() {
-                if worker.free[&(dot, from)] < cost {
-                    continue;
-                }
-                let next = grammar.next(dot);
-                if next == END_OF_RULE {
-                    self.complete_free(worker, from, grammar.lhs(dot), cost);
-                } else if grammar.nullable(next) || loops && Some(next) == dedent {
-                    worker.push_free(grammar, Grammar::advance(dot), from, cost);
-                }
-            } else {
-                return;
             }
         }
     }
 
-    fn complete(&self, worker: &mut Worker, begun: NodeId, lhs: SymbolId) {
-        let grammar = &self.language.grammar;
-        let source = self.lattice.node(begun);
-        debug_assert!(source.processed, "a symbol with text ends after the node it began at");
-        for &(dot, origin) in slice_by(&source.items, |item| grammar.next(item.0), lhs) {
-            worker.push(Grammar::advance(dot), origin);
-        }
-        for &(dot, from, cost) in slice_by(&source.free_items, |item| grammar.next(item.0), lhs) {
-            worker.push_free(grammar, Grammar::advance(dot), from, cost);
-        }
-        let dots = self.predictions.dots(source.prediction, lhs);
-        if !dots.is_empty() {
-            let origin = self.origins.known(Origin { base: Base::Node(begun), block: None });
-            for &dot in dots {
-                worker.push(Grammar::advance(dot), origin);
-            }
-        }
-    }
-
-    fn complete_free(&self, worker: &mut Worker, begun: FreeId, lhs: SymbolId, cost: Cost) {
-        let cell = worker.completed_free.entry((lhs, begun)).or_insert(INFINITE);
-        if *cell <= cost {
+    /// Completes a nonterminal that began at a node, or a symbol read there, as far as it moves what is predicted.
+    fn complete(&mut self, worker: &mut Worker, begun: NodeId, lhs: SymbolId) {
+        let (lhs, begun) = self.leap(lhs, begun);
+        if !worker.ended.insert((lhs, begun)) {
             return;
         }
-        *cell = cost;
-        for &(dot, from, before) in self.language.free.advances(lhs, begun) {
-            worker.push_free(&self.language.grammar, dot, from, before.saturating_add(cost));
+        let language = self.language;
+        let grammar = &language.grammar;
+        let source = self.charted.lattice.node(begun);
+        debug_assert!(source.processed, "a symbol with text ends after the node it began at");
+        let id = self.charted.links.of(language, self.predictions, source.prediction, lhs);
+        let link = self.charted.links.get(id).clone();
+        let chunks = worker.chunks.len();
+        for &part in self.charted.lattice.parts(begun) {
+            worker.chunks.extend(self.charted.parts.linked(grammar, part, id, lhs, &link.chain));
         }
+        let free = worker.chunks.len() > chunks;
+        let moved = self.move_own(worker, begun, lhs, &link);
+        // Whether completing this is but completing another.
+        let alone = !source.crossed && !free && link.dots.is_empty() && link.lone.is_none();
+        let is_read = grammar.is_lexeme(lhs);
+        if let (true, Some((dot, origin))) = (alone && !is_read, moved) {
+            let ends = grammar.next(Grammar::advance(dot)) == END_OF_RULE;
+            if let (true, Base::Node(at)) = (ends, self.charted.origins.get(origin).base) {
+                self.leaps.insert((lhs, begun), (grammar.lhs(dot), at));
+            }
+        }
+        if !link.dots.is_empty() {
+            worker.links.push((id, begun));
+        }
+        let mut items = Vec::new();
+        let before = worker.chunks.len();
+        if let Some(lone) = link.lone {
+            self.charted.begin_lone(grammar, begun, lone, &mut items, &mut worker.chunks);
+        }
+        for (dot, origin) in items {
+            worker.keep(dot, origin);
+        }
+        // A list is found again by its first symbol.
+        let begins_list = worker.chunks.len() > before;
+        if is_read {
+            // Edges say where symbols began.
+        } else if begins_list || self.charted.is_wanted(begun, |part| part.waits_for(grammar, lhs)) {
+            worker.completed.push(Completed::One(lhs, begun));
+        }
+        let finished = link.chain.finished.words();
+        if link.finishes && (begins_list || self.charted.is_wanted(begun, |part| part.waits_for_one(finished))) {
+            worker.completed.push(Completed::Link(id, begun));
+        }
+    }
+
+    /// Moves what waits at a node and began in R over a nonterminal, and over all that this finishes there. If that is one
+    /// item, it is returned as it was.
+    fn move_own(&self, worker: &mut Worker, begun: NodeId, lhs: SymbolId, link: &Link) -> Option<(DotId, OriginId)> {
+        let grammar = &self.language.grammar;
+        let mut moved = 0usize;
+        let mut last = None;
+        let mut push = |dot: DotId, origin: OriginId| {
+            moved += 1;
+            last = Some((dot, origin));
+            worker.push(Grammar::advance(dot), origin);
+        };
+        if !grammar.is_lexeme(lhs) {
+            for (dot, origin) in self.charted.waiting(grammar, begun, lhs) {
+                push(dot, origin);
+            }
+        }
+        if link.finishes {
+            let Charted { lattice, links, .. } = &*self.charted;
+            let finished = |dot: DotId| {
+                let next = grammar.next(dot);
+                next != lhs && !grammar.is_lexeme(next) && link.chain.finishes(grammar, next)
+            };
+            let node = lattice.node(begun);
+            for &(dot, origin) in node.items.of(&lattice.items).iter().filter(|item| finished(item.0)) {
+                push(dot, origin);
+            }
+            for &(other, at) in node.links.of(&lattice.links) {
+                for &dot in links.get(other).dots.iter().filter(|&&dot| finished(dot)) {
+                    push(dot, Origins::at_node(at));
+                }
+            }
+        }
+        last.filter(|_| moved == 1)
+    }
+
+    /// What is completed in the end where completing this only completes another.
+    fn leap(&mut self, lhs: SymbolId, begun: NodeId) -> (SymbolId, NodeId) {
+        let Some(&(mut last)) = self.leaps.get(&(lhs, begun)) else { return (lhs, begun) };
+        let mut passed = vec![(lhs, begun)];
+        while let Some(&next) = self.leaps.get(&last) {
+            passed.push(last);
+            last = next;
+        }
+        for at in passed {
+            self.leaps.insert(at, last);
+        }
+        last
+    }
+
+    /// Puts a closed set into its node.
+    fn finish(&mut self, worker: &mut Worker, id: NodeId, kind: Kind) {
+        let language = self.language;
+        let grammar = &language.grammar;
+        worker.parts.clear();
+        self.charted.parts.closed(language, &mut worker.chunks, kind, &mut worker.parts);
+        worker.items.sort_unstable_by_key(|&(dot, origin)| (grammar.next(dot), dot, origin));
+        let Charted { lattice, parts, links, .. } = &mut *self.charted;
+        lattice.entries += worker.items.len() + worker.links.len() + worker.completed.len() + worker.parts.len();
+        let items = Run::append(&mut lattice.items, worker.items.iter().copied());
+        let linked = Run::append(&mut lattice.links, worker.links.iter().copied());
+        let completed = Run::append(&mut lattice.completed, worker.completed.iter().copied());
+        let free = Run::append(&mut lattice.parts, worker.parts.iter().copied());
+        let nexts = worker.items.iter().map(|&(dot, _)| grammar.next(dot));
+        let node = lattice.node_mut(id);
+        let nexts = nexts.chain(node.first.then_some(grammar.start));
+        let closures = worker.links.iter().map(|&(link, _)| &*links.get(link).predicts);
+        let closures = closures.chain(worker.parts.iter().map(|&(part, _)| &*parts.get(part).predicts));
+        node.prediction = self.predictions.united(language, nexts, closures);
+        let free_items = worker.parts.iter().any(|&(part, _)| parts.get(part).has_items());
+        node.alive = node.first || !worker.items.is_empty() || !worker.links.is_empty() || free_items;
+        (node.items, node.links, node.completed, node.parts) = (items, linked, completed, free);
+        node.processed = true;
     }
 
     /// Follows the symbols that can be read from a node.
     fn read_on(&mut self, id: NodeId) {
         let language = self.language;
-        match self.lattice.node(id).place {
+        match self.charted.lattice.node(id).place {
             Place::End => {}
             Place::Middle { position, line } => match self.lexed.symbol(position) {
                 Some((accept, end)) if language.accept_role(accept) == Role::Newline => {
@@ -184,7 +386,7 @@ impl Chart<'_> {
         let language = self.language;
         let grammar = &language.grammar;
         let code = grammar.code_modes();
-        let in_line = matches!(self.lattice.node(id).place, Place::Middle { .. });
+        let in_line = matches!(self.charted.lattice.node(id).place, Place::Middle { .. });
         let role = language.accept_role(accept);
         for &lexeme in language.lexer.lexemes(accept) {
             let symbol = SymbolId::from(lexeme);
@@ -195,7 +397,7 @@ impl Chart<'_> {
             // In a line that nothing encloses, a closing bracket is a bracket.
             if after & !code != 0 && !(role == Role::Close && in_line) {
                 for (target, mask) in texts_after(after & !code, end) {
-                    self.read_to(id, symbol, target, |_, dot, _| grammar.modes_after(dot) & mask != 0);
+                    self.read_to(id, symbol, target, Taken::Modes(mask));
                 }
             }
         }
@@ -204,39 +406,29 @@ impl Chart<'_> {
     /// Reads a symbol after which code goes on.
     fn read_to_code(&mut self, id: NodeId, symbol: SymbolId, role: Role, end: u32) {
         let grammar = &self.language.grammar;
-        let goes_on = |dot: DotId| grammar.modes_after(dot) & grammar.code_modes() != 0;
+        let goes_on = Taken::Modes(grammar.code_modes());
         let middle = self.lexed.middle_position(end);
         let nested = if grammar.has_modes() { self.lexed.nested_place(end) } else { None };
-        match self.lattice.node(id).place {
+        match self.charted.lattice.node(id).place {
             Place::Middle { line, .. } => {
                 if let Some(position) = middle {
                     let target = self.lexed.middle_at(position, line);
-                    self.read_to(id, symbol, target, |_, dot, _| goes_on(dot));
+                    self.read_to(id, symbol, target, goes_on);
                 }
             }
             Place::Text { .. } if role != Role::Open => {
                 for line in self.lines_begun(id, symbol) {
                     let Some(position) = middle else { break };
                     let target = self.lexed.middle_at(position, line);
-                    self.read_to(id, symbol, target, |chart, dot, origin| {
-                        let same = match origin.and_then(|origin| chart.begun_at(origin)) {
-                            None => line == Top::Unknown,
-                            Some(Place::Middle { line: begun, .. }) => begun == line,
-                            Some(_) => false,
-                        };
-                        same && goes_on(dot)
-                    });
+                    self.read_to(id, symbol, target, Taken::EndsIn(line));
                 }
                 if let Some(target) = nested {
-                    self.read_to(id, symbol, target, |chart, dot, origin| {
-                        let begun = origin.and_then(|origin| chart.begun_at(origin));
-                        goes_on(dot) && !matches!(begun, Some(Place::Middle { .. }))
-                    });
+                    self.read_to(id, symbol, target, Taken::EndsNested);
                 }
             }
             _ => {
                 if let Some(target) = nested {
-                    self.read_to(id, symbol, target, |_, dot, _| goes_on(dot));
+                    self.read_to(id, symbol, target, goes_on);
                 }
             }
         }
@@ -246,10 +438,14 @@ impl Chart<'_> {
     /// any may be it.
     fn lines_begun(&self, id: NodeId, symbol: SymbolId) -> Vec<Top> {
         let grammar = &self.language.grammar;
-        let ended = slice_by(&self.lattice.node(id).items, |item| grammar.next(item.0), symbol).iter();
+        let ended = self.charted.waiting(grammar, id, symbol);
+        let ended = ended.map(|(_, origin)| self.charted.begun_at(origin));
+        let Charted { lattice, parts, .. } = &*self.charted;
+        let free = lattice.parts(id).iter().flat_map(|&(part, _)| parts.get(part).waiting(grammar, symbol));
         let mut lines: Vec<Top> = ended
-            .filter_map(|&(_, origin)| match self.begun_at(origin) {
-                Some(Place::Middle { line, .. }) => Some(line),
+            .chain(free.map(|item| parts.begun_at(item.1)))
+            .filter_map(|begun| match begun {
+                Some(Begun::Line(line)) => Some(line),
                 _ => None,
             })
             .collect();
@@ -257,14 +453,6 @@ impl Chart<'_> {
         lines.sort_unstable();
         lines.dedup();
         lines
-    }
-
-    /// The place where an item's rule began; `None` if that is in the middle.
-    fn begun_at(&self, origin: OriginId) -> Option<Place> {
-        match self.origins.get(origin).base {
-            Base::Node(node) => Some(self.lattice.node(node).place),
-            Base::Free(_) => None,
-        }
     }
 
     fn read_newline(&mut self, id: NodeId, line: Top, end: u32) {
@@ -282,7 +470,7 @@ impl Chart<'_> {
             Top::Unknown => self.classes.line_places(begin, position, column),
         };
         for target in targets {
-            self.read_to(id, newline, target, |_, _, _| true);
+            self.read_to(id, newline, target, Taken::All);
         }
     }
 
@@ -306,7 +494,7 @@ impl Chart<'_> {
             }
             Top::Above => {
                 self.dedents.insert((id, id));
-                self.lattice.node_mut(id).incoming.push((dedent, id));
+                self.charted.lattice.connect(dedent, id, id);
                 self.read_dedent_free(id, dedent, begin, 0);
             }
             Top::AboveEntry(_) => {
@@ -318,61 +506,64 @@ impl Chart<'_> {
         }
     }
 
-    /// Reads a symbol for those of the dots after it, with their origins (none for what begins in the middle), that are
-    /// to be kept.
-    fn read_to(
-        &mut self,
-        id: NodeId,
-        symbol: SymbolId,
-        target: Place,
-        keep: impl Fn(&Self, DotId, Option<OriginId>) -> bool,
-    ) {
-        let grammar = &self.language.grammar;
-        let own = self.origins.at_node(id);
-        let node = self.lattice.node(id);
-        let mut known: Vec<(DotId, OriginId)> = slice_by(&node.items, |item| grammar.next(item.0), symbol)
-            .iter()
-            .map(|&(dot, origin)| (Grammar::advance(dot), origin))
-            .collect();
-        known.extend(self.predictions.dots(node.prediction, symbol).iter().map(|&dot| (Grammar::advance(dot), own)));
-        known.retain(|&(dot, origin)| keep(self, dot, Some(origin)));
-        let free: Vec<(DotId, FreeId, Cost)> = slice_by(&node.free_items, |item| grammar.next(item.0), symbol)
-            .iter()
-            .map(|&(dot, from, cost)| (Grammar::advance(dot), from, cost))
-            .filter(|&(dot, _, _)| keep(self, dot, None))
-            .collect();
-        if known.is_empty() && free.is_empty() {
-            return;
+    /// Reads a symbol for those of the items after it that are taken.
+    fn read_to(&mut self, id: NodeId, symbol: SymbolId, target: Place, taken: Taken) {
+        let language = self.language;
+        let grammar = &language.grammar;
+        let charted = &mut *self.charted;
+        let waiting = charted.waiting(grammar, id, symbol);
+        let mut items: Vec<(DotId, OriginId)> = waiting.map(|(dot, origin)| (Grammar::advance(dot), origin)).collect();
+        let mut chunks: Vec<At<ChunkId>> = Vec::new();
+        for &part in charted.lattice.parts(id) {
+            chunks.extend(charted.parts.moved(grammar, part, symbol, taken));
         }
-        let target = self.lattice.intern(target);
-        let node = self.lattice.node_mut(target);
-        node.incoming.push((symbol, id));
-        node.pending.extend(known);
-        node.pending_free.extend(free);
+        items.retain(|&(dot, origin)| taken.takes(grammar, dot, charted.begun_at(origin)));
+        let node = charted.lattice.node(id);
+        let (predicted, begun) = ((node.prediction, symbol), node.place.begun());
+        let reading = charted.links.reading(grammar, self.predictions, predicted, taken, begun);
+        if !reading.is_whole {
+            items.extend(reading.dots.iter().map(|&dot| (dot, Origins::at_node(id))));
+            if let Some(lone) = reading.lone {
+                charted.begin_lone(grammar, id, lone, &mut items, &mut chunks);
+            }
+            if items.is_empty() && chunks.is_empty() {
+                return;
+            }
+        }
+        let target = charted.lattice.intern(target);
+        charted.lattice.connect(symbol, id, target);
+        let pending = charted.lattice.pending(target);
+        pending.items.extend(items);
+        pending.chunks.extend(chunks);
+        if reading.is_whole {
+            pending.symbols.push((symbol, id));
+        }
     }
 
     /// Reads an INDENT in R: the block's columns go into the origins of its items.
     fn read_indent(&mut self, id: NodeId, indent: SymbolId, target: Place, block: (Column, Column)) {
         let grammar = &self.language.grammar;
-        let node = self.lattice.node(id);
-        let mut begun: Vec<(DotId, Base, Cost)> = slice_by(&node.items, |item| grammar.next(item.0), indent)
-            .iter()
-            .map(|&(dot, origin)| (dot, self.origins.get(origin).base, self.origins.cost(origin)))
+        let charted = &mut *self.charted;
+        let node = charted.lattice.node(id);
+        let mut begun: Vec<(DotId, Base, Cost)> = charted
+            .waiting(grammar, id, indent)
+            .map(|(dot, origin)| (dot, charted.origins.get(origin).base, charted.origins.cost(origin)))
             .collect();
-        begun.extend(
-            slice_by(&node.free_items, |item| grammar.next(item.0), indent)
-                .iter()
-                .map(|&(dot, from, cost)| (dot, Base::Free(from), cost)),
-        );
+        for &(part, offset) in charted.lattice.parts(id) {
+            for &(dot, from, cost) in charted.parts.get(part).waiting(grammar, indent) {
+                let from = charted.parts.free_state(from).expect("no list opens a block");
+                begun.push((dot, Base::Free(from), cost.saturating_add(offset)));
+            }
+        }
         begun.extend(self.predictions.dots(node.prediction, indent).iter().map(|&dot| (dot, Base::Node(id), 0)));
         if begun.is_empty() {
             return;
         }
-        let target = self.lattice.intern(target);
-        self.lattice.node_mut(target).incoming.push((indent, id));
+        let target = charted.lattice.intern(target);
+        charted.lattice.connect(indent, id, target);
         for (dot, base, cost) in begun {
-            let origin = self.origins.intern(Origin { base, block: Some(block) }, cost);
-            self.lattice.node_mut(target).pending.push((Grammar::advance(dot), origin));
+            let origin = charted.origins.intern(Origin { base, block: Some(block) }, cost);
+            charted.lattice.pending(target).items.push((Grammar::advance(dot), origin));
         }
     }
 
@@ -380,10 +571,9 @@ impl Chart<'_> {
     fn read_dedent_in_right(&mut self, id: NodeId, dedent: SymbolId, line: (u32, Column), top: Column) {
         let grammar = &self.language.grammar;
         let (position, column) = line;
-        let closing: Vec<(DotId, OriginId)> =
-            slice_by(&self.lattice.node(id).items, |item| grammar.next(item.0), dedent).to_vec();
+        let closing: Vec<(DotId, OriginId)> = self.charted.waiting(grammar, id, dedent).collect();
         for (dot, origin) in closing {
-            let Some((below, own)) = self.origins.get(origin).block else { continue };
+            let Some((below, own)) = self.charted.origins.get(origin).block else { continue };
             if own != top {
                 continue;
             }
@@ -392,12 +582,11 @@ impl Chart<'_> {
                 Some(Ordering::Greater) => Place::Line { position, column, top: Top::Exact(below) },
                 _ => continue,
             };
-            let target = self.lattice.intern(target);
-            let node = self.lattice.node_mut(target);
+            let target = self.charted.lattice.intern(target);
             if self.dedents.insert((id, target)) {
-                node.incoming.push((dedent, id));
+                self.charted.lattice.connect(dedent, id, target);
             }
-            node.pending.push((Grammar::advance(dot), origin));
+            self.charted.lattice.pending(target).items.push((Grammar::advance(dot), origin));
         }
     }
 
@@ -413,26 +602,23 @@ impl Chart<'_> {
     /// Closes a block that was opened in the middle, whose columns are free, for a further cost in bytes of middle. The
     /// edge is kept for blocks of L as well.
     fn read_dedent_free(&mut self, id: NodeId, dedent: SymbolId, target: Place, further: Cost) {
-        let grammar = &self.language.grammar;
-        let free: Vec<(DotId, FreeId, Cost)> =
-            slice_by(&self.lattice.node(id).free_items, |item| grammar.next(item.0), dedent)
-                .iter()
-                .map(|&(dot, from, cost)| (Grammar::advance(dot), from, cost.saturating_add(further)))
-                .collect();
-        if free.is_empty() {
+        let Charted { lattice, parts, .. } = &mut *self.charted;
+        let moved = |&part: &At<PartId>| parts.moved(&self.language.grammar, part, dedent, Taken::All);
+        let chunks = lattice.parts(id).iter().filter_map(moved);
+        let chunks: Vec<At<ChunkId>> = chunks.map(|(chunk, cost)| (chunk, cost.saturating_add(further))).collect();
+        if chunks.is_empty() {
             return;
         }
-        let target = self.lattice.intern(target);
-        let node = self.lattice.node_mut(target);
+        let target = self.charted.lattice.intern(target);
         if self.dedents.insert((id, target)) {
-            node.incoming.push((dedent, id));
+            self.charted.lattice.connect(dedent, id, target);
         }
-        node.pending_free.extend(free);
+        self.charted.lattice.pending(target).chunks.extend(chunks);
     }
 }
 
 /// The part of a slice, sorted by a symbol, that has it.
-fn slice_by<T>(items: &[T], key: impl Fn(&T) -> SymbolId, symbol: SymbolId) -> &[T] {
+pub(super) fn slice_by<T>(items: &[T], key: impl Fn(&T) -> SymbolId, symbol: SymbolId) -> &[T] {
     let begin = items.partition_point(|item| key(item) < symbol);
     let length = items[begin..].partition_point(|item| key(item) == symbol);
     &items[begin..begin + length]
@@ -441,26 +627,25 @@ fn slice_by<T>(items: &[T], key: impl Fn(&T) -> SymbolId, symbol: SymbolId) -> &
 /// Scratch space of one set's closure.
 #[derive(Default)]
 struct Worker {
-    /// The set is inside a string of another mode: only what can be there is kept.
-    nested: bool,
     pending: Vec<(DotId, OriginId)>,
-    pending_free: Vec<(DotId, FreeId, Cost)>,
     seen: FxHashSet<(DotId, OriginId)>,
     items: Vec<(DotId, OriginId)>,
-    free: FxHashMap<(DotId, FreeId), Cost>,
-    completed: FxHashSet<(SymbolId, NodeId)>,
-    completed_free: FxHashMap<(SymbolId, FreeId), Cost>,
+    links: Vec<(LinkId, NodeId)>,
+    chunks: Vec<At<ChunkId>>,
+    parts: Vec<At<PartId>>,
+    ended: FxHashSet<(SymbolId, NodeId)>,
+    completed: Vec<Completed>,
 }
 
 impl Worker {
     fn begin(&mut self) {
         self.pending.clear();
-        self.pending_free.clear();
         self.seen.clear();
         self.items.clear();
-        self.free.clear();
+        self.links.clear();
+        self.chunks.clear();
+        self.ended.clear();
         self.completed.clear();
-        self.completed_free.clear();
     }
 
     fn push(&mut self, dot: DotId, origin: OriginId) {
@@ -469,40 +654,10 @@ impl Worker {
         }
     }
 
-    fn push_free(&mut self, grammar: &Grammar, dot: DotId, from: FreeId, cost: Cost) {
-        if self.nested && !grammar.is_nested(dot) {
-            return; // it holds the string that the cursor is in, and goes on after that
+    /// Takes up an item whose nullable symbols have been passed already.
+    fn keep(&mut self, dot: DotId, origin: OriginId) {
+        if self.seen.insert((dot, origin)) {
+            self.items.push((dot, origin));
         }
-        let cell = self.free.entry((dot, from)).or_insert(INFINITE);
-        if cost < *cell {
-            *cell = cost;
-            self.pending_free.push((dot, from, cost));
-        }
-    }
-
-    fn finish(&mut self, language: &Language, node: &mut Node, predictions: &mut Predictions) {
-        let grammar = &language.grammar;
-        node.items = std::mem::take(&mut self.items);
-        node.items.sort_unstable_by_key(|&(dot, origin)| (grammar.next(dot), dot, origin));
-        node.free_items = self
-            .free
-            .iter()
-            .filter(|&(&(dot, _), _)| grammar.next(dot) != END_OF_RULE)
-            .map(|(&(dot, from), &cost)| (dot, from, cost))
-            .collect();
-        node.free_items.sort_unstable_by_key(|&(dot, from, _)| (grammar.next(dot), dot, from));
-        node.prediction = predictions.of(
-            language,
-            node.items
-                .iter()
-                .map(|&(dot, _)| grammar.next(dot))
-                .chain(node.free_items.iter().map(|&(dot, _, _)| grammar.next(dot)))
-                .chain(node.first.then_some(grammar.start)),
-        );
-        node.completed = self.completed.iter().copied().collect();
-        node.completed.sort_unstable();
-        node.completed_free = self.completed_free.iter().map(|(&(symbol, from), &cost)| (symbol, from, cost)).collect();
-        node.completed_free.sort_unstable();
-        node.processed = true;
     }
 }

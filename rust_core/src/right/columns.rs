@@ -8,17 +8,29 @@ use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+/// By what columns are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// By their width, where R's lines are indented by spaces alone.
+    Spaces,
+    /// By their width with tabs as one, where R's lines are indented by tabs alone.
+    Tabs,
+    /// Each by itself.
+    Each,
+}
+
 /// The columns that R's lines may have, and by them the classes of all others.
 ///
-/// R compares the columns of blocks with those of its own lines alone. Where all of those are made of spaces (`plain`), what
-/// counts of another column is its width: a stack is strictly increasing by both widths, so a line left of a block by the
-/// one is left of it by the other too, or the file is refused where the block opens. So each width has one class, and a
-/// second one where a line of R has that width (a column with tabs is not that line's). Otherwise each column is by itself:
-/// few where lines are indented by tabs, many where tabs and spaces are mixed far to the right.
+/// R compares the columns of blocks with those of its own lines alone. Where all of those are made of spaces, what counts of
+/// another column is its width: a stack is strictly increasing by both widths, so a line left of a block by the one is left of
+/// it by the other too, or the file is refused where the block opens. So each width has one class, and a second one where a
+/// line of R has that width (a column with tabs is not that line's). Where all are made of tabs, the same holds of the width
+/// with tabs as one: what has fewer blanks than a line of tabs is left of it by both widths. Otherwise each column is by
+/// itself: many, where tabs and spaces are mixed far to the right.
 #[derive(Debug)]
 pub(super) struct Classes {
     lines: FxHashSet<Column>,
-    plain: bool,
+    measure: Measure,
     /// A line has a column that was not foreseen.
     pub(super) surprised: bool,
 }
@@ -26,57 +38,123 @@ pub(super) struct Classes {
 /// Stands for any width with tabs counted as one, in a class of columns.
 const WITH_TABS: u32 = u32::MAX;
 
+impl Measure {
+    /// Those to try, in this order, for a text: the last one foresees every line.
+    pub(super) fn of(text: &[u8]) -> [Self; 3] {
+        let indented = |blank: u8| text.windows(2).filter(|pair| pair[0] == b'\n' && pair[1] == blank).count();
+        if indented(b'\t') > indented(b' ') {
+            [Self::Tabs, Self::Spaces, Self::Each]
+        } else {
+            [Self::Spaces, Self::Tabs, Self::Each]
+        }
+    }
+
+    /// Whether a line of such a column is foreseen.
+    fn foresees(self, column: Column) -> bool {
+        match self {
+            Self::Spaces => column.is_spaces(),
+            Self::Tabs => column.is_tabs(),
+            Self::Each => true,
+        }
+    }
+
+    fn width(self, column: Column) -> u32 {
+        if self == Self::Tabs { column.narrow } else { column.wide }
+    }
+
+    /// The column that a line has of a width.
+    fn line(self, width: u32) -> Column {
+        let wide = if self == Self::Tabs { 8 * width } else { width };
+        Column { wide, narrow: width }
+    }
+
+    /// What stands for all other columns of a width that a line has. No blanks make it.
+    fn other(self, width: u32) -> Column {
+        match self {
+            Self::Tabs => Column { wide: 8 * width + 1, narrow: width },
+            _ => Column { wide: width, narrow: WITH_TABS },
+        }
+    }
+
+    /// Whether a column of this width need not be that of a line of it.
+    fn has_other(self, width: u32) -> bool {
+        width >= if self == Self::Tabs { 2 } else { 8 }
+    }
+
+    /// Whether a column is a class of its own: one of spaces beside lines of tabs, since a backslash-newline fixes such columns
+    /// and no others.
+    fn is_alone(self, column: Column) -> bool {
+        self == Self::Tabs && column.wide != 0 && column.is_spaces()
+    }
+
+    /// Least bytes of an indentation of this width that a line of it does not have.
+    fn least_bytes(self, width: u32) -> u32 {
+        if self == Self::Tabs { width } else { width / 8 + width % 8 }
+    }
+}
+
 impl Classes {
-    /// Knows the columns of spaces of every line of the text, whether it is a line of R or a string's.
-    pub(super) fn of(text: &[u8], plain: bool) -> Self {
+    /// Knows the columns of spaces, or of tabs, of every line of the text, whether it is a line of R or a string's.
+    pub(super) fn of(text: &[u8], measure: Measure) -> Self {
         let mut lines: FxHashSet<Column> = std::iter::once(Column::ZERO).collect();
         for start in (0..text.len()).filter(|&at| matches!(text[at], b'\n' | b'\r')).map(|at| at + 1) {
             let blanks = text[start..].iter().take_while(|&&byte| is_blank(byte)).count();
             let column = Column::ZERO.after_all(&text[start..start + blanks]);
-            lines.extend(std::iter::once(column).chain(column.kept()).filter(|column| column.is_spaces()));
+            lines.extend(std::iter::once(column).chain(column.kept()).filter(|&column| measure.foresees(column)));
         }
-        Self { lines, plain, surprised: false }
+        Self { lines, measure, surprised: false }
     }
 
     /// Takes note of a line's column.
     pub(super) fn see(&mut self, line: Column) {
-        self.surprised |= self.plain && !self.lines.contains(&line);
+        self.surprised |= self.measure != Measure::Each && !self.lines.contains(&line);
     }
 
     /// The column that stands for all of a column's class.
     pub(super) fn class(&self, column: Column) -> Column {
-        if !self.plain || self.lines.contains(&column) {
+        if self.measure == Measure::Each || self.lines.contains(&column) || self.measure.is_alone(column) {
             return column;
         }
-        let spaces = Column { wide: column.wide, narrow: column.wide };
-        if self.lines.contains(&spaces) { Column { narrow: WITH_TABS, ..spaces } } else { spaces }
+        let width = self.measure.width(column);
+        let line = self.measure.line(width);
+        if self.lines.contains(&line) { self.measure.other(width) } else { line }
     }
 
     /// How a class on the stack compares with a line of R; `None` if tabs and spaces disagree.
     pub(super) fn compare(&self, class: Column, line: Column) -> Option<Ordering> {
-        if !self.plain || class == line {
+        if self.measure == Measure::Each || class == line {
             return class.compare(line);
         }
-        Some(class.wide.cmp(&line.wide)).filter(|&order| order != Ordering::Equal)
+        let order = self.measure.width(class).cmp(&self.measure.width(line));
+        Some(order).filter(|&order| order != Ordering::Equal)
     }
 
     /// The classes strictly between two, the widest first.
     pub(super) fn between(&self, low: Column, high: Column) -> Vec<Column> {
-        if self.plain { self.of_widths(low.wide + 1, high.wide) } else { Column::between(low, high) }
+        let width = |column| self.measure.width(column);
+        if self.measure == Measure::Each {
+            Column::between(low, high)
+        } else {
+            self.of_widths(width(low) + 1, width(high))
+        }
     }
 
     /// The classes strictly left of a line.
     pub(super) fn below(&self, line: Column) -> Vec<Column> {
-        if self.plain { self.of_widths(0, line.wide) } else { Column::below(line) }
+        if self.measure == Measure::Each { Column::below(line) } else { self.of_widths(0, self.measure.width(line)) }
     }
 
     fn of_widths(&self, from: u32, to: u32) -> Vec<Column> {
         let mut found = Vec::new();
-        for wide in (from..to).rev() {
-            let spaces = Column { wide, narrow: wide };
-            found.push(spaces);
-            if wide >= 8 && self.lines.contains(&spaces) {
-                found.push(Column { narrow: WITH_TABS, ..spaces });
+        for width in (from..to).rev() {
+            let line = self.measure.line(width);
+            found.push(line);
+            if self.measure.has_other(width) && self.lines.contains(&line) {
+                found.push(self.measure.other(width));
+            }
+            let spaces = Column { wide: width, narrow: width };
+            if self.measure.is_alone(spaces) {
+                found.push(spaces);
             }
         }
         found
@@ -84,7 +162,11 @@ impl Classes {
 
     /// Least bytes of an indentation at a column of the class.
     pub(super) fn least_bytes(&self, class: Column) -> u32 {
-        if !self.plain || self.lines.contains(&class) { class.least_bytes() } else { class.wide / 8 + class.wide % 8 }
+        if self.measure == Measure::Each || self.lines.contains(&class) || self.measure.is_alone(class) {
+            class.least_bytes()
+        } else {
+            self.measure.least_bytes(self.measure.width(class))
+        }
     }
 
     /// The places before a line that begins in R at a column, whatever is on top of the stack: `begin` stands for an equal
@@ -154,7 +236,7 @@ impl Entry {
 
     /// The classes of the entry's column up to a line's, and the least bytes that the middle must bring for each.
     pub(super) fn classes(self, lexed: &Lexed, known: &Classes, following: Column) -> Vec<(Column, Cost)> {
-        if let Some(spaces) = self.spaces(lexed).filter(|_| known.plain) {
+        if let Some(spaces) = self.spaces(lexed).filter(|_| known.measure == Measure::Spaces) {
             let mut classes = known.below(following);
             classes.push(following);
             let cost = |class: Column| {

@@ -8,6 +8,7 @@ use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::lookahead::Lookahead;
 use crate::lexing::roles::Role;
+use crate::right::chart::Charted;
 use crate::right::columns::{Classes, Entry};
 use crate::right::lattice::{Lattice, Place, Top};
 use crate::right::lex::{Lexed, LineStart};
@@ -35,7 +36,7 @@ impl Crossings {
     }
 
     /// Gives the first nodes the free items that the middle may have left in progress.
-    pub(super) fn seed(&self, language: &Language, lattice: &mut Lattice) {
+    pub(super) fn seed(&self, language: &Language, charted: &mut Charted) {
         let free = &language.free;
         let mut by_node: FxHashMap<NodeId, Vec<(FreeId, Cost)>> = FxHashMap::default();
         for &(from, node, cost) in &self.between {
@@ -43,7 +44,7 @@ impl Crossings {
         }
         for (id, reached_from) in by_node {
             let mut items: FxHashMap<(DotId, FreeId), Cost> = FxHashMap::default();
-            let place = lattice.node(id).place;
+            let place = charted.lattice.node(id).place;
             for (at, crossing) in reached_from {
                 for &(dot, from, cost) in free.open_dots(at) {
                     if stands_at(&language.grammar, place, dot) {
@@ -54,17 +55,18 @@ impl Crossings {
                     }
                 }
             }
-            let node = lattice.node_mut(id);
+            let chunk = charted.parts.seed(items.into_iter().map(|((dot, from), cost)| (dot, from, cost)));
+            charted.lattice.pending(id).chunks.extend(chunk);
+            let node = charted.lattice.node_mut(id);
             node.first = !place.is_in_literal();
-            node.pending_free.extend(items.into_iter().map(|((dot, from), cost)| (dot, from, cost)));
+            node.crossed = true;
         }
         for &(at, symbol, node, cost) in &self.by_symbol {
-            let place = lattice.node(node).place;
-            for &(dot, from, before) in free.advances(symbol, at) {
-                if stands_at(&language.grammar, place, dot) {
-                    lattice.node_mut(node).pending_free.push((dot, from, before.saturating_add(cost)));
-                }
-            }
+            let place = charted.lattice.node(node).place;
+            let moved = free.advances(symbol, at).iter().filter(|item| stands_at(&language.grammar, place, item.0));
+            let chunk = charted.parts.seed(moved.map(|&(dot, from, before)| (dot, from, before.saturating_add(cost))));
+            charted.lattice.pending(node).chunks.extend(chunk);
+            charted.lattice.node_mut(node).crossed = true;
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::limits;
 use crate::right::lattice::{Place, Top};
+use crate::stop::poll;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -104,6 +105,7 @@ impl Lexed {
         let mut path = Vec::new();
         let mut at = start as usize;
         while !std::mem::replace(&mut self.visited[at], true) {
+            poll();
             let Some((length, accept)) = language.lexer.longest_match(ModeId(0), &self.text[at..]) else { break };
             let end = u32::try_from(at + length).expect("R fits u32");
             self.symbols[at] = Some((accept, end));

@@ -7,10 +7,10 @@ use crate::language::compiled::Language;
 use crate::language::free::Cost;
 use crate::lexing::layout::Column;
 use crate::lexing::lookahead::Lookahead;
-use crate::right::chart;
-use crate::right::columns::Classes;
+use crate::right::chart::{self, Charted};
+use crate::right::columns::{Classes, Measure};
 use crate::right::crossings::Crossings;
-use crate::right::lattice::{Lattice, Node, Place, Top};
+use crate::right::lattice::{Node, Place, Top};
 use crate::right::lex::{Lexed, LineStart};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
@@ -31,7 +31,7 @@ pub(crate) struct Right {
     /// Where symbols in progress end in R.
     pub lookahead: Lookahead,
     lexed: Lexed,
-    lattice: Lattice,
+    charted: Charted,
     /// The columns of R's lines, and some more.
     classes: Classes,
     crossings: Crossings,
@@ -41,13 +41,20 @@ impl Right {
     /// Lexes and parses R from every boundary that the cursor can fall on.
     #[must_use]
     pub(crate) fn open(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8]) -> Self {
-        let classes = language.layout.is_none_or(|layout| layout.column_classes);
-        let right = Self::open_with(language, predictions, text, classes);
-        if right.classes.surprised { Self::open_with(language, predictions, text, false) } else { right }
+        let in_classes = language.layout.is_none_or(|layout| layout.column_classes);
+        let measures = Measure::of(text);
+        let (last, tried) = measures.split_last().expect("some");
+        for &measure in tried.iter().filter(|_| in_classes) {
+            let right = Self::open_with(language, predictions, text, measure);
+            if !right.classes.surprised {
+                return right;
+            }
+        }
+        Self::open_with(language, predictions, text, *last)
     }
 
-    /// Opens R with columns in classes (`plain`) or each by itself.
-    fn open_with(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8], plain: bool) -> Self {
+    /// Opens R with columns in classes by a measure.
+    fn open_with(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8], measure: Measure) -> Self {
         let lookahead = Lookahead::run(&language.lexer, text);
         let states = (1..language.lexer.state_count()).map(StateId::from_index);
         let mut starts: Vec<u32> = states.filter_map(|state| lookahead.end(state)).map(|(end, _)| end).collect();
@@ -58,12 +65,12 @@ impl Right {
         for start in starts {
             lexed.lex(predictions, start);
         }
-        let mut classes = Classes::of(text, plain);
-        let mut lattice = Lattice::new(text.len());
-        let crossings = Crossings::find(&lexed, &lookahead, &mut lattice, &mut classes);
-        crossings.seed(language, &mut lattice);
-        chart::parse(language, predictions, &mut lexed, &mut lattice, &mut classes, &crossings.entries);
-        Self { lookahead, lexed, lattice, classes, crossings }
+        let mut classes = Classes::of(text, measure);
+        let mut charted = Charted::new(language, text.len());
+        let crossings = Crossings::find(&lexed, &lookahead, &mut charted.lattice, &mut classes);
+        crossings.seed(language, &mut charted);
+        chart::parse(language, predictions, &mut lexed, &mut charted, &mut classes, &crossings.entries);
+        Self { lookahead, lexed, charted, classes, crossings }
     }
 
     fn language(&self) -> &Language {
@@ -86,13 +93,48 @@ impl Right {
     #[inline]
     #[must_use]
     pub(crate) fn node(&self, id: NodeId) -> &Node {
-        self.lattice.node(id)
+        self.charted.lattice.node(id)
+    }
+
+    /// How much all sets held while the chart was made.
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> usize {
+        self.charted.lattice.entries
+    }
+
+    /// How many free parts and lists there are.
+    #[cfg(test)]
+    pub(super) fn part_count(&self) -> usize {
+        self.charted.parts.count()
+    }
+
+    /// Symbols that lead to a node, with the nodes they come from.
+    pub(crate) fn incoming(&self, id: NodeId) -> impl Iterator<Item = (SymbolId, NodeId)> + '_ {
+        self.charted.lattice.incoming(id)
+    }
+
+    /// Adds the nodes at which a nonterminal began that ends at one of some nodes, as far as a rule that began before R can
+    /// ask for it. A node may be added more than once.
+    pub(crate) fn begun(&self, symbol: SymbolId, nodes: &[NodeId], found: &mut Vec<NodeId>) {
+        self.charted.begun(&self.language().grammar, symbol, nodes, found);
+    }
+
+    /// Where in the middle a nonterminal began that ends at a node: free states, with the bytes of its part before R. Of several
+    /// costs of one state the least counts.
+    pub(crate) fn begun_free(&self, symbol: SymbolId, id: NodeId) -> impl Iterator<Item = (FreeId, Cost)> + '_ {
+        let Charted { lattice, parts, .. } = &self.charted;
+        lattice.parts(id).iter().flat_map(move |&(part, offset)| {
+            let completed = &parts.get(part).completed;
+            let begin = completed.partition_point(|entry| entry.0 < symbol);
+            let own = completed[begin..].iter().take_while(move |entry| entry.0 == symbol);
+            own.filter_map(move |&(_, from, cost)| Some((parts.free_state(from)?, cost.saturating_add(offset))))
+        })
     }
 
     /// The number of nodes.
     #[must_use]
     pub(crate) fn node_count(&self) -> usize {
-        self.lattice.nodes().len()
+        self.charted.lattice.nodes().len()
     }
 
     /// R.
@@ -104,7 +146,7 @@ impl Right {
     /// The node at the end of the file, if any parse of R reaches it.
     #[must_use]
     pub(crate) fn end(&self) -> Option<NodeId> {
-        self.lattice.get(Place::End)
+        self.charted.lattice.get(Place::End)
     }
 
     /// The furthest symbol of R that any parse gets to which begins at a position of R: the position where it begins. The
@@ -133,17 +175,16 @@ impl Right {
             })
             .collect();
         let mut edges: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
-        for (index, node) in self.lattice.nodes().iter().enumerate() {
-            for &(_, from) in &node.incoming {
-                edges.entry(from).or_default().push(NodeId::from_index(index));
+        for node in (0..self.node_count()).map(NodeId::from_index) {
+            for (_, from) in self.incoming(node) {
+                edges.entry(from).or_default().push(node);
             }
         }
         let mut seen: FxHashSet<NodeId> = FxHashSet::default();
         let mut furthest = start;
         while let Some(id) = stack.pop() {
             let node = self.node(id);
-            let alive = node.first || !node.items.is_empty() || !node.free_items.is_empty();
-            if alive && seen.insert(id) {
+            if node.alive && seen.insert(id) {
                 furthest = furthest.max(node.place.position().unwrap_or(0));
                 let next = edges.get(&id).into_iter().flatten();
                 stack.extend(next.filter(|next| around.text || !self.node(**next).place.is_in_literal()));
@@ -151,7 +192,7 @@ impl Right {
                     && let Some(end) = self.lexed.passed(position)
                 {
                     let after = self.lexed.middle_position(end).map(|position| self.lexed.middle_at(position, line));
-                    stack.extend(after.and_then(|place| self.lattice.get(place)));
+                    stack.extend(after.and_then(|place| self.charted.lattice.get(place)));
                 }
             }
         }
@@ -166,7 +207,7 @@ impl Right {
         } else {
             [Some(Place::Text { position, mode }), None]
         };
-        places.into_iter().flatten().filter_map(|place| self.lattice.get(place))
+        places.into_iter().flatten().filter_map(|place| self.charted.lattice.get(place))
     }
 
     /// The nodes at which R can go on at a position after a symbol, or after something that is not passed on.
@@ -191,19 +232,19 @@ impl Right {
             Ordering::Less => Place::Line { position, column, top: Top::Exact(self.classes.class(top)) },
             Ordering::Greater => Place::Line { position, column, top: Top::Above },
         };
-        self.lattice.get(place)
+        self.charted.lattice.get(place)
     }
 
     /// The node for a line whose indentation the cursor cuts, once its column is known.
     #[must_use]
     pub(crate) fn entry_node(&self, position: u32, column: Column) -> Option<NodeId> {
         let exact = Place::Middle { position, line: Top::Exact(self.classes.class(column)) };
-        self.lattice.get(exact).or_else(|| {
+        self.charted.lattice.get(exact).or_else(|| {
             let entries = self.crossings.entries.iter().enumerate();
             entries.filter(|(_, entry)| entry.to == position).find_map(|(index, entry)| {
                 entry.fits(&self.lexed, column)?;
                 let line = Top::AboveEntry(u16::try_from(index).expect("entries are few"));
-                self.lattice.get(Place::Middle { position, line })
+                self.charted.lattice.get(Place::Middle { position, line })
             })
         })
     }

@@ -1,0 +1,1 @@
+"""``fim-server bench engine --families``: texts that repeat one construct of a language, and what they cost."""

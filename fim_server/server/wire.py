@@ -1,0 +1,148 @@
+"""Messages as they arrive: headers read, and what is larger than allowed refused before it is read.
+
+pygls takes its bytes from a reader of two functions, and knows one spelling of the one header that counts. The readers
+here stand between it and the bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from pygls.io_ import run_async
+
+if TYPE_CHECKING:
+    from pygls.io_ import AsyncWriter, Writer
+
+    from fim_server.server.language_server import FimLanguageServer
+
+MOST_MESSAGE_BYTES = 64 * 2**20
+"""The largest message that is read; editors send no files of more than about 50 MB to a server."""
+
+MOST_FIRST_BYTES = 2**20
+"""The same for a connection that has to show a token and has not."""
+
+MOST_HEADER_BYTES = 4096
+"""The longest line of a header."""
+
+CONTENT_LENGTH = re.compile(rb"content-length[ \t]*:[ \t]*([^\r\n]*?)[ \t]*\r?\n", re.IGNORECASE)
+MOST_DIGITS = 18
+
+HEADER = re.compile(rb"[A-Za-z0-9-]+[ \t]*:.*|\r?\n", re.DOTALL)
+"""A line of a header, or the empty line after it: a request of HTTP's begins with neither."""
+
+
+class Bytes(Protocol):
+    """Where bytes come from."""
+
+    async def readline(self) -> bytes:
+        """The next line, or so much of it as is read at once; nothing at the end."""
+        ...
+
+    async def readexactly(self, n: int) -> bytes:
+        """So many bytes, or what there is until the end."""
+        ...
+
+
+class StandardInput:
+    """Standard input, read on a thread of the server's, for a read cannot be cancelled."""
+
+    def __init__(self, stdin: BinaryIO, server: FimLanguageServer) -> None:
+        self._stdin, self._server = stdin, server
+
+    async def readline(self) -> bytes:
+        """As :class:`Bytes` has it."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._server.thread_pool, self._stdin.readline, MOST_HEADER_BYTES)
+
+    async def readexactly(self, n: int) -> bytes:
+        """As :class:`Bytes` has it."""
+        return await asyncio.get_running_loop().run_in_executor(self._server.thread_pool, self._stdin.read, n)
+
+
+class Connection:
+    """A connection's bytes; one that broke has ended. Its stream's own limit is :data:`MOST_HEADER_BYTES`."""
+
+    def __init__(self, stream: asyncio.StreamReader) -> None:
+        self._stream = stream
+
+    async def readline(self) -> bytes:
+        """As :class:`Bytes` has it."""
+        try:
+            return await self._stream.readuntil(b"\n")
+        except asyncio.IncompleteReadError as error:
+            return error.partial
+        except asyncio.LimitOverrunError:
+            return await self._stream.read(MOST_HEADER_BYTES)
+        except ConnectionError:
+            return b""
+
+    async def readexactly(self, n: int) -> bytes:
+        """As :class:`Bytes` has it."""
+        try:
+            return await self._stream.readexactly(n)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return b""
+
+
+class MessageReader:
+    """What pygls reads from: the headers of messages in its own spelling, until one is refused."""
+
+    def __init__(self, source: Bytes, most: Callable[[], int], refuse: Callable[[str], None], strict: bool) -> None:
+        """``most``: how many bytes a message may have; ``refuse``: told why nothing more is read.
+
+        ``strict``: lines that are no header's are refused as well, instead of being passed over. A page in a browser
+        can have an HTTP request sent to any port of the machine, and its body could be a message of ours.
+        """
+        self._source = source
+        self._most = most
+        self._refuse = refuse
+        self._strict = strict
+
+    async def readline(self) -> bytes:
+        """The next line of a header; nothing at the end, and after what is refused."""
+        line = await self._source.readline()
+        found = CONTENT_LENGTH.fullmatch(line)
+        if found is not None:
+            return self._length(found[1])
+        if len(line) >= MOST_HEADER_BYTES and not line.endswith(b"\n"):
+            return self._end(f"a line of a header has more than {MOST_HEADER_BYTES} bytes")
+        if self._strict and line and HEADER.fullmatch(line) is None:
+            return self._end("not a message: it begins with something else than a header")
+        return line
+
+    async def readexactly(self, n: int) -> bytes:
+        """The message itself; pygls asks for as much as its header said."""
+        return await self._source.readexactly(n)
+
+    def _length(self, value: bytes) -> bytes:
+        if not value.isdigit():
+            return self._end("Content-Length is not a number")
+        most = self._most()
+        if len(value) > MOST_DIGITS or int(value) > most:
+            return self._end(f"a message of {value[:MOST_DIGITS].decode()} bytes is larger than {most} bytes")
+        return b"Content-Length: %d\r\n" % int(value)
+
+    def _end(self, problem: str) -> bytes:
+        self._refuse(problem)
+        return b""
+
+
+async def answer_messages(
+    server: FimLanguageServer, source: Bytes, writer: AsyncWriter | Writer, strict: bool = False
+) -> None:
+    """Answer all messages of one client, until it ends or one is refused."""
+    protocol = server.protocol
+    protocol.set_writer(writer)
+    reader = MessageReader(source, lambda: most_bytes(server), protocol.refuse, strict)
+    await run_async(
+        stop_event=protocol.ended, reader=reader, protocol=protocol, error_handler=server.report_server_error
+    )
+
+
+def most_bytes(server: FimLanguageServer) -> int:
+    """How many bytes the next message may have."""
+    protocol = server.protocol
+    return MOST_FIRST_BYTES if protocol.token is not None and not protocol.initialized else MOST_MESSAGE_BYTES

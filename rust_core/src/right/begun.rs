@@ -1,0 +1,117 @@
+//! Where the nonterminals that end at a node began: what the colours ask of R's chart.
+
+use crate::grammar::compiled::Grammar;
+use crate::ids::{DotId, NodeId, SourceId, SymbolId};
+use crate::right::chart::Charted;
+use crate::right::lattice::Completed;
+use crate::stop::poll;
+use rustc_hash::FxHashSet;
+
+impl Charted {
+    /// Adds the nodes at which a nonterminal began that ends at one of some nodes, as far as anything can ask for it.
+    pub(super) fn begun(&self, grammar: &Grammar, symbol: SymbolId, nodes: &[NodeId], found: &mut Vec<NodeId>) {
+        let mut walk = Walk { charted: self, grammar, seen: FxHashSet::default(), stack: Vec::new() };
+        for &node in nodes {
+            found.extend(self.begun_at_nodes(grammar, symbol, node));
+            if self.links.is_lone(symbol) {
+                walk.start(symbol, None, node);
+            }
+        }
+        walk.run(found);
+    }
+
+    /// The nodes at which a nonterminal began that ends at a node, if that is not the beginning of a list.
+    fn begun_at_nodes<'a>(
+        &'a self,
+        grammar: &'a Grammar,
+        symbol: SymbolId,
+        node: NodeId,
+    ) -> impl Iterator<Item = NodeId> + 'a {
+        let completed = self.lattice.node(node).completed.of(&self.lattice.completed);
+        completed.iter().filter_map(move |&completed| match completed {
+            Completed::One(ended, begun) => (ended == symbol).then_some(begun),
+            Completed::Link(link, begun) => self.links.get(link).chain.finishes(grammar, symbol).then_some(begun),
+        })
+    }
+}
+
+/// A walk back through the elements of lists, to where they began. What waits in a list for an element waits at a node, so
+/// elements began at nodes.
+struct Walk<'a> {
+    charted: &'a Charted,
+    grammar: &'a Grammar,
+    seen: FxHashSet<(DotId, SourceId, NodeId)>,
+    stack: Vec<(DotId, SourceId, NodeId)>,
+}
+
+impl Walk<'_> {
+    /// From the end of lists of a nonterminal, or of one list.
+    fn start(&mut self, symbol: SymbolId, only: Option<SourceId>, node: NodeId) {
+        let charted = self.charted;
+        for &(part, _) in charted.lattice.parts(node) {
+            let completed = &charted.parts.get(part).completed;
+            let begin = completed.partition_point(|entry| entry.0 < symbol);
+            for &(_, source, _) in completed[begin..].iter().take_while(|entry| entry.0 == symbol) {
+                if charted.parts.nonterminal_of(source).is_none() || only.is_some_and(|only| only != source) {
+                    continue;
+                }
+                for (index, rule) in self.grammar.rules().iter().enumerate().filter(|(_, rule)| rule.lhs == symbol) {
+                    self.push(self.grammar.dot(index, rule.rhs.len()), source, node);
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, dot: DotId, source: SourceId, node: NodeId) {
+        if self.seen.insert((dot, source, node)) {
+            self.stack.push((dot, source, node));
+        }
+    }
+
+    fn run(&mut self, found: &mut Vec<NodeId>) {
+        let (charted, grammar) = (self.charted, self.grammar);
+        while let Some((dot, source, node)) = self.stack.pop() {
+            poll();
+            if grammar.position(dot) == 0 {
+                continue;
+            }
+            let before = DotId(dot.0 - 1);
+            let symbol = grammar.next(before);
+            if grammar.nullable(symbol) {
+                self.arrive(before, source, node, found);
+            }
+            if grammar.is_lexeme(symbol) {
+                for (_, from) in charted.lattice.incoming(node).filter(|edge| edge.0 == symbol) {
+                    self.arrive(before, source, from, found);
+                }
+                continue;
+            }
+            for from in charted.begun_at_nodes(grammar, symbol, node) {
+                self.arrive(before, source, from, found);
+            }
+            // A rule that begins with its own nonterminal goes on from the end of the same list.
+            if symbol == grammar.lhs(dot) && self.is_initial(before) {
+                self.start(symbol, Some(source), node);
+            }
+        }
+    }
+
+    fn is_initial(&self, dot: DotId) -> bool {
+        self.grammar.initial(self.grammar.next(dot)).contains(&dot)
+    }
+
+    /// Takes up a dot at a node, where it is that of an item of the list or of one that begins the list there.
+    fn arrive(&mut self, dot: DotId, source: SourceId, node: NodeId, found: &mut Vec<NodeId>) {
+        let (charted, grammar) = (self.charted, self.grammar);
+        let place = charted.lattice.node(node).place.begun();
+        let parts = charted.lattice.parts(node);
+        if self.is_initial(dot) && parts.iter().any(|&(part, _)| charted.parts.begins(grammar, source, part, place)) {
+            found.push(node);
+        }
+        let waits = |item: &(DotId, SourceId, u32)| (item.0, item.1) == (dot, source);
+        let waiting = |part| charted.parts.get(part).waiting(grammar, grammar.next(dot)).iter().any(waits);
+        if parts.iter().any(|&(part, _)| waiting(part)) {
+            self.push(dot, source, node);
+        }
+    }
+}

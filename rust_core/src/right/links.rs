@@ -1,0 +1,172 @@
+//! Links: what completing or reading a symbol does to the predicted dots of a node, computed once for each prediction.
+
+use crate::bits::{contains, insert, unite, words_for};
+use crate::chart::predict::Predictions;
+use crate::grammar::compiled::Grammar;
+use crate::ids::{DotId, LinkId, LoneId, PredictionId, SymbolId};
+use crate::language::compiled::Language;
+use crate::language::prediction::Chain;
+use crate::right::lattice::{Begun, Taken};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// A [`Chain`] as the chart over R takes it: all of it begins at one node, but for what may belong to a list.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) chain: Arc<Chain>,
+    /// The moved dots, by the symbol after them, but those that lists may begin with.
+    pub(super) dots: Box<[DotId]>,
+    /// The moved dots that lists may begin with, if there are any.
+    pub(super) lone: Option<LoneId>,
+    /// Bitset of the nonterminals that `dots` predict.
+    pub(super) predicts: Box<[u64]>,
+    /// Bitset of the nonterminals that `dots` wait for.
+    pub(super) waits: Box<[u64]>,
+    /// Whether any nonterminal is finished.
+    pub(super) finishes: bool,
+}
+
+/// What reading a symbol does to the predicted dots of a node: the moved ones.
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// All but those that lists may begin with.
+    pub(super) dots: Box<[DotId]>,
+    /// Those that lists may begin with, if there are any.
+    pub(super) lone: Option<LoneId>,
+    /// There are some, and all that the symbol moves are among them.
+    pub(super) is_whole: bool,
+}
+
+/// Moved dots of nonterminals that stand first in no rule but their own.
+#[derive(Debug)]
+pub(super) struct LoneDots {
+    pub(super) dots: Box<[DotId]>,
+    /// Bitset of their nonterminals.
+    pub(super) nonterminals: Box<[u64]>,
+}
+
+/// All links of one R.
+#[derive(Debug)]
+pub(super) struct Links {
+    table: Vec<Arc<Link>>,
+    ids: FxHashMap<(PredictionId, SymbolId), LinkId>,
+    readings: FxHashMap<(PredictionId, SymbolId, Taken, Begun), Arc<Reading>>,
+    lone_dots: Vec<Arc<LoneDots>>,
+    /// Whether each symbol is a nonterminal that stands first in no rule but its own.
+    is_lone: Vec<bool>,
+}
+
+impl Links {
+    pub(super) fn new(grammar: &Grammar) -> Self {
+        let found = lone(grammar);
+        let is_lone = (0..grammar.symbol_count()).map(|index| found.contains(&SymbolId::from_index(index))).collect();
+        Self {
+            table: Vec::new(),
+            ids: FxHashMap::default(),
+            readings: FxHashMap::default(),
+            lone_dots: Vec::new(),
+            is_lone,
+        }
+    }
+
+    /// Whether a nonterminal stands first in no rule but its own.
+    #[inline]
+    pub(super) fn is_lone(&self, symbol: SymbolId) -> bool {
+        self.is_lone[symbol.index()]
+    }
+
+    #[inline]
+    pub(super) fn get(&self, id: LinkId) -> &Arc<Link> {
+        &self.table[id.index()]
+    }
+
+    #[inline]
+    pub(super) fn lone_dots(&self, id: LoneId) -> &Arc<LoneDots> {
+        &self.lone_dots[id.index()]
+    }
+
+    /// What completing a symbol does to a prediction.
+    pub(super) fn of(
+        &mut self,
+        language: &Language,
+        predictions: &mut Predictions,
+        prediction: PredictionId,
+        symbol: SymbolId,
+    ) -> LinkId {
+        if let Some(&known) = self.ids.get(&(prediction, symbol)) {
+            return known;
+        }
+        let grammar = &language.grammar;
+        let chain = predictions.chain(language, prediction, symbol).clone();
+        let (dots, lone) = self.split(grammar, chain.dots.iter().copied());
+        let words = words_for::<u64>(grammar.nonterminal_count());
+        let (mut predicts, mut waits) = (vec![0; words], vec![0; words]);
+        for next in dots.iter().map(|&dot| grammar.next(dot)).filter(|&next| !grammar.is_lexeme(next)) {
+            unite(&mut predicts, grammar.closure(next));
+            insert(&mut waits, grammar.nonterminal_index(next));
+        }
+        let id = LinkId::from_index(self.table.len());
+        let finishes = !chain.finished.is_empty();
+        self.table.push(Arc::new(Link { chain, dots, lone, predicts: predicts.into(), waits: waits.into(), finishes }));
+        self.ids.insert((prediction, symbol), id);
+        id
+    }
+
+    /// What reading a symbol does to a prediction at a place, as far as it is taken.
+    pub(super) fn reading(
+        &mut self,
+        grammar: &Grammar,
+        predictions: &Predictions,
+        (prediction, symbol): (PredictionId, SymbolId),
+        taken: Taken,
+        begun: Begun,
+    ) -> Arc<Reading> {
+        let key = (prediction, symbol, taken, begun);
+        if let Some(known) = self.readings.get(&key) {
+            return known.clone();
+        }
+        let moved = || predictions.dots(prediction, symbol).iter().map(|&dot| Grammar::advance(dot));
+        let takes = |dot: &DotId| taken.takes(grammar, *dot, Some(begun));
+        let is_whole = moved().next().is_some() && moved().all(|dot| takes(&dot));
+        let (dots, lone) = self.split(grammar, moved().filter(takes));
+        let reading = Arc::new(Reading { dots, lone, is_whole });
+        self.readings.insert(key, reading.clone());
+        reading
+    }
+
+    /// Moved dots, and of them those that lists may begin with.
+    fn split(&mut self, grammar: &Grammar, dots: impl Iterator<Item = DotId>) -> (Box<[DotId]>, Option<LoneId>) {
+        let (lone, dots): (Vec<DotId>, Vec<DotId>) = dots.partition(|&dot| self.is_lone(grammar.lhs(dot)));
+        if lone.is_empty() {
+            return (dots.into(), None);
+        }
+        let mut nonterminals = vec![0; words_for::<u64>(grammar.nonterminal_count())];
+        for &dot in &lone {
+            insert(&mut nonterminals, grammar.nonterminal_index(grammar.lhs(dot)));
+        }
+        let id = LoneId::from_index(self.lone_dots.len());
+        self.lone_dots.push(Arc::new(LoneDots { dots: lone.into(), nonterminals: nonterminals.into() }));
+        (dots.into(), Some(id))
+    }
+
+    /// Forgets what only the making of the chart needs.
+    pub(super) fn settle(&mut self) {
+        self.ids = FxHashMap::default();
+        self.readings = FxHashMap::default();
+        self.lone_dots = Vec::new();
+    }
+}
+
+/// The nonterminals that stand first in no rule but their own and open no block: the rests of lists, mostly.
+pub(super) fn lone(grammar: &Grammar) -> FxHashSet<SymbolId> {
+    let nonterminals = || (grammar.lexeme_count()..grammar.symbol_count()).map(SymbolId::from_index);
+    nonterminals()
+        .filter(|&symbol| {
+            let index = grammar.nonterminal_index(symbol);
+            let opens_block = grammar.rules().iter().any(|rule| rule.lhs == symbol && rule.block.is_some());
+            symbol != grammar.start
+                && !opens_block
+                && nonterminals().all(|other| other == symbol || !contains(grammar.closure(other), index))
+        })
+        .collect()
+}

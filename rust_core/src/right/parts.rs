@@ -1,0 +1,520 @@
+//! The free part of the sets of R's chart: the items of rules that began in the middle, with the least bytes that their part
+//! before the cursor costs, and of *lists*.
+//!
+//! What such items become does not depend on where in R they stand: completing one goes on in the middle, which is the same
+//! from everywhere. So the free part of a set follows from what leads into it alone. What leads into parts (chunks) and parts
+//! are interned, and what becomes of them is kept, so that a text of many alike symbols computes each part once: there are
+//! hundreds of free items wherever the cursor may be in an expression that R goes on with.
+//!
+//! A list is what begins at a node with a nonterminal that stands first in no rule but its own, where free items alone wait for
+//! it: all that begin so where the same items wait go on alike. Right of a cursor in `{`, a list of parameters may begin at
+//! every comma of `a: b, a: b, …`; they are one.
+//!
+//! Costs are kept apart from what costs them: a chunk or part counts from the least of its own costs, and is held with an
+//! offset. Readings that cost more with every symbol (each colon above may end one more `lambda`) and those that do not are
+//! parted where they are far apart, since all that is done with them distributes over (min, +).
+
+use crate::bits::{self, unite, words_for};
+use crate::grammar::compiled::Grammar;
+use crate::grammar::rules::END_OF_RULE;
+use crate::ids::{ChunkId, DotId, FreeId, LinkId, LoneId, PartId, SourceId, SymbolId};
+use crate::language::compiled::Language;
+use crate::language::free::{Cost, INFINITE};
+use crate::language::prediction::Chain;
+use crate::right::lattice::{At, Begun, Taken};
+use crate::right::links::LoneDots;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A free item: the dot, where its rule began, and what its part before the cursor costs.
+pub(super) type FreeItem = (DotId, SourceId, Cost);
+
+/// Chunks that lead into one set.
+type Chunks = Box<[At<ChunkId>]>;
+
+/// Costs that are further apart than this are held apart. Unit: bytes of middle.
+const APART: Cost = 64;
+
+/// What leads into a free part, the least cost being 0: moved dots, and nonterminals that end there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Chunk {
+    items: Vec<FreeItem>,
+    ended: Vec<(SymbolId, SourceId, Cost)>,
+}
+
+/// A free part, the least cost being 0.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Part {
+    /// Items with something left to read, by the symbol after the dot.
+    items: Box<[FreeItem]>,
+    /// Nonterminals of which a list or the middle holds the beginning and that end here, by nonterminal.
+    pub(super) completed: Box<[(SymbolId, SourceId, Cost)]>,
+    /// Bitset of the nonterminals that the items predict.
+    pub(super) predicts: Box<[u64]>,
+    /// Bitset of the nonterminals that the items wait for.
+    waits: Box<[u64]>,
+    /// Bitset of those that items of lists wait for.
+    waits_in_list: Box<[u64]>,
+}
+
+impl Part {
+    /// The items that have a symbol next.
+    pub(super) fn waiting(&self, grammar: &Grammar, symbol: SymbolId) -> &[FreeItem] {
+        let begin = self.items.partition_point(|item| grammar.next(item.0) < symbol);
+        let length = self.items[begin..].partition_point(|item| grammar.next(item.0) == symbol);
+        &self.items[begin..begin + length]
+    }
+
+    /// Whether an item waits for a nonterminal.
+    pub(super) fn waits_for(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {
+        bits::contains(&self.waits, grammar.nonterminal_index(nonterminal))
+    }
+
+    /// Whether an item waits for one of some nonterminals.
+    pub(super) fn waits_for_one(&self, nonterminals: &[u64]) -> bool {
+        bits::meet(nonterminals, &self.waits)
+    }
+
+    /// Whether an item of a list waits for one of some nonterminals.
+    pub(super) fn waits_in_list(&self, nonterminals: &[u64]) -> bool {
+        bits::meet(nonterminals, &self.waits_in_list)
+    }
+
+    /// Adds the nonterminals that items of lists wait for.
+    pub(super) fn add_waits_in_list(&self, found: &mut [u64]) {
+        unite(found, &self.waits_in_list);
+    }
+
+    /// Whether anything stands here.
+    pub(super) fn has_items(&self) -> bool {
+        !self.items.is_empty()
+    }
+}
+
+/// What waits where a list begins, the least cost being 0.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct List {
+    nonterminal: SymbolId,
+    items: Box<[FreeItem]>,
+    begun: Begun,
+}
+
+/// What the place of a set makes of its items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Kind {
+    /// It is inside a string of another mode: only what can be there is kept of what began in the middle.
+    pub(super) nested: bool,
+    /// Any number of blocks of the middle may close here.
+    pub(super) loops: bool,
+}
+
+/// All free parts of one R.
+#[derive(Debug)]
+pub(super) struct Parts {
+    parts: Vec<Arc<Part>>,
+    part_ids: FxHashMap<Arc<Part>, PartId>,
+    chunks: Vec<Arc<Chunk>>,
+    chunk_ids: FxHashMap<Arc<Chunk>, ChunkId>,
+    lists: Vec<Arc<List>>,
+    list_ids: FxHashMap<Arc<List>, SourceId>,
+    /// Sources from here on are lists.
+    free_count: usize,
+    closed: FxHashMap<(Chunks, Kind), Box<[At<PartId>]>>,
+    moved: FxHashMap<(PartId, SymbolId, Taken), Option<At<ChunkId>>>,
+    linked: FxHashMap<(PartId, LinkId), Option<At<ChunkId>>>,
+    begun: FxHashMap<(PartId, LoneId, Begun), Option<At<ChunkId>>>,
+    closing: Closing,
+}
+
+/// Scratch space of one closure.
+#[derive(Debug, Default)]
+struct Closing {
+    pending: Vec<FreeItem>,
+    least: FxHashMap<(DotId, SourceId), Cost>,
+    ended: FxHashMap<(SymbolId, SourceId), Cost>,
+}
+
+impl Parts {
+    pub(super) fn new(language: &Language) -> Self {
+        Self {
+            parts: Vec::new(),
+            part_ids: FxHashMap::default(),
+            chunks: Vec::new(),
+            chunk_ids: FxHashMap::default(),
+            lists: Vec::new(),
+            list_ids: FxHashMap::default(),
+            free_count: language.free.count(),
+            closed: FxHashMap::default(),
+            moved: FxHashMap::default(),
+            linked: FxHashMap::default(),
+            begun: FxHashMap::default(),
+            closing: Closing::default(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, id: PartId) -> &Part {
+        &self.parts[id.index()]
+    }
+
+    /// The number of parts and lists.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.parts.len() + self.lists.len()
+    }
+
+    /// The free state that a rule began in, if it began in the middle.
+    pub(super) fn free_state(&self, source: SourceId) -> Option<FreeId> {
+        (source.index() < self.free_count).then(|| FreeId::from_index(source.index()))
+    }
+
+    fn list(&self, source: SourceId) -> Option<&Arc<List>> {
+        source.index().checked_sub(self.free_count).map(|index| &self.lists[index])
+    }
+
+    /// The place where a rule began; `None` if that is in the middle.
+    pub(super) fn begun_at(&self, source: SourceId) -> Option<Begun> {
+        self.list(source).map(|list| list.begun)
+    }
+
+    /// The nonterminal of a list.
+    pub(super) fn nonterminal_of(&self, source: SourceId) -> Option<SymbolId> {
+        self.list(source).map(|list| list.nonterminal)
+    }
+
+    /// Interns what began in the middle.
+    pub(super) fn seed(&mut self, items: impl Iterator<Item = (DotId, FreeId, Cost)>) -> Option<At<ChunkId>> {
+        let items = items.map(|(dot, from, cost)| (dot, SourceId::from(from), cost)).collect();
+        self.chunk(Chunk { items, ended: Vec::new() })
+    }
+
+    /// Interns the end of a nonterminal that began in the middle.
+    pub(super) fn end(&mut self, symbol: SymbolId, from: FreeId, cost: Cost) -> Option<At<ChunkId>> {
+        self.chunk(Chunk { items: Vec::new(), ended: vec![(symbol, SourceId::from(from), cost)] })
+    }
+
+    fn chunk(&mut self, mut chunk: Chunk) -> Option<At<ChunkId>> {
+        let costs = chunk.items.iter().map(|item| item.2).chain(chunk.ended.iter().map(|end| end.2));
+        let least = costs.min()?;
+        for item in &mut chunk.items {
+            item.2 -= least;
+        }
+        for end in &mut chunk.ended {
+            end.2 -= least;
+        }
+        chunk.items.sort_unstable();
+        chunk.items.dedup();
+        chunk.ended.sort_unstable();
+        if let Some(&id) = self.chunk_ids.get(&chunk) {
+            return Some((id, least));
+        }
+        let id = ChunkId::from_index(self.chunks.len());
+        let chunk = Arc::new(chunk);
+        self.chunks.push(chunk.clone());
+        self.chunk_ids.insert(chunk, id);
+        Some((id, least))
+    }
+
+    /// The items of a part that have a symbol next, moved over it, as far as they are taken.
+    pub(super) fn moved(
+        &mut self,
+        grammar: &Grammar,
+        (part, offset): At<PartId>,
+        symbol: SymbolId,
+        taken: Taken,
+    ) -> Option<At<ChunkId>> {
+        let known = match self.moved.get(&(part, symbol, taken)) {
+            Some(&known) => known,
+            None => {
+                let own = self.parts[part.index()].waiting(grammar, symbol).iter();
+                let moved = own.map(|&(dot, from, cost)| (Grammar::advance(dot), from, cost));
+                let items = moved.filter(|item| taken.takes(grammar, item.0, self.begun_at(item.1))).collect();
+                let chunk = self.chunk(Chunk { items, ended: Vec::new() });
+                self.moved.insert((part, symbol, taken), chunk);
+                chunk
+            }
+        };
+        known.map(|(chunk, least)| (chunk, least.saturating_add(offset)))
+    }
+
+    /// The items of a part that wait for a nonterminal or for one that it finishes, moved over it.
+    pub(super) fn linked(
+        &mut self,
+        grammar: &Grammar,
+        (part, offset): At<PartId>,
+        link: LinkId,
+        symbol: SymbolId,
+        chain: &Chain,
+    ) -> Option<At<ChunkId>> {
+        let known = match self.linked.get(&(part, link)) {
+            Some(&known) => known,
+            None => {
+                let own = self.parts[part.index()].items.iter();
+                let waits =
+                    |next: SymbolId| !grammar.is_lexeme(next) && (next == symbol || chain.finishes(grammar, next));
+                let items = own.filter(|item| waits(grammar.next(item.0)));
+                let items = items.map(|&(dot, from, cost)| (Grammar::advance(dot), from, cost)).collect();
+                let chunk = self.chunk(Chunk { items, ended: Vec::new() });
+                self.linked.insert((part, link), chunk);
+                chunk
+            }
+        };
+        known.map(|(chunk, least)| (chunk, least.saturating_add(offset)))
+    }
+
+    /// The moved dots that lists begin with at a node, for what waits in one part. Those of some nonterminals are left out.
+    pub(super) fn begun(
+        &mut self,
+        grammar: &Grammar,
+        (part, offset): At<PartId>,
+        (id, lone): (LoneId, &LoneDots),
+        begun: Begun,
+        left_out: Option<&[u64]>,
+    ) -> Option<At<ChunkId>> {
+        let known = match (left_out, self.begun.get(&(part, id, begun))) {
+            (None, Some(&known)) => known,
+            (left_out, _) => {
+                let kept = |dot: DotId| {
+                    let index = grammar.nonterminal_index(grammar.lhs(dot));
+                    !left_out.is_some_and(|left_out| bits::contains(left_out, index))
+                };
+                let mut items = Vec::new();
+                for &dot in lone.dots.iter().filter(|&&dot| kept(dot)) {
+                    if let Some((list, least)) = self.list_at(grammar, part, grammar.lhs(dot), begun) {
+                        items.push((dot, list, least));
+                    }
+                }
+                let chunk = self.chunk(Chunk { items, ended: Vec::new() });
+                if left_out.is_none() {
+                    self.begun.insert((part, id, begun), chunk);
+                }
+                chunk
+            }
+        };
+        known.map(|(chunk, least)| (chunk, least.saturating_add(offset)))
+    }
+
+    /// The list that begins at a node with a nonterminal, for what waits in one part.
+    fn list_at(
+        &mut self,
+        grammar: &Grammar,
+        part: PartId,
+        nonterminal: SymbolId,
+        begun: Begun,
+    ) -> Option<At<SourceId>> {
+        if !self.parts[part.index()].waits_for(grammar, nonterminal) {
+            return None;
+        }
+        let (items, least) = waiting_from_0(&self.parts[part.index()], grammar, nonterminal);
+        let list = List { nonterminal, items, begun };
+        if let Some(&id) = self.list_ids.get(&list) {
+            return Some((id, least));
+        }
+        let id = SourceId::from_index(self.free_count + self.lists.len());
+        let list = Arc::new(list);
+        self.lists.push(list.clone());
+        self.list_ids.insert(list, id);
+        Some((id, least))
+    }
+
+    /// Whether a list begins at a place, for the items of one part.
+    pub(super) fn begins(&self, grammar: &Grammar, source: SourceId, part: PartId, begun: Begun) -> bool {
+        let Some(list) = self.list(source) else { return false };
+        let part = &self.parts[part.index()];
+        begun == list.begun
+            && part.waits_for(grammar, list.nonterminal)
+            && waiting_from_0(part, grammar, list.nonterminal).0 == list.items
+    }
+
+    /// The parts that some chunks lead to, once all that ends there has been completed.
+    pub(super) fn closed(
+        &mut self,
+        language: &Language,
+        chunks: &mut Vec<At<ChunkId>>,
+        kind: Kind,
+        into: &mut Vec<At<PartId>>,
+    ) {
+        // Of one chunk the least offset counts; then those that are near each other are closed together.
+        chunks.sort_unstable();
+        chunks.dedup_by_key(|at| at.0);
+        chunks.sort_unstable_by_key(|&(chunk, offset)| (offset, chunk));
+        let mut rest = chunks.as_mut_slice();
+        while let Some(&(_, least)) = rest.first() {
+            let near = rest.windows(2).position(|pair| pair[1].1 - pair[0].1 > APART);
+            let (group, more) = rest.split_at_mut(near.map_or(rest.len(), |at| at + 1));
+            for at in group.iter_mut() {
+                at.1 -= least;
+            }
+            let key = (Chunks::from(&*group), kind);
+            if !self.closed.contains_key(&key) {
+                let parts = self.close(language, group, kind);
+                self.closed.insert(key.clone(), parts);
+            }
+            into.extend(self.closed[&key].iter().map(|&(part, own)| (part, own.saturating_add(least))));
+            rest = more;
+        }
+        into.sort_unstable();
+        into.dedup_by_key(|at| at.0);
+    }
+
+    fn close(&mut self, language: &Language, chunks: &[At<ChunkId>], kind: Kind) -> Box<[At<PartId>]> {
+        let grammar = &language.grammar;
+        let dedent = grammar.indent_dedent.map(|(_, dedent)| dedent);
+        let mut closing = std::mem::take(&mut self.closing);
+        closing.least.clear();
+        closing.ended.clear();
+        for &(chunk, offset) in chunks {
+            let chunk = &self.chunks[chunk.index()];
+            for &(dot, from, cost) in &chunk.items {
+                closing.push(self, grammar, kind, (dot, from, cost + offset));
+            }
+            for &(symbol, from, cost) in &chunk.ended {
+                closing.complete(self, language, kind, (symbol, from, cost + offset));
+            }
+        }
+        while let Some((dot, from, cost)) = closing.pending.pop() {
+            if closing.least[&(dot, from)] < cost {
+                continue;
+            }
+            let next = grammar.next(dot);
+            if next == END_OF_RULE {
+                closing.complete(self, language, kind, (grammar.lhs(dot), from, cost));
+            } else if grammar.nullable(next) || kind.loops && Some(next) == dedent {
+                closing.push(self, grammar, kind, (Grammar::advance(dot), from, cost));
+            }
+        }
+        let all = closing.least.iter().filter(|&(&(dot, _), _)| grammar.next(dot) != END_OF_RULE);
+        let items: Vec<FreeItem> = all.map(|(&(dot, from), &cost)| (dot, from, cost)).collect();
+        let completed: Vec<_> = closing.ended.iter().map(|(&(symbol, from), &cost)| (symbol, from, cost)).collect();
+        self.closing = closing;
+        self.part(grammar, items, completed)
+    }
+
+    /// Interns what stands in a set, parted where its costs are far apart.
+    fn part(
+        &mut self,
+        grammar: &Grammar,
+        items: Vec<FreeItem>,
+        completed: Vec<(SymbolId, SourceId, Cost)>,
+    ) -> Box<[At<PartId>]> {
+        let mut costs: Vec<Cost> = items.iter().map(|item| item.2).chain(completed.iter().map(|end| end.2)).collect();
+        costs.sort_unstable();
+        costs.dedup();
+        let begins = costs.iter().enumerate().filter(|&(index, &cost)| index == 0 || cost - costs[index - 1] > APART);
+        let begins: Vec<Cost> = begins.map(|(_, &cost)| cost).collect();
+        let mut parts = Vec::with_capacity(begins.len());
+        for (index, &least) in begins.iter().enumerate() {
+            let end = begins.get(index + 1).copied().unwrap_or(INFINITE);
+            let own = |cost: Cost| cost >= least && (cost < end || end == INFINITE);
+            let mut items: Vec<FreeItem> = items.iter().copied().filter(|item| own(item.2)).collect();
+            let mut completed: Vec<_> = completed.iter().copied().filter(|end| own(end.2)).collect();
+            for item in &mut items {
+                item.2 -= least;
+            }
+            for end in &mut completed {
+                end.2 -= least;
+            }
+            items.sort_unstable_by_key(|&(dot, from, _)| (grammar.next(dot), dot, from));
+            completed.sort_unstable();
+            parts.push((self.intern(grammar, items.into(), completed.into()), least));
+        }
+        parts.into()
+    }
+
+    fn intern(
+        &mut self,
+        grammar: &Grammar,
+        items: Box<[FreeItem]>,
+        completed: Box<[(SymbolId, SourceId, Cost)]>,
+    ) -> PartId {
+        let words = words_for::<u64>(grammar.nonterminal_count());
+        let (mut predicts, mut waits, mut waits_in_list) = (vec![0; words], vec![0; words], vec![0; words]);
+        let mut previous = END_OF_RULE;
+        for &(dot, from, _) in &items {
+            let next = grammar.next(dot);
+            if grammar.is_lexeme(next) {
+                continue;
+            }
+            if next != previous {
+                unite(&mut predicts, grammar.closure(next));
+                bits::insert(&mut waits, grammar.nonterminal_index(next));
+            }
+            if from.index() >= self.free_count {
+                bits::insert(&mut waits_in_list, grammar.nonterminal_index(next));
+            }
+            previous = next;
+        }
+        let (predicts, waits, waits_in_list) = (predicts.into(), waits.into(), waits_in_list.into());
+        let part = Part { items, completed, predicts, waits, waits_in_list };
+        if let Some(&id) = self.part_ids.get(&part) {
+            return id;
+        }
+        let id = PartId::from_index(self.parts.len());
+        let part = Arc::new(part);
+        self.parts.push(part.clone());
+        self.part_ids.insert(part, id);
+        id
+    }
+
+    /// Forgets what only the making of the chart needs.
+    pub(super) fn settle(&mut self) {
+        self.part_ids = FxHashMap::default();
+        self.chunk_ids = FxHashMap::default();
+        self.list_ids = FxHashMap::default();
+        self.chunks = Vec::new();
+        self.closed = FxHashMap::default();
+        self.moved = FxHashMap::default();
+        self.linked = FxHashMap::default();
+        self.begun = FxHashMap::default();
+        self.closing = Closing::default();
+    }
+}
+
+impl Closing {
+    fn push(&mut self, parts: &Parts, grammar: &Grammar, kind: Kind, (dot, from, cost): FreeItem) {
+        if kind.nested && !grammar.is_nested(dot) && parts.list(from).is_none() {
+            return; // it holds the string that the cursor is in, and goes on after that
+        }
+        let cell = self.least.entry((dot, from)).or_insert(INFINITE);
+        if cost < *cell {
+            *cell = cost;
+            self.pending.push((dot, from, cost));
+        }
+    }
+
+    fn complete(
+        &mut self,
+        parts: &Parts,
+        language: &Language,
+        kind: Kind,
+        (symbol, from, cost): (SymbolId, SourceId, Cost),
+    ) {
+        let grammar = &language.grammar;
+        let cell = self.ended.entry((symbol, from)).or_insert(INFINITE);
+        if *cell <= cost {
+            return;
+        }
+        *cell = cost;
+        let Some(list) = parts.list(from) else {
+            let from = FreeId::from_index(from.index());
+            for &(dot, begun, before) in language.free.advances(symbol, from) {
+                self.push(parts, grammar, kind, (dot, SourceId::from(begun), before.saturating_add(cost)));
+            }
+            return;
+        };
+        debug_assert_eq!(list.nonterminal, symbol, "a list holds items of its own nonterminal");
+        for &(dot, begun, before) in &list.items {
+            self.push(parts, grammar, kind, (Grammar::advance(dot), begun, before.saturating_add(cost)));
+        }
+        for &dot in grammar.initial(symbol).iter().filter(|&&dot| grammar.lhs(dot) == symbol) {
+            self.push(parts, grammar, kind, (Grammar::advance(dot), from, cost));
+        }
+    }
+}
+
+/// The items of a part that wait for a nonterminal, with costs from 0, and what was taken off them.
+fn waiting_from_0(part: &Part, grammar: &Grammar, nonterminal: SymbolId) -> (Box<[FreeItem]>, Cost) {
+    let own = part.waiting(grammar, nonterminal);
+    let least = own.iter().map(|item| item.2).min().unwrap_or(0);
+    (own.iter().map(|&(dot, from, cost)| (dot, from, cost - least)).collect(), least)
+}

@@ -1,0 +1,119 @@
+//! Stopping work that nobody waits for any more: a flag and a deadline that the engine's loops look at.
+//!
+//! Who calls the engine says so once, around the calls ([`watched`]); loops deep inside ask ([`poll`]) without having been
+//! handed anything. A loop that has to stop unwinds to there. It asks where what it works on is whole, or where all that it
+//! has made is dropped with it, so that what others keep (charts, colours, masks) is as after an answered call.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Polls between two looks at the flag and the clock. Unit: polls, of a tenth of a microsecond to ten each.
+const POLLS: u32 = 32;
+
+/// Tells work to stop.
+#[derive(Debug, Default)]
+pub struct Stop {
+    stopped: AtomicBool,
+    deadline: Option<Instant>,
+}
+
+/// What was watched has been stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped;
+
+thread_local! {
+    static WATCHED: RefCell<Vec<Arc<Stop>>> = const { RefCell::new(Vec::new()) };
+    static POLLED: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Stop {
+    /// One that stops by itself at an instant, if there is one.
+    #[must_use]
+    pub fn new(deadline: Option<Instant>) -> Self {
+        Self { stopped: AtomicBool::new(false), deadline }
+    }
+
+    /// Stops what is watched with it, from any thread.
+    pub fn set(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was told to stop, or its deadline has passed.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// Does some work on this thread, and leaves it within about a millisecond once one of `stops` says so.
+///
+/// # Errors
+/// [`Stopped`] where it was left.
+pub fn watched<T>(stops: &[Arc<Stop>], work: impl FnOnce() -> T) -> Result<T, Stopped> {
+    let before = WATCHED.replace(stops.to_vec());
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    WATCHED.set(before);
+    outcome.or_else(|payload| if payload.is::<Stopped>() { Err(Stopped) } else { resume_unwind(payload) })
+}
+
+/// Leaves what is watched, if it is to stop.
+#[inline]
+pub(crate) fn poll() {
+    let polled = POLLED.get().wrapping_add(1);
+    POLLED.set(polled);
+    if polled % POLLS == 0 && WATCHED.with_borrow(|watched| watched.iter().any(|stop| stop.is_set())) {
+        // No panic hook is called: nothing is wrong.
+        resume_unwind(Box::new(Stopped));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn forever() {
+        loop {
+            poll();
+        }
+    }
+
+    #[test]
+    fn what_is_watched_is_left_when_told_to_and_at_its_deadline() {
+        let stops = [Arc::new(Stop::new(None)), Arc::new(Stop::new(None))];
+        assert_eq!(watched(&stops, || 7), Ok(7));
+        for told in [0, 1] {
+            let stops = [Arc::new(Stop::new(None)), Arc::new(Stop::new(None))];
+            let others = stops.clone();
+            let left = std::thread::spawn(move || watched(&others, forever));
+            stops[told].set();
+            assert_eq!(left.join().expect("it was left, not ended"), Err(Stopped));
+        }
+        let soon = Arc::new(Stop::new(Some(Instant::now() + Duration::from_millis(5))));
+        assert!(!soon.stopped.load(Ordering::Relaxed));
+        assert_eq!(watched(&[soon], forever), Err(Stopped));
+    }
+
+    #[test]
+    fn what_is_watched_within_goes_on_being_watched_without() {
+        let (outer, inner) = (Arc::new(Stop::new(None)), Arc::new(Stop::new(None)));
+        inner.set();
+        let left = watched(std::slice::from_ref(&outer), || {
+            assert_eq!(watched(&[inner], forever), Err(Stopped));
+            outer.set();
+            forever();
+        });
+        assert_eq!(left, Err(Stopped));
+        (0..10 * POLLS).for_each(|_| poll()); // nothing is watched here
+    }
+
+    #[test]
+    fn a_panic_is_still_one() {
+        let stops = [Arc::new(Stop::new(None))];
+        let outcome = catch_unwind(AssertUnwindSafe(|| watched(&stops, || panic!("a bug"))));
+        assert!(!outcome.expect_err("it panics").is::<Stopped>());
+    }
+}

@@ -1,0 +1,293 @@
+"""The process of a command: what it writes to, what it reads that never ends, and how it is interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fim_server.language.limited_files import MOST_FILE_BYTES, MOST_LINE_BYTES
+
+COMMAND = [sys.executable, "-m", "fim_server"]
+SECONDS = 60
+"""After which a process that should have ended fails a test."""
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals, devices and a shell's syntax")
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    path = tmp_path / "broken.py"
+    path.write_text("while :\n    pass\n", encoding="utf-8")
+    return path
+
+
+# --- an answer that nobody gets ------------------------------------------------------------------------------------
+
+
+def answering(broken: Path) -> list[list[str]]:
+    """Commands that have something to write, one of each kind."""
+    return [
+        ["languages"],
+        ["--version"],
+        ["check", str(broken)],
+        ["check", str(broken), "--json"],
+        ["explain", str(broken), "2:5"],
+        ["models", "list"],
+    ]
+
+
+@posix
+@pytest.mark.parametrize("number", range(6))
+def test_a_closed_pipe_is_no_verdict(number: int, broken: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as output:
+        process = subprocess.run(
+            [*COMMAND, *answering(broken)[number]],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    assert (process.returncode, process.stderr) == (2, "fim-server: standard output: broken pipe\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("number", range(6))
+def test_a_full_disk_is_no_verdict(number: int, broken: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            [*COMMAND, *answering(broken)[number]],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    assert (process.returncode, process.stderr) == (2, "fim-server: standard output: no space left on device\n")
+
+
+def in_shell(script: str) -> tuple[int, str]:
+    """Exit status and standard error."""
+    process = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False, timeout=SECONDS)
+    return process.returncode, process.stderr
+
+
+@posix
+def test_a_closed_standard_output_is_no_verdict(broken: Path) -> None:
+    command = f"exec '{sys.executable}' -m fim_server"
+    assert in_shell(f"{command} check '{broken}' >&-") == (2, "fim-server: standard output: closed\n")
+    assert in_shell(f"{command} languages >&-") == (2, "fim-server: standard output: closed\n")
+    assert in_shell(f"{command} serve >&-") == (2, "fim-server: standard input or output is closed\n")
+
+
+@posix
+def test_a_file_that_parses_needs_no_output(tmp_path: Path) -> None:
+    """Its verdict is the exit status alone."""
+    path = tmp_path / "good.py"
+    path.write_text("a = 1\n", encoding="utf-8")
+    assert in_shell(f"exec '{sys.executable}' -m fim_server check '{path}' >&-") == (0, "")
+
+
+@posix
+def test_a_closed_standard_input_is_bad_input() -> None:
+    script = f"exec '{sys.executable}' -m fim_server check - --language python <&-"
+    assert in_shell(script) == (2, "fim-server: standard input: closed\n")
+
+
+@posix
+def test_what_is_wrong_is_never_said_on_standard_output() -> None:
+    script = f"'{sys.executable}' -m fim_server check missing.py 2>&-"
+    process = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, text=True, check=False, timeout=SECONDS)
+    assert (process.returncode, process.stdout) == (2, "")
+
+
+# --- what never ends -----------------------------------------------------------------------------------------------
+
+ENDLESS = {
+    "check": ["check", "/dev/zero", "--language", "python"],
+    "explain": ["explain", "/dev/zero", "1:1", "--language", "python"],
+    "complete": ["complete", "/dev/zero", "1:1", "--language", "python"],
+    "standard input": ["check", "-", "--language", "python"],
+    "token": ["serve", "--tcp", "1", "--token-file", "/dev/zero"],
+    "report": ["bench", "compare", "--before", "/dev/zero", "--after", "/dev/zero"],
+    "samples": ["dataset", "show", "/dev/zero"],
+    "measured samples": ["eval", "run", "--data", "/dev/zero", "--out", "{tmp}/run"],
+    "drawn samples": ["dataset", "draw", "/dev/zero", "--count", "1", "--out", "{tmp}/out.jsonl"],
+}
+LINES = {"samples", "measured samples"}
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no device that never ends")
+@pytest.mark.parametrize("case", ENDLESS)
+def test_what_never_ends_is_refused(case: str, tmp_path: Path) -> None:
+    with Path("/dev/zero").open("rb") as zeros:
+        process = subprocess.run(
+            [*COMMAND, *(argument.format(tmp=tmp_path) for argument in ENDLESS[case])],
+            stdin=zeros,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr.count("\n") == 1
+    if case == "drawn samples":
+        assert process.stderr == "fim-server: /dev/zero: not a regular file\n"
+    else:
+        assert str(MOST_LINE_BYTES if case in LINES else MOST_FILE_BYTES) in process.stderr
+
+
+@posix
+def test_a_pipe_that_never_ends_is_refused(tmp_path: Path) -> None:
+    fifo = tmp_path / "endless.py"
+    os.mkfifo(fifo)
+    process = subprocess.Popen([*COMMAND, "check", str(fifo)], stderr=subprocess.PIPE, text=True)
+
+    def write() -> None:
+        try:
+            with fifo.open("wb") as pipe:
+                while True:
+                    pipe.write(b"a = 1\n" * 10_000)
+        except BrokenPipeError:
+            pass
+
+    threading.Thread(target=write, daemon=True).start()
+    _, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode == 2
+    assert errors == f"fim-server: {fifo}: larger than {MOST_FILE_BYTES} bytes\n"
+
+
+# --- interrupts ----------------------------------------------------------------------------------------------------
+
+
+def heed_interrupts() -> None:
+    """A job in the background of a script, as CI may be, has them ignored, and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def interrupted(arguments: list[str], is_at_work: Callable[[subprocess.Popen[str]], None]) -> tuple[int, str, float]:
+    """Exit status, standard error, and the seconds that a process takes to end once it is interrupted."""
+    process = subprocess.Popen(
+        arguments,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    )
+    try:
+        is_at_work(process)
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        process.wait(timeout=SECONDS)
+        seconds = time.monotonic() - began
+        assert process.stderr is not None
+        return process.returncode, process.stderr.read(), seconds
+    finally:
+        process.kill()
+        process.wait()
+
+
+@posix
+def test_an_interrupt_while_a_pipe_is_waited_for(tmp_path: Path) -> None:
+    fifo = tmp_path / "waiting.py"
+    os.mkfifo(fifo)
+    held = []
+
+    def opened(_: object) -> None:
+        held.append(fifo.open("w"))  # opens when the command does, which then waits for text that never comes
+
+    status, errors, _ = interrupted([*COMMAND, "check", str(fifo)], opened)
+    held[0].close()
+    assert (status, errors) == (130, "")
+
+
+SCRIPTED = """
+import sys, time
+from fim_server import __main__
+from fim_server.cli import program
+{replaced}
+sys.argv[1:] = {arguments!r}
+__main__.run()
+"""
+
+AT_WORK = """
+import ctypes
+def at_work(*_, **__):
+    print("at work", file=sys.stderr, flush=True)
+{work}
+"""
+
+WORK = {
+    # A lock that is waited for in C: Python's own lock is free, as the engine and the runtimes leave it, and no signal
+    # comes through.
+    "native code": """
+    mutex, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+    while True:
+        library.pthread_mutex_lock(mutex)
+""",
+    "Python": """
+    while True:
+        time.sleep(0.01)
+""",
+    "a library that swallows it": """
+    while True:
+        try:
+            time.sleep(0.01)
+        except BaseException:
+            pass
+""",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a mutex of zeros is one of Linux's")
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("place", ["model", "engine"])
+def test_an_interrupt_ends_a_command_at_once(work: str, place: str, broken: Path) -> None:
+    body = AT_WORK.format(work=WORK[work])
+    if place == "model":
+        body += "import fim_server.models.load\nfim_server.models.load.load_model = at_work\n"
+        arguments = ["complete", str(broken), "2:5"]
+    else:
+        body += "from fim_server.language import Language\nLanguage.open = at_work\n"
+        arguments = ["check", str(broken)]
+
+    def is_at_work(process: subprocess.Popen[str]) -> None:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "at work\n"
+
+    script = SCRIPTED.format(replaced=body, arguments=arguments)
+    status, errors, seconds = interrupted([sys.executable, "-c", script], is_at_work)
+    progress = [line for line in errors.splitlines() if line.endswith(" ...")]
+    assert (status, errors.splitlines()) == (130, progress)
+    assert seconds < 10
+
+
+@posix
+@pytest.mark.parametrize("arguments", [["serve"], ["serve", "--tcp", "127.0.0.1:0"]])
+def test_an_interrupt_ends_a_server(arguments: list[str]) -> None:
+    def has_started(process: subprocess.Popen[str]) -> None:
+        time.sleep(3)
+        assert process.poll() is None
+
+    status, errors, seconds = interrupted([*COMMAND, *arguments], has_started)
+    assert (status, errors) == (130, "")
+    assert seconds < 10
+
+
+@posix
+def test_ignored_interrupts_stay_ignored(broken: Path) -> None:
+    script = "from fim_server import __main__; import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    script += "__main__.heed_interrupts(); print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert process.stdout == "True\n"

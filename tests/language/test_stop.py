@@ -1,0 +1,97 @@
+"""Stopping the engine: what is watched is left soon, and what others keep is whole afterwards."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from fim_server import Language, Stop, StoppedError, Vocabulary
+
+LONG = "1," * 1_000_000 + "]\n"
+"""A right context that takes many seconds to open."""
+
+RIGHT = "b)\n" + "x = [1, 2]\n" * 200
+
+
+def python() -> Language:
+    return Language.load("python")
+
+
+def test_opening_is_left_when_another_thread_says_so() -> None:
+    stop = Stop()
+    begun = threading.Event()
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with stop:
+                begun.set()
+                python().open("x = [", LONG)
+        except StoppedError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    stop.set()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert len(raised) == 1
+
+
+def test_opening_is_left_after_a_time() -> None:
+    stop = Stop(0.02)
+    assert not stop.is_set()
+    with stop, pytest.raises(StoppedError):
+        python().open("x = [", LONG)
+    assert stop.is_set()
+
+
+@pytest.mark.parametrize("left", ["x = [" + "1," * 1_000_000, "def f(" + "a, " * 500_000])
+def test_reading_the_left_context_is_left(left: str) -> None:
+    with Stop(0.02), pytest.raises(StoppedError):
+        python().open(left, "")
+
+
+def test_what_was_left_answers_afterwards_as_a_fresh_one() -> None:
+    """Stopped at many places, an engine that sessions share says what one says that was never stopped."""
+    fresh = python().open("a = f(", RIGHT)
+    tokens = [None, *(bytes([byte]) for byte in range(256)), b"b, ", b"x(y)", b'f"{']
+    vocabulary = Vocabulary(tokens, [0])
+    session = python().open("a = f(", RIGHT)
+    stopped = 0
+    for micros in range(0, 4_000, 40):
+        with Stop(micros / 1e6):
+            try:
+                state = session.start()
+                state.advance("b, c[")
+                state.shortest_completion()
+                moved = session.moved("a = f(x, ")
+                if moved is not None:
+                    moved.matcher(vocabulary).mask()
+            except StoppedError:
+                stopped += 1
+    assert 0 < stopped < 100
+    for middle in ("", "b, c", "b)", "x for x in ", "lambda: "):
+        assert session.check(middle) == fresh.check(middle)
+    one, other = session.start(), fresh.start()
+    assert one.advance("b, [") == other.advance("b, [")
+    assert (one.distance(), one.shortest_completion()) == (other.distance(), other.shortest_completion())
+    assert (session.matcher(vocabulary).mask() == fresh.matcher(vocabulary).mask()).all()
+
+
+def test_blocks_within_blocks_are_left_for_each_of_them() -> None:
+    outer, inner = Stop(), Stop()
+    outer.set()
+    with outer, inner, pytest.raises(StoppedError):
+        python().open("", "x\n")
+    with inner:
+        assert python().open("", "x\n").guarantee == "exact"
+    assert python().open("", "x\n").guarantee == "exact"
+
+
+@pytest.mark.parametrize("within", [-1.0, float("nan")])
+def test_a_time_that_is_none_is_refused(within: float) -> None:
+    with pytest.raises(ValueError, match="within"):
+        Stop(within)

@@ -1,0 +1,90 @@
+"""What the clients of one port share, their models, and where a port may be."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from fim_server.server import Endpoint, ServerSettings
+from fim_server.server.shared_models import SharedModels
+
+TOKEN = "correct-horse-battery-staple"
+
+
+class Model:
+    """What stands for a loaded model."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+
+def loaded_as(monkeypatch: pytest.MonkeyPatch, load: Any) -> None:
+    monkeypatch.setattr("fim_server.models.load.load_model", load)
+
+
+def test_a_model_is_loaded_once_for_all_who_want_it_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[tuple[object, ...]] = []
+    gate = threading.Event()
+
+    def load(*key: object) -> Model:
+        loads.append(key)
+        assert gate.wait(10)
+        return Model()
+
+    loaded_as(monkeypatch, load)
+    models, found = SharedModels(), list[Any]()
+    threads = [
+        threading.Thread(target=lambda: found.append(models.get(ServerSettings())), daemon=True) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    gate.set()
+    for thread in threads:
+        thread.join(10)
+    assert len(found) == 4
+    assert all(one is found[0] for one in found)
+    assert models.get(ServerSettings()) is found[0]
+    assert len(loads) == 1
+    assert models.get(ServerSettings(model="other")) is not found[0]
+    assert models.get(ServerSettings(), afresh=True) is not found[0]
+    assert len(loads) == 3
+
+
+def test_a_model_that_failed_to_load_is_tried_again_and_one_that_nobody_has_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers: list[Any] = [ValueError("not now"), Model("first"), Model("second")]
+
+    def load(*_: object) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    loaded_as(monkeypatch, load)
+    models = SharedModels()
+    with pytest.raises(ValueError, match="not now"):
+        models.get(ServerSettings())
+    held: Any = models.get(ServerSettings())
+    assert held.name == "first"
+    del held
+    again: Any = models.get(ServerSettings())
+    assert again.name == "second"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.1.2.3"])
+def test_addresses_of_the_machine_itself_are_listened_on(host: str) -> None:
+    try:
+        assert Endpoint(host, 8765).addresses()
+    except socket.gaierror:
+        pytest.skip("no such address here")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "2001:db8::1"])
+def test_other_addresses_are_refused_unless_they_were_named_for_that(host: str) -> None:
+    with pytest.raises(OSError, match="not a loopback address"):
+        Endpoint(host, 8765).addresses()
+    assert Endpoint(host, 8765, TOKEN, is_public=True).addresses() == [host]
