@@ -4,8 +4,9 @@ import hashlib
 import stat
 from pathlib import Path
 
-from fim_server.errors import LanguageError
+from fim_server.errors import LanguageError, LimitError
 from fim_server.language import limits
+from fim_server.language.limited_files import read_limited
 from fim_server.language.scan import look_through
 
 
@@ -20,17 +21,15 @@ def read_source(path: Path) -> str:
 
 def _read(path: Path, most: int) -> bytes:
     try:
-        # What is no regular file may never end, or keep its reader waiting.
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise LanguageError(f"language definition: {path} is no regular file")
-        with path.open("rb") as file:
-            content = file.read(most + 1)
+        # What is no regular file may keep its reader waiting for ever.
+        regular = stat.S_ISREG(path.stat().st_mode)
+        content = read_limited(path, most) if regular else b""
+    except LimitError as error:
+        raise LanguageError(f"language definition: {path}: {error}") from error
     except (OSError, ValueError) as error:
-        if isinstance(error, LanguageError):
-            raise
         raise LanguageError(f"language definition: {error}") from error
-    if len(content) > most:
-        raise LanguageError(f"language definition: {path}: more than {most} bytes")
+    if not regular:
+        raise LanguageError(f"language definition: {path} is no regular file")
     return content
 
 

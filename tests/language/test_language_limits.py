@@ -54,7 +54,7 @@ TOO_LARGE = {
     "terminals one after the other": ("start: T0\n" + each(900, "T{i}: T{next}") + 'T900: "a"', "steps from terminal"),
     "many rules": ("start: r0\n" + each(3_000, "r{i}: r{next}") + 'r3000: "a"', "rules and terminals"),
     "many tokens": ("start: " + '"a" ' * 60_000, "tokens of the grammar"),
-    "a large file": ('start: "a"\n//' + "x" * 300_000, "more than 262144 bytes"),
+    "a large file": ('start: "a"\n//' + "x" * 300_000, "larger than 262144 bytes"),
     "counted repetitions": ("start: X\nX: /a{{1,100000}}/", "states of an automaton"),
     "repetitions of repetitions": ("start: X\nX: /((a{{1,100}}){{1,100}}){{1,100}}/", "bytes of an automaton"),
     "lexemes that stay apart": ("start: X\nX: /[ab]*a[ab]{{40}}/", "states of an automaton"),
