@@ -1,17 +1,86 @@
-"""Where compiled languages and token tables are kept between runs."""
+"""Files that are kept between runs: where they are, and how they are written so that what is read is what was written.
 
+The folder holds compiled languages, which are read and written here, and token tables, which the engine maps itself
+(`rust_core/src/masking/table/file.rs`). Whatever goes wrong with a file is only slower: it is made again.
+"""
+
+import hashlib
+import itertools
 import os
+import re
+import time
+from contextlib import suppress
 from pathlib import Path
+
+LEFT_OVER_SECONDS = 3600
+"""Age from which on a temporary file is one that a process left when it was killed; writing one takes less than a
+second. Unit: seconds."""
+
+_MAGIC = b"fim-server cache 1 "
+_TEMPORARY = re.compile(r"[\w-]+\.\d+-\d+-\d+\.new", re.ASCII)
+_written = itertools.count()
 
 
 def cache_folder() -> Path | None:
     """The folder; None where the user wants no cache (FIM_SERVER_CACHE is empty). It may not exist yet.
 
-    FIM_SERVER_CACHE names it; otherwise it is `fim-server` in XDG_CACHE_HOME or `~/.cache`.
+    FIM_SERVER_CACHE names it; otherwise it is `fim-server` in XDG_CACHE_HOME or `~/.cache`. A user without a home has
+    none.
     """
     folder = os.environ.get("FIM_SERVER_CACHE")
     if folder == "":
         return None
     if folder:
         return Path(folder)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fim-server"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fim-server"
+    except RuntimeError:
+        return None
+
+
+def read_text(path: Path) -> str | None:
+    """What `write_text` wrote to a file; None if there is no such file, or a byte of it is another than was written."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    head, _, body = content.partition(b"\n")
+    if head != _head(body):
+        return None
+    return body.decode("utf-8")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file with its checksum, whole or not at all; one that cannot be written is only missing next time.
+
+    What killed processes left of such files, and of token tables, is removed from the folder.
+    """
+    body = text.encode("utf-8")
+    fresh = path.with_suffix(f".{os.getpid()}-{time.time_ns()}-{next(_written)}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with fresh.open("xb") as file:
+            file.write(_head(body) + b"\n" + body)
+        fresh.replace(path)
+    except OSError:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+    _remove_left_over(path.parent)
+
+
+def _head(body: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(body).hexdigest().encode()
+
+
+def _remove_left_over(folder: Path) -> None:
+    """Removes the temporary files that no process is still writing.
+
+    By their age, because the process may be one of another machine or container that has the folder too.
+    """
+    before = time.time() - LEFT_OVER_SECONDS
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if _TEMPORARY.fullmatch(path.name):
+                with suppress(OSError):
+                    if path.lstat().st_mtime < before:
+                        path.unlink()

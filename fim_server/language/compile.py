@@ -5,7 +5,7 @@ Lark's own loader reads the grammar text and lowers EBNF to BNF; nothing here pa
 
 import hashlib
 import json
-import tempfile
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from fim_server import _core
-from fim_server.errors import LanguageError
-from fim_server.language.cache import cache_folder
+from fim_server.errors import LanguageError, LimitError
+from fim_server.language.cache import cache_folder, read_text, write_text
+from fim_server.language.sources import Sources, read_source
 from fim_server.language.versions import Versions
 
 _LANGUAGES = Path(__file__).parents[1] / "languages"
-_CACHE_FORMAT = 2
+_CACHE_FORMAT = 3
 _AS_WRITTEN = ("strings", "comments", "quotes", "placeholder", "operators", "block_lines", "openings", "limits")
 """Keys of the TOML file that the engine gets as they are."""
 
@@ -35,6 +36,7 @@ class Definition:
         grammar: The Lark grammar's text.
         spec: The TOML file's fields.
         version: The version that both are narrowed to; None is the newest, or that the language has no versions.
+        folder: Where the grammar's own imports (`%import .name.RULE`) are looked for; None is nowhere.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Definition:
     grammar: str
     spec: dict[str, Any]
     version: str | None = None
+    folder: Path | None = None
 
 
 def names() -> list[str]:
@@ -81,44 +84,74 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Def
     Raises:
         LanguageError: A file cannot be read, a key of the TOML file is wrong (it is named), or no such version.
     """
+    grammar, text = read_source(grammar_path), read_source(spec_path)
     try:
-        grammar = grammar_path.read_text(encoding="utf-8")
-        text = spec_path.read_text(encoding="utf-8")
         versions = Versions.from_spec(tomllib.loads(text))
         version = versions.narrowed(version)
         grammar = versions.select(grammar, version)
         spec = tomllib.loads(versions.select(text, version))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    # ValueError: a number of thousands of digits; RecursionError: thousands of brackets.
+    except (RecursionError, ValueError) as error:
+        if isinstance(error, LanguageError):
+            raise
         raise LanguageError(f"language definition: {_one_line(error)}") from error
     _check(spec)
-    return Definition(spec["name"], tuple(spec["suffixes"]), grammar, spec, version)
+    return Definition(spec["name"], tuple(spec["suffixes"]), grammar, spec, version, grammar_path.parent.absolute())
 
 
 def _check(spec: dict[str, Any]) -> None:
     """Raises LanguageError where a TOML file has a key that is none, lacks one, or holds in it what it must not."""
-    _core.check_definition(json.dumps(spec, default=str))
+    # The engine would take a list for a table: its values in order.
+    for key in ("layout", "limits", "recovery"):
+        if not isinstance(spec.get(key, {}), dict):
+            raise LanguageError(f"language {spec.get('name')}: {key}: expected a table")
+    try:
+        text = json.dumps(spec, default=str, allow_nan=False)
+    except (RecursionError, ValueError) as error:
+        raise LanguageError(f"language definition: {_one_line(error)}") from error
+    _core.check_definition(text)
 
 
 def compile_definition(definition: Definition) -> _core.Language:
     """Compiles a definition, or loads what an earlier run compiled.
 
-    The cache is keyed by the content's hash and the engine's version; a file that does not load is rebuilt.
+    The cache is keyed by the content's hash and the engine's version, and the grammar files that were imported must be
+    what they were. A file that is damaged, or another's, is never used: it is made again.
 
     Raises:
         LanguageError: The definition cannot be compiled.
     """
     path = _cache_path(definition)
+    cached = None if path is None else _load(path, definition)
+    if cached is not None:
+        return cached
+    sources = Sources(definition.folder)
+    lowered = json.dumps(_lower(definition, sources))
+    try:
+        language = _core.Language(lowered)
+    except LimitError as error:
+        raise LanguageError(f"language {definition.name}: {error}") from error
     if path is not None:
-        try:
-            cached = json.loads(path.read_text(encoding="utf-8"))
-            return _core.Language(cached["definition"], cached["table"].encode())
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-    lowered = json.dumps(lower(definition))
-    language = _core.Language(lowered)
-    if path is not None:
-        _write_cache(path, json.dumps({"definition": lowered, "table": language.table().decode()}))
+        kept = {"imported": sources.hashes, "definition": lowered, "table": language.table().decode()}
+        write_text(path, json.dumps(kept))
     return language
+
+
+def _load(path: Path, definition: Definition) -> _core.Language | None:
+    """What an earlier run compiled; None if there is no such file, or what it was made of has changed.
+
+    The checksum tells what was damaged; what was forged is checked by the engine.
+    """
+    text = read_text(path)
+    if text is None:
+        return None
+    try:
+        cached = json.loads(text)
+        if Sources(definition.folder).have_changed(cached["imported"]):
+            return None
+        return _core.Language(cached["definition"], cached["table"].encode())
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return None
 
 
 def lower(definition: Definition) -> dict[str, Any]:
@@ -127,21 +160,17 @@ def lower(definition: Definition) -> dict[str, Any]:
     Raises:
         LanguageError: Lark refuses the grammar, or the TOML file names what the grammar lacks.
     """
+    return _lower(definition, Sources(definition.folder))
+
+
+def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
     # Lark is slow to import and not needed when the cache holds the language.
-    from lark.exceptions import LarkError
     from lark.grammar import NonTerminal
     from lark.lexer import PatternStr
-    from lark.load_grammar import load_grammar
 
     spec = definition.spec
     _check(spec)
-    # Terminals that only other terminals use are building blocks, not lexemes; error lexemes are used by no rule.
-    kept = set(spec.get("error_lexemes", []))
-    try:
-        grammar, _ = load_grammar(definition.grammar, f"{definition.name}.lark", [], False)
-        terminals, rules, ignored = grammar.compile([spec["start"]], kept)
-    except (LarkError, ValueError) as error:
-        raise LanguageError(f"language {definition.name}: {_one_line(error)}") from error
+    terminals, rules, ignored = _read_grammar(definition, sources)
     # A mode whose lexemes no rule uses (any more, in an older version of the language) is none.
     used = {str(symbol.name) for rule in rules for symbol in rule.expansion}
     declared = spec.get("modes", [])
@@ -193,6 +222,30 @@ def lower(definition: Definition) -> dict[str, Any]:
     }
 
 
+def _read_grammar(definition: Definition, sources: Sources) -> tuple[list[Any], list[Any], list[str]]:
+    """Has Lark read a grammar and write it out: its terminals, its BNF rules, and the names of what is ignored.
+
+    Raises:
+        LanguageError: Lark refuses it, or it comes to more than the limits allow.
+    """
+    from fim_server.language.expansion import Counted
+
+    sources.examine(definition.name, definition.grammar)
+    # Terminals that only other terminals use are building blocks, not lexemes; error lexemes are used by no rule.
+    kept = set(definition.spec.get("error_lexemes", []))
+    try:
+        builder = Counted(definition.name, [sources])
+        builder.load_grammar(definition.grammar, f"{definition.name}.lark")
+        terminals, rules, ignored = builder.build().compile([definition.spec["start"]], kept)
+    except LanguageError:
+        raise
+    # What Lark does not expect in a grammar fails as whatever it happens to fail as: assertions, keys, recursion.
+    except Exception as error:
+        reason = _one_line(error)
+        raise LanguageError(f"language {definition.name}: {reason or type(error).__name__}") from error
+    return terminals, rules, ignored
+
+
 def _mode(mode: dict[str, Any], named: Callable[[str, str], str]) -> dict[str, Any]:
     return {**mode, "without": [named("modes.without", text) for text in mode.get("without", [])]}
 
@@ -207,30 +260,28 @@ def _cache_path(definition: Definition) -> Path | None:
     base = cache_folder()
     if base is None:
         return None
-    content = json.dumps([_CACHE_FORMAT, _engine_version(), definition.grammar, definition.spec], sort_keys=True)
-    return base / f"{definition.name}-{hashlib.sha256(content.encode()).hexdigest()[:32]}.json"
+    # Where a grammar imports others, the same text in another folder is another grammar.
+    folder = str(definition.folder) if "%import" in definition.grammar else None
+    content = [_CACHE_FORMAT, _engine_version(), _version_of("lark"), folder, definition.grammar, definition.spec]
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:32]
+    # The name is there for people who look into the folder; it is the definition's, and may be anything.
+    return base / f"{re.sub('[^a-z0-9]+', '_', definition.name.lower())[:32]}-{digest}.json"
 
 
 def _engine_version() -> str:
     """The engine's version, and its file's size and time, so that a rebuilt engine never reads an old table."""
-    try:
-        version = metadata.version("fim-server")
-    except metadata.PackageNotFoundError:
-        version = "unknown"
     stat = Path(_core.__file__ or __file__).stat()
-    return f"{version}/{stat.st_size}/{stat.st_mtime_ns}"
+    return f"{_version_of('fim-server')}/{stat.st_size}/{stat.st_mtime_ns}"
 
 
-def _write_cache(path: Path, text: str) -> None:
-    """Writes atomically; a cache that cannot be written is only slower."""
+def _version_of(package: str) -> str:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-            file.write(text)
-        Path(file.name).replace(path)
-    except OSError:
-        return
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def _one_line(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it nests too deeply"
     return " ".join(str(error).split())

@@ -7,12 +7,20 @@ pub(crate) const FREE_STATES: usize = 200;
 /// Modes of a language, the default one included. Unit: modes. Passing it refuses the language.
 pub(crate) const MODES: usize = 64;
 
-/// DFA states of the joined lexemes. Unit: states. Passing it refuses the language. Python has about a thousand.
-pub(crate) const LEXER_STATES: usize = 60_000;
+/// What the lexemes of a mode may take while they become an automaton. Python's have 1,500 states at most.
+pub(crate) const LEXER: Determinising =
+    Determinising { pattern_bytes: 200_000, nfa_bytes: 8 << 20, states: 20_000, work: 60_000_000 };
 
-/// Memory of the joined lexemes' automaton while it is built. Unit: bytes. Passing it refuses the language, instead of a
-/// machine brought to its knees by lexemes whose alternatives stay apart. Python needs about 3 MB.
-pub(crate) const LEXER_BYTES: usize = 128 << 20;
+/// States of the joined lexemes of all modes, times the sets of lexemes that they can be. Unit: pairs. Passing it refuses the
+/// language. Python has 260,000.
+pub(crate) const LEXER_PAIRS: usize = 8_000_000;
+
+/// Symbols of a language: lexemes and nonterminals. Unit: symbols. Passing it refuses the language. Python has 428.
+pub(crate) const SYMBOLS: usize = 30_000;
+
+/// Dots of a grammar, times the cube of its free states, which is what one round of closing its relations takes. Unit: steps.
+/// Passing it refuses the language. JSON has 40.
+pub(crate) const FREE_WORK: usize = 200_000_000;
 
 /// Expansions of the search for the shortest completion. Unit: states taken off the queue. Passing it is an error, never
 /// an answer. Contexts of real files take some hundred; 100,000 take some ten seconds and half a GB.
@@ -109,10 +117,12 @@ pub(crate) const FORCED_BYTES: usize = 256;
 /// Predictions that the sessions of a language share. Unit: predictions, of some ten kB each. Passing it starts afresh.
 pub(crate) const SHARED_PREDICTIONS: usize = 1_000;
 
-/// States of a shape's automaton, and memory while it is built. Units: states, bytes. Passing them refuses the shape.
+/// What a shape may take while it becomes an automaton, so that one that is too large is refused within 100 ms.
+pub(crate) const SHAPE: Determinising =
+    Determinising { pattern_bytes: 4_000, nfa_bytes: 1 << 20, states: 4_000, work: 8_000_000 };
+
+/// States of a shape's automaton once it is minimal. Unit: states. Passing it refuses the shape.
 pub(crate) const SHAPE_STATES: usize = 1_000;
-/// See [`SHAPE_STATES`].
-pub(crate) const SHAPE_BYTES: usize = 32 << 20;
 
 /// Lines of a shape. Unit: lines. The relations of the free middle grow with their cube.
 pub(crate) const SHAPE_LINES: usize = 16;
@@ -128,3 +138,17 @@ pub(crate) const SHAPE_PRODUCT_BYTES: usize = 128 << 20;
 
 /// Places of a shape whose tokens a session knows. Unit: places, of some masks each. Passing it forgets them.
 pub(crate) const SHAPE_INDEXES: usize = 32;
+
+/// Limits of the way from regular expressions to an automaton over bytes. Passing one refuses them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Determinising {
+    /// All expressions together. Unit: bytes.
+    pub pattern_bytes: usize,
+    /// The automaton that is not deterministic yet, in which repetitions with a count are written out. Unit: bytes.
+    pub nfa_bytes: usize,
+    /// States of the deterministic one before it is minimal. Unit: states.
+    pub states: usize,
+    /// Steps of making it deterministic: for each of its states, the bytes that the set of states takes which it stands for,
+    /// times the classes of bytes that it is left by. Unit: steps, of about five nanoseconds each.
+    pub work: usize,
+}

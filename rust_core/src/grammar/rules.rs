@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::ids::{DotId, SymbolId};
+use crate::limits;
 use crate::spec::LanguageSpec;
 use rustc_hash::FxHashMap;
 
@@ -63,6 +64,9 @@ impl<'a> Symbols<'a> {
                 ids.insert(rule.lhs.clone(), SymbolId::from_index(names.len()));
                 names.push(rule.lhs.clone());
             }
+        }
+        if names.len() > limits::SYMBOLS {
+            return Err(Error::limit("symbols", names.len(), limits::SYMBOLS));
         }
         Ok(Self { spec, names, ids })
     }

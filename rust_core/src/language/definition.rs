@@ -67,7 +67,8 @@ impl Definition {
     /// Whatever is wrong with the definition, in one line.
     pub(crate) fn compile(spec: &LanguageSpec, table: Option<LexerTable>) -> Result<Self, Error> {
         let table = match table {
-            Some(table) => table,
+            Some(table) if table.is_of(spec) => table,
+            Some(_) => return Err(Error::language("the lexer table is another definition's")),
             None => LexerTable::compile(spec)?,
         };
         let lexer = Lexer::new(table, spec.lexemes.len());

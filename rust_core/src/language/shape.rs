@@ -6,11 +6,8 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::ShapeId;
-use crate::lexing::automaton::{Automaton, Minimal, Uncopied};
+use crate::lexing::automaton::{Automaton, Minimal, Unbuilt};
 use crate::limits;
-use regex_automata::MatchKind;
-use regex_automata::dfa::{StartKind, dense};
-use regex_automata::util::syntax;
 
 /// No middle of the shape begins like that.
 const DEAD: ShapeId = ShapeId(u32::MAX);
@@ -32,26 +29,21 @@ impl Shape {
     /// # Errors
     /// The expression is no such, matches nothing, or has too many states.
     pub fn regex(pattern: &str) -> Result<Self, Error> {
-        let wrong = |what: String| Error::new(ErrorKind::Shape, format!("shape {pattern:?}: {what}"));
-        let config = dense::Config::new()
-            .match_kind(MatchKind::All)
-            .start_kind(StartKind::Anchored)
-            .minimize(true)
-            .dfa_size_limit(Some(limits::SHAPE_BYTES))
-            .determinize_size_limit(Some(limits::SHAPE_BYTES));
-        let dfa = dense::Builder::new()
-            .configure(config)
-            .syntax(syntax::Config::new().dot_matches_new_line(false))
-            .build(pattern)
-            .map_err(|error| wrong(reason(&error)))?;
+        // A pattern that is too long is not repeated in the message.
+        let shown: String = pattern.chars().take(100).collect();
+        let wrong = |what: String| Error::new(ErrorKind::Shape, format!("shape {shown:?}: {what}"));
         let mut automaton = Automaton::default();
         let label = |matched: Vec<usize>| u16::from(!matched.is_empty());
-        // The dead state is none of the shape's.
-        let first = automaton.copy(&dfa, limits::SHAPE_STATES + 1, label).map_err(|why| match why {
-            Uncopied::Start(why) => wrong(why),
-            Uncopied::States(_) => wrong(format!("it has over {} states", limits::SHAPE_STATES)),
+        let first = automaton.add(&[pattern.into()], limits::SHAPE, label).map_err(|why| match why {
+            Unbuilt::Wrong(error) => wrong(reason(&*error)),
+            Unbuilt::Start(why) => wrong(why),
+            Unbuilt::Large(what, given, limit) => wrong(format!("{what}: {given} is over the limit of {limit}")),
         })?;
-        Self::minimal(&automaton, first).ok_or_else(|| wrong("no text has it".into()))
+        let shape = Self::minimal(&automaton, first).ok_or_else(|| wrong("no text has it".into()))?;
+        if shape.next.len() > limits::SHAPE_STATES {
+            return Err(wrong(format!("it has over {} states", limits::SHAPE_STATES)));
+        }
+        Ok(shape)
     }
 
     /// The shape of all texts of at most some lines: fewer line breaks than that, which are `\n` alone.

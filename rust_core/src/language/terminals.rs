@@ -237,6 +237,11 @@ impl Terminals {
                 ));
             }
         }
+        let work = grammar.dot_count() * boundary.len().pow(3);
+        if work > limits::FREE_WORK {
+            let what = "rules of a language without separators, times the cube of its guard sets";
+            return Err(Error::limit(what, work, limits::FREE_WORK));
+        }
         let mut terminals = Self::empty(boundary.len(), grammar.lexeme_count());
         for (from, walk) in walks.into_iter().enumerate() {
             let from = FreeId::from_index(from);

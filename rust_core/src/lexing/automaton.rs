@@ -3,9 +3,12 @@
 //! `regex-automata` reports a match one byte late; the copy has acceptance on the states themselves, and the states that this
 //! leaves without any use become one with the dead one.
 
-use regex_automata::Anchored;
-use regex_automata::dfa::{Automaton as _, dense};
-use regex_automata::util::start;
+use crate::limits::Determinising;
+use regex_automata::hybrid::dfa::{Cache, Config, DFA};
+use regex_automata::hybrid::{BuildError, LazyStateID};
+use regex_automata::nfa::thompson;
+use regex_automata::util::{start, syntax};
+use regex_automata::{Anchored, MatchKind};
 use rustc_hash::FxHashMap;
 
 /// A copied automaton, or several; state 0 is dead.
@@ -16,13 +19,15 @@ pub(crate) struct Automaton {
     labels: Vec<u16>,
 }
 
-/// Why an automaton was not copied.
+/// Why there is no automaton of some expressions.
 #[derive(Debug)]
-pub(crate) enum Uncopied {
+pub(crate) enum Unbuilt {
+    /// One of them is none, or has what automata cannot tell.
+    Wrong(Box<BuildError>),
     /// It has no start state, and why.
     Start(String),
-    /// So many states are too many.
-    States(usize),
+    /// So much of something is over a limit: what, how much, and the limit.
+    Large(&'static str, usize, usize),
 }
 
 /// A minimal automaton: no two states accept the same texts.
@@ -58,32 +63,50 @@ impl Automaton {
         self.labels[state as usize]
     }
 
-    /// Copies an automaton and returns its first state. `most`: states that there may be, the dead one included; `label`: what a
-    /// state accepts, by the patterns that end in it.
+    /// Adds the automaton of some expressions, which may match at once, and returns its first state. `label`: what a state
+    /// accepts, by the patterns that end in it.
+    ///
+    /// It is made state by state, each when it is first come to, so that what grows beyond the limits is left off there.
     ///
     /// # Errors
-    /// It has no start state for anchored texts, or too many states.
-    pub(crate) fn copy(
+    /// An expression is none, or they are too large together.
+    pub(crate) fn add(
         &mut self,
-        dfa: &dense::DFA<Vec<u32>>,
-        most: usize,
+        patterns: &[String],
+        limits: Determinising,
         mut label: impl FnMut(Vec<usize>) -> u16,
-    ) -> Result<u32, Uncopied> {
-        let anchored = start::Config::new().anchored(Anchored::Yes);
-        let begin = dfa.start_state(&anchored).map_err(|error| Uncopied::Start(error.to_string()))?;
+    ) -> Result<u32, Unbuilt> {
+        let written = patterns.iter().map(String::len).sum();
+        if written > limits.pattern_bytes {
+            return Err(Unbuilt::Large("bytes of regular expressions", written, limits.pattern_bytes));
+        }
+        let dfa = lazy(patterns, limits)?;
+        let mut states = Lazy { cache: dfa.create_cache(), sizes: FxHashMap::default(), dfa };
         let number = |place: usize| u32::try_from(place).expect("state count fits u32");
         let first = self.rows.len();
+        let begin = states.start()?;
         let mut order = vec![begin];
         let mut ids = FxHashMap::default();
         ids.insert(begin, number(first));
+        let classes: Vec<u8> = (0..=255u8).map(|byte| states.dfa.byte_classes().get(byte)).collect();
+        let class_count = states.dfa.byte_classes().alphabet_len();
         let mut done = 0;
+        let mut work = 0usize;
         while done < order.len() {
             let state = order[done];
             done += 1;
+            work += states.size(state) * class_count;
+            if work > limits.work {
+                return Err(Unbuilt::Large("steps to an automaton", work, limits.work));
+            }
             let mut row = [0u32; 256];
             for byte in 0..=255u8 {
-                let target = dfa.next_state(state, byte);
-                if dfa.is_dead_state(target) || dfa.is_quit_state(target) {
+                if byte > 0 && classes[byte as usize] == classes[byte as usize - 1] {
+                    row[byte as usize] = row[byte as usize - 1];
+                    continue;
+                }
+                let target = states.next(state, byte)?;
+                if target.is_dead() || target.is_quit() {
                     continue;
                 }
                 row[byte as usize] = *ids.entry(target).or_insert_with(|| {
@@ -91,38 +114,24 @@ impl Automaton {
                     number(first + order.len() - 1)
                 });
             }
-            if first + order.len() > most {
-                return Err(Uncopied::States(first + order.len()));
+            if order.len() > limits.states {
+                return Err(Unbuilt::Large("states of an automaton", order.len(), limits.states));
             }
-            let end = dfa.next_eoi_state(state);
-            let matches = if dfa.is_match_state(end) { dfa.match_len(end) } else { 0 };
-            let patterns = (0..matches).map(|index| dfa.match_pattern(end, index).as_usize()).collect();
-            self.push(row, label(patterns));
+            self.push(row, label(states.matches(state)?));
         }
         Ok(number(first))
     }
 
-    /// The minimal automaton (Moore's partition refinement). Its states are numbered in the order of the first one each was.
+    /// The minimal automaton (Hopcroft's partition refinement). Its states are numbered in the order of the first one each was.
     pub(crate) fn minimise(&self) -> Minimal {
         let (class_of, representatives) = self.classes();
         let targets = |state: usize| representatives.iter().map(move |&byte| self.rows[state][byte] as usize);
-        let useful = self.useful();
+        let sources = Sources::new(self.rows.len(), representatives.len(), targets);
+        let useful = self.useful(&sources);
         let label = |(&label, useful): (&u16, &bool)| if *useful { u32::from(label) + 1 } else { 0 };
-        let mut state_of: Vec<u32> = self.labels.iter().zip(&useful).map(label).collect();
-        let mut count = 0;
-        loop {
-            let mut ids: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
-            let refined = (0..self.rows.len()).map(|state| {
-                let key = std::iter::once(state_of[state]).chain(targets(state).map(|target| state_of[target]));
-                let fresh = u32::try_from(ids.len()).expect("state count fits u32");
-                *ids.entry(key.collect()).or_insert(fresh)
-            });
-            state_of = refined.collect();
-            if ids.len() == count {
-                break;
-            }
-            count = ids.len();
-        }
+        let labels: Vec<u32> = self.labels.iter().zip(&useful).map(label).collect();
+        let state_of = in_order(&Partition::refined(&labels, &sources).block_of);
+        let count = state_of.iter().max().map_or(0, |&last| last as usize + 1);
         debug_assert_eq!(state_of[0], 0, "the dead state comes first");
         let class_count = representatives.len();
         let mut next = vec![0; count * class_count];
@@ -152,19 +161,244 @@ impl Automaton {
     }
 
     /// Whether each state can still lead to acceptance.
-    fn useful(&self) -> Vec<bool> {
+    fn useful(&self, sources: &Sources) -> Vec<bool> {
         let mut useful: Vec<bool> = self.labels.iter().map(|&label| label != 0).collect();
-        loop {
-            let mut changed = false;
-            for state in (0..useful.len()).rev() {
-                if !useful[state] && self.rows[state].iter().any(|&target| useful[target as usize]) {
-                    useful[state] = true;
-                    changed = true;
+        let mut stack: Vec<usize> = (0..useful.len()).filter(|&state| useful[state]).collect();
+        while let Some(state) = stack.pop() {
+            for class in 0..sources.classes {
+                for &source in sources.of(state, class) {
+                    if !std::mem::replace(&mut useful[source as usize], true) {
+                        stack.push(source as usize);
+                    }
                 }
             }
-            if !changed {
-                return useful;
+        }
+        useful
+    }
+}
+
+/// The automaton of some expressions, whose states are made when they are asked for.
+fn lazy(patterns: &[String], limits: Determinising) -> Result<DFA, Unbuilt> {
+    let config = Config::new()
+        .match_kind(MatchKind::All)
+        // What is made must stay: running out of room for it is an error.
+        .cache_capacity(usize::MAX >> 1)
+        .skip_cache_capacity_check(true)
+        .minimum_cache_clear_count(Some(0));
+    DFA::builder()
+        .configure(config)
+        .syntax(syntax::Config::new().unicode(true).utf8(true).dot_matches_new_line(false))
+        .thompson(thompson::Config::new().utf8(true).shrink(false).nfa_size_limit(Some(limits.nfa_bytes)))
+        .build_many(patterns)
+        .map_err(|error| match too_large(&error) {
+            true => Unbuilt::Large("bytes of an automaton", limits.nfa_bytes + 1, limits.nfa_bytes),
+            false => Unbuilt::Wrong(Box::new(error)),
+        })
+}
+
+/// Whether an error, or what caused it, is that of a size limit.
+fn too_large(error: &BuildError) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if inner.downcast_ref::<thompson::BuildError>().is_some_and(|inner| inner.size_limit().is_some()) {
+            return true;
+        }
+        source = inner.source();
+    }
+    false
+}
+
+/// The states of a lazy automaton.
+struct Lazy {
+    dfa: DFA,
+    cache: Cache,
+    /// Per state: the bytes of what it stands for.
+    sizes: FxHashMap<LazyStateID, usize>,
+}
+
+impl Lazy {
+    fn start(&mut self) -> Result<LazyStateID, Unbuilt> {
+        let anchored = start::Config::new().anchored(Anchored::Yes);
+        self.dfa.start_state(&mut self.cache, &anchored).map_err(|error| Unbuilt::Start(error.to_string()))
+    }
+
+    fn next(&mut self, state: LazyStateID, byte: u8) -> Result<LazyStateID, Unbuilt> {
+        let before = self.cache.memory_usage();
+        let target = self.dfa.next_state(&mut self.cache, state, byte).map_err(full)?;
+        let grown = self.cache.memory_usage().saturating_sub(before);
+        if grown > 0 {
+            // A state's own transitions, of four bytes each, are no part of what it stands for.
+            let row = 4 * self.dfa.byte_classes().alphabet_len().next_power_of_two();
+            self.sizes.entry(target).or_insert(grown.saturating_sub(row));
+        }
+        Ok(target)
+    }
+
+    /// The bytes of what a state stands for; the first one's are not known, and taken for few.
+    fn size(&self, state: LazyStateID) -> usize {
+        self.sizes.get(&state).copied().unwrap_or(1)
+    }
+
+    /// The patterns that match where a text ends in a state.
+    fn matches(&mut self, state: LazyStateID) -> Result<Vec<usize>, Unbuilt> {
+        let end = self.dfa.next_eoi_state(&mut self.cache, state).map_err(full)?;
+        let count = if end.is_match() { self.dfa.match_len(&self.cache, end) } else { 0 };
+        Ok((0..count).map(|index| self.dfa.match_pattern(&self.cache, end, index).as_usize()).collect())
+    }
+}
+
+fn full(error: regex_automata::hybrid::CacheError) -> Unbuilt {
+    Unbuilt::Start(error.to_string())
+}
+
+/// The states that lead to each state by each class of bytes.
+struct Sources {
+    classes: usize,
+    /// Those of a state and a class: `states[first[state * classes + class]..first[state * classes + class + 1]]`.
+    first: Vec<u32>,
+    states: Vec<u32>,
+}
+
+impl Sources {
+    fn new<Targets: Iterator<Item = usize>>(count: usize, classes: usize, targets: impl Fn(usize) -> Targets) -> Self {
+        let number = |place: usize| u32::try_from(place).expect("edge count fits u32");
+        let mut first = vec![0u32; count * classes + 1];
+        for state in 0..count {
+            for (class, target) in targets(state).enumerate() {
+                first[target * classes + class + 1] += 1;
             }
         }
+        for place in 1..first.len() {
+            first[place] += first[place - 1];
+        }
+        let mut free = first.clone();
+        let mut states = vec![0; count * classes];
+        for state in 0..count {
+            for (class, target) in targets(state).enumerate() {
+                let place = &mut free[target * classes + class];
+                states[*place as usize] = number(state);
+                *place += 1;
+            }
+        }
+        Self { classes, first, states }
     }
+
+    fn of(&self, state: usize, class: usize) -> &[u32] {
+        let place = state * self.classes + class;
+        &self.states[self.first[place] as usize..self.first[place + 1] as usize]
+    }
+}
+
+/// States in blocks, each a run of `members`, of which the marked ones come first.
+struct Partition {
+    members: Vec<u32>,
+    /// The place of each state among the members.
+    place: Vec<usize>,
+    block_of: Vec<u32>,
+    /// Per block: its first member, the one after its marked ones, and the one after its last.
+    runs: Vec<(usize, usize, usize)>,
+}
+
+impl Partition {
+    /// The coarsest partition finer than that by labels whose blocks lead into one block each by every class (Hopcroft 1971).
+    fn refined(labels: &[u32], sources: &Sources) -> Self {
+        let mut partition = Self::by_labels(labels);
+        let classes = sources.classes;
+        let mut waiting: Vec<(u32, usize)> = Vec::new();
+        let mut waits: Vec<bool> = vec![true; partition.runs.len() * classes];
+        for block in 0..partition.runs.len() {
+            waiting.extend((0..classes).map(|class| (u32::try_from(block).expect("few blocks"), class)));
+        }
+        while let Some((splitter, class)) = waiting.pop() {
+            waits[splitter as usize * classes + class] = false;
+            let (begin, _, end) = partition.runs[splitter as usize];
+            let leading: Vec<u32> = partition.members[begin..end]
+                .iter()
+                .flat_map(|&state| sources.of(state as usize, class))
+                .copied()
+                .collect();
+            let mut touched = Vec::new();
+            for state in leading {
+                partition.mark(state, &mut touched);
+            }
+            for block in touched {
+                let Some(fresh) = partition.split(block) else { continue };
+                waits.resize(waits.len() + classes, false);
+                let smaller = if partition.size(fresh) < partition.size(block) { fresh } else { block };
+                for class in 0..classes {
+                    let other = if waits[block as usize * classes + class] { fresh } else { smaller };
+                    waits[other as usize * classes + class] = true;
+                    waiting.push((other, class));
+                }
+            }
+        }
+        partition
+    }
+
+    fn by_labels(labels: &[u32]) -> Self {
+        let number = |place: usize| u32::try_from(place).expect("state count fits u32");
+        let mut members: Vec<u32> = (0..labels.len()).map(number).collect();
+        members.sort_by_key(|&state| labels[state as usize]);
+        let mut partition =
+            Self { place: vec![0; labels.len()], block_of: vec![0; labels.len()], runs: Vec::new(), members };
+        for place in 0..labels.len() {
+            let state = partition.members[place] as usize;
+            let starts = place == 0 || labels[partition.members[place - 1] as usize] != labels[state];
+            if starts {
+                partition.runs.push((place, place, place));
+            }
+            partition.place[state] = place;
+            partition.block_of[state] = number(partition.runs.len() - 1);
+            partition.runs.last_mut().expect("begun above").2 = place + 1;
+        }
+        partition
+    }
+
+    fn size(&self, block: u32) -> usize {
+        let (begin, _, end) = self.runs[block as usize];
+        end - begin
+    }
+
+    fn mark(&mut self, state: u32, touched: &mut Vec<u32>) {
+        let block = self.block_of[state as usize];
+        let (begin, marked, _) = self.runs[block as usize];
+        let place = self.place[state as usize];
+        if place < marked {
+            return;
+        }
+        if marked == begin {
+            touched.push(block);
+        }
+        let other = self.members[marked];
+        self.members.swap(place, marked);
+        self.place[other as usize] = place;
+        self.place[state as usize] = marked;
+        self.runs[block as usize].1 += 1;
+    }
+
+    /// Makes the marked members of a block one of their own, where there are others, and takes the marks back.
+    fn split(&mut self, block: u32) -> Option<u32> {
+        let (begin, marked, end) = self.runs[block as usize];
+        if marked == end {
+            self.runs[block as usize].1 = begin;
+            return None;
+        }
+        let fresh = u32::try_from(self.runs.len()).expect("no more blocks than states");
+        self.runs.push((begin, begin, marked));
+        self.runs[block as usize] = (marked, marked, end);
+        for place in begin..marked {
+            self.block_of[self.members[place] as usize] = fresh;
+        }
+        Some(fresh)
+    }
+}
+
+/// Numbers in the order in which they first occur.
+fn in_order(numbers: &[u32]) -> Vec<u32> {
+    let mut ids: FxHashMap<u32, u32> = FxHashMap::default();
+    let id = |number: &u32| {
+        let fresh = u32::try_from(ids.len()).expect("no more than there were");
+        *ids.entry(*number).or_insert(fresh)
+    };
+    numbers.iter().map(id).collect()
 }

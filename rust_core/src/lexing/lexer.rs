@@ -7,13 +7,10 @@
 use crate::bits::{self, BitRows};
 use crate::error::Error;
 use crate::ids::{AcceptId, LexemeId, ModeId, StateId};
-use crate::lexing::automaton::{Automaton, Minimal, Uncopied};
+use crate::lexing::automaton::{Automaton, Minimal, Unbuilt};
 use crate::limits;
 use crate::spec::{LanguageSpec, LexemeSpec};
-use regex_automata::MatchKind;
-use regex_automata::dfa::{StartKind, dense};
-use regex_automata::nfa::thompson;
-use regex_automata::util::syntax;
+use regex_automata::hybrid::BuildError;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -52,20 +49,25 @@ impl LexerTable {
             if patterns.is_empty() {
                 return Err(wrong("no lexeme has a pattern".into()));
             }
-            let dfa = build(&patterns).map_err(|error| wrong(one_line(&error, &patterns, spec)))?;
             let label = |matched: Vec<usize>| {
                 sets.intern(winners(matched.into_iter().map(|pattern| of[pattern]).collect(), spec))
             };
-            let start = automaton.copy(&dfa, limits::LEXER_STATES, label).map_err(|why| match why {
-                Uncopied::Start(why) => Error::language(why),
-                Uncopied::States(states) => Error::limit("lexer states", states, limits::LEXER_STATES),
+            let start = automaton.add(&patterns, limits::LEXER, label).map_err(|why| match why {
+                Unbuilt::Wrong(error) => wrong(one_line(&error, &patterns, spec)),
+                Unbuilt::Start(why) => wrong(why),
+                Unbuilt::Large(what, given, limit) => Error::limit(&format!("lexemes: {what}"), given, limit),
             })?;
             if let Some(lexeme) = sets.sets[automaton.label(start) as usize].first() {
                 return Err(wrong(format!("lexeme {} matches the empty text", spec.lexemes[lexeme.index()].name)));
             }
             starts.push(start);
         }
-        Ok(Self::with_starts(automaton.minimise(), &starts, sets.sets))
+        let table = Self::with_starts(automaton.minimise(), &starts, sets.sets);
+        let pairs = table.state_count() * table.accept_sets.len();
+        if pairs > limits::LEXER_PAIRS {
+            return Err(Error::limit("lexemes: states times sets of lexemes", pairs, limits::LEXER_PAIRS));
+        }
+        Ok(table)
     }
 
     /// The table of a minimal automaton, with start states of their own, which no byte leads to: being in one means being between
@@ -90,21 +92,32 @@ impl LexerTable {
     pub fn state_count(&self) -> usize {
         self.accept.len()
     }
-}
 
-/// The automaton of some patterns, which may match at once.
-fn build(patterns: &[String]) -> Result<dense::DFA<Vec<u32>>, Box<dense::BuildError>> {
-    let config = dense::Config::new()
-        .match_kind(MatchKind::All)
-        .start_kind(StartKind::Anchored)
-        .dfa_size_limit(Some(limits::LEXER_BYTES))
-        .determinize_size_limit(Some(limits::LEXER_BYTES));
-    dense::Builder::new()
-        .configure(config)
-        .syntax(syntax::Config::new().unicode(true).utf8(true))
-        .thompson(thompson::Config::new().utf8(true).shrink(false))
-        .build_many(patterns)
-        .map_err(Box::new)
+    /// Whether a table that was read is one of a definition, as far as reading it goes: all that it refers to is there.
+    #[must_use]
+    pub(crate) fn is_of(&self, spec: &LanguageSpec) -> bool {
+        let (states, sets, modes) = (self.state_count(), self.accept_sets.len(), spec.modes.len() + 1);
+        let is_state = |state: &StateId| state.index() < states;
+        let first = states.saturating_sub(modes);
+        self.class_of.len() == 256
+            && self.class_of.iter().all(|&class| (class as usize) < self.class_count)
+            && states.checked_mul(self.class_count) == Some(self.next.len())
+            && self.next.iter().all(|state| is_state(state) && state.index() < first)
+            && self.accept.iter().all(|accept| accept.index() < sets)
+            && self.next.iter().take(self.class_count).all(|&state| state == DEAD)
+            && self.accept.first() == Some(&AcceptId(0))
+            && self.accept_sets.iter().enumerate().all(|(set, lexemes)| {
+                lexemes.is_empty() == (set == 0) && lexemes.iter().all(|lexeme| lexeme.index() < spec.lexemes.len())
+            })
+            && self.starts.len() == modes
+            && first > 0
+            && self
+                .starts
+                .iter()
+                .enumerate()
+                .all(|(mode, start)| start.index() == first + mode && self.accept[start.index()] == AcceptId(0))
+            && states * sets <= limits::LEXER_PAIRS
+    }
 }
 
 fn pattern_text(lexeme: &LexemeSpec) -> Option<String> {
@@ -115,7 +128,7 @@ fn pattern_text(lexeme: &LexemeSpec) -> Option<String> {
     }
 }
 
-fn one_line(error: &dense::BuildError, patterns: &[String], spec: &LanguageSpec) -> String {
+fn one_line(error: &BuildError, patterns: &[String], spec: &LanguageSpec) -> String {
     for (pattern, lexeme) in patterns.iter().zip(spec.lexemes.iter().filter(|lexeme| pattern_text(lexeme).is_some())) {
         if let Err(parse_error) = regex_syntax::parse(pattern) {
             let text = parse_error.to_string();

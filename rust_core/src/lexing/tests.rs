@@ -421,3 +421,113 @@ fn of_the_branches_of_a_step_one_reads_the_longest_matches() {
         }
     }
 }
+
+// ---------------------------------------------------------------- automata
+
+mod automata {
+    use crate::lexing::automaton::{Automaton, Unbuilt};
+    use crate::limits::{self, Determinising};
+
+    /// Moore's partition refinement, the plain way to the same numbers.
+    fn plain_partition(rows: &[[u32; 256]], labels: &[u16]) -> Vec<u32> {
+        let useful = |state: usize| {
+            let mut seen = vec![false; rows.len()];
+            let mut stack = vec![state];
+            while let Some(at) = stack.pop() {
+                if labels[at] != 0 {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[at], true) {
+                    stack.extend(rows[at].iter().map(|&target| target as usize));
+                }
+            }
+            false
+        };
+        let mut blocks: Vec<u32> =
+            (0..rows.len()).map(|state| if useful(state) { u32::from(labels[state]) + 1 } else { 0 }).collect();
+        loop {
+            let mut known: Vec<Vec<u32>> = Vec::new();
+            let fresh: Vec<u32> = (0..rows.len())
+                .map(|state| {
+                    let mut key = vec![blocks[state]];
+                    key.extend(rows[state].iter().map(|&target| blocks[target as usize]));
+                    let place = known.iter().position(|other| *other == key).unwrap_or_else(|| {
+                        known.push(key);
+                        known.len() - 1
+                    });
+                    u32::try_from(place).unwrap()
+                })
+                .collect();
+            if fresh == blocks {
+                return blocks;
+            }
+            blocks = fresh;
+        }
+    }
+
+    #[test]
+    fn minimal_automata_are_those_of_the_plain_refinement() {
+        let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+        let mut random = |bound: u64| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            u32::try_from(seed % bound).unwrap()
+        };
+        let mut merged = 0;
+        for _ in 0..400 {
+            let (count, letters) = (1 + random(14), 1 + random(3));
+            let mut automaton = Automaton::default();
+            let (mut rows, mut labels) = (vec![[0; 256]], vec![0u16]);
+            for _ in 0..count {
+                let mut row = [0; 256];
+                for letter in 0..letters {
+                    row[letter as usize] = random(u64::from(count) + 1);
+                }
+                let label = u16::try_from(random(3)).unwrap();
+                automaton.push(row, label);
+                rows.push(row);
+                labels.push(label);
+            }
+            let minimal = automaton.minimise();
+            let expected = plain_partition(&rows, &labels);
+            assert_eq!(minimal.state_of, expected);
+            merged += usize::from(minimal.labels.len() < rows.len());
+            for (state, row) in rows.iter().enumerate().filter(|(state, _)| expected[*state] != 0) {
+                let to = minimal.state_of[state] as usize;
+                assert_eq!(minimal.labels[to], labels[state]);
+                for (byte, &target) in row.iter().enumerate() {
+                    let class = minimal.class_of[byte] as usize;
+                    let next = minimal.next[to * minimal.class_count + class];
+                    assert_eq!(next, minimal.state_of[target as usize]);
+                }
+            }
+        }
+        assert!(merged > 100, "{merged}");
+    }
+
+    fn large(pattern: &str, limits: Determinising) -> Option<&'static str> {
+        match Automaton::default().add(&[pattern.into()], limits, |matched| u16::from(!matched.is_empty())) {
+            Err(Unbuilt::Large(what, given, limit)) => {
+                assert!(given > limit, "{pattern}");
+                Some(what)
+            }
+            Err(other) => panic!("{pattern}: {other:?}"),
+            Ok(_) => None,
+        }
+    }
+
+    #[test]
+    fn each_limit_stops_what_it_is_for() {
+        for limits in [limits::SHAPE, limits::LEXER] {
+            assert!(large("a{100000}", limits).is_some());
+            assert_eq!(large("((a{1,100}){1,100}){1,100}", limits), Some("bytes of an automaton"));
+            assert_eq!(large("[ab]*a[ab]{15}", limits), Some("states of an automaton"));
+            assert_eq!(large(&"(?:a|b)".repeat(40_000), limits), Some("bytes of regular expressions"));
+            assert_eq!(large(r"\w+(?: \+ \w+)*", limits), None);
+        }
+        assert!(large("(.*a){12}.{12}", limits::SHAPE).is_some());
+        let few = Determinising { work: 1_000, ..limits::SHAPE };
+        assert_eq!(large("(?:[a-c]{1,9}x)*", few), Some("steps to an automaton"));
+    }
+}

@@ -1,0 +1,256 @@
+"""Compiled languages that are kept between runs: used only if they are what was written, and never in the way."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fim_server import Language, LanguageError, _core
+from fim_server.language import cache
+from fim_server.language import compile as definitions
+
+GRAMMAR = 'start: (A | "(" start ")")+\nA: /a[b-d]*/\nBLANK: / +/\n%ignore BLANK\n'
+SPEC = 'name = "toy"\nsuffixes = []\nstart = "start"\nbrackets = [["(", ")"]]\n'
+SEED = 20261122
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder."""
+    kept = tmp_path / "cache"
+    monkeypatch.setenv("FIM_SERVER_CACHE", str(kept))
+    return kept
+
+
+def files(folder: Path, grammar: str = GRAMMAR, spec: str = SPEC) -> tuple[Path, Path]:
+    (folder / "toy.lark").write_text(grammar)
+    (folder / "toy.toml").write_text(spec)
+    return folder / "toy.lark", folder / "toy.toml"
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The definitions that were lowered by Lark, which what is loaded from the cache is not."""
+    found: list[str] = []
+    read = definitions._read_grammar
+
+    def count(definition: definitions.Definition, *rest: Any) -> Any:
+        found.append(definition.name)
+        return read(definition, *rest)
+
+    monkeypatch.setattr(definitions, "_read_grammar", count)
+    return found
+
+
+def works(language: Language) -> bool:
+    verdicts = [language.open("a(", ")a").check(middle).complete for middle in ("", "abc", "a)(ab", "e", ")")]
+    return verdicts == [False, True, True, False, False]
+
+
+def test_a_second_run_compiles_nothing(folder: Path, tmp_path: Path, compiled: list[str]) -> None:
+    for _ in range(2):
+        assert works(Language.from_files(*files(tmp_path)))
+    assert compiled == ["toy"]
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_file_with_any_byte_changed_is_compiled_again(folder: Path, tmp_path: Path, compiled: list[str]) -> None:
+    paths = files(tmp_path)
+    Language.from_files(*paths)
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    rng = random.Random(SEED)
+    for place in range(len(whole)):
+        other = whole[place] ^ 1 << rng.randrange(8)
+        path.write_bytes(whole[:place] + bytes([other]) + whole[place + 1 :])
+        compiled.clear()
+        # Each is a fresh compilation, and what it leaves is what was there.
+        if place % 499 == 0:
+            assert works(Language.from_files(*paths))
+            assert compiled == ["toy"], (place, other)
+            assert path.read_bytes() == whole
+        else:
+            assert cache.read_text(path) is None, (place, other)
+    for cut in (0, 1, 20, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        compiled.clear()
+        assert works(Language.from_files(*paths))
+        assert compiled == ["toy"], cut
+
+
+def test_python_with_digits_changed_is_compiled_again(folder: Path, compiled: list[str]) -> None:
+    definition = definitions.read_builtin("python")
+    definitions.compile_definition(definition)
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    rng = random.Random(SEED)
+    digits = [place for place, byte in enumerate(whole) if chr(byte).isdigit()]
+    for place in [*digits[:40], *rng.sample(digits, 160)]:
+        other = (whole[place] - ord("0") + rng.randrange(1, 10)) % 10 + ord("0")
+        path.write_bytes(whole[:place] + bytes([other]) + whole[place + 1 :])
+        assert cache.read_text(path) is None, place
+    compiled.clear()
+    definitions.compile_definition(definition)
+    assert compiled == ["python"]
+    assert path.read_bytes() == whole
+
+
+def test_a_forged_table_is_refused_and_never_a_panic(folder: Path, tmp_path: Path, compiled: list[str]) -> None:
+    """Its checksum agrees, its numbers do not fit."""
+    paths = files(tmp_path)
+    Language.from_files(*paths)
+    (path,) = folder.iterdir()
+    kept = json.loads(cache.read_text(path) or "")
+    table = json.loads(kept["table"])
+    forged = [{**table, key: value} for key in table for value in ([], [1 << 20] * len(str(table[key])), 0, None)]
+    forged += [{**table, "next": [*table["next"][:-1], 99_999]}, {**table, "accept": [*table["accept"][:-1], 999]}]
+    forged += [{**table, "class_count": table["class_count"] + 1}, {**table, "starts": [0]}, {**table, "starts": []}]
+    forged += [{**table, "accept_sets": [*table["accept_sets"][:-1], [9_999]]}, {**table, "class_of": [200] * 256}]
+    forged += [{**table, "class_count": 1 << 62}, {**table, "accept_sets": [[] for _ in table["accept_sets"]]}]
+    for wrong in forged:
+        with pytest.raises(LanguageError):
+            _core.Language(kept["definition"], json.dumps(wrong).encode())
+        cache.write_text(path, json.dumps({**kept, "table": json.dumps(wrong)}))
+        compiled.clear()
+        assert works(Language.from_files(*paths))
+        assert compiled == ["toy"]
+    others: list[Any] = [{}, [], None, {**kept, "imported": [1]}, {**kept, "definition": 1}, {**kept, "table": None}]
+    for other in others:
+        cache.write_text(path, json.dumps(other))
+        compiled.clear()
+        assert works(Language.from_files(*paths))
+        assert compiled == ["toy"]
+
+
+def test_a_changed_import_is_compiled_again(folder: Path, tmp_path: Path, compiled: list[str]) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "more.lark").write_text("%import .letters.B\nPAIR: B B\n")
+    letters = tmp_path / "parts" / "letters.lark"
+    letters.write_text('B: "b"\n')
+    grammar = "%import .parts.more.PAIR\nstart: PAIR+\nBLANK: / +/\n%ignore BLANK\n"
+    paths = files(tmp_path, grammar, SPEC.replace('[["(", ")"]]', "[]"))
+
+    def takes(text: str) -> bool:
+        return Language.from_files(*paths).open("", "").check(text).complete
+
+    assert takes("bb")
+    assert not takes("cc")
+    assert compiled == ["toy"]
+    letters.write_text('B: "c"\n')
+    assert takes("cc")
+    assert not takes("bb")
+    assert compiled == ["toy", "toy"]
+    letters.unlink()
+    with pytest.raises(LanguageError, match=r"^[^\n]*letters\.lark[^\n]*$"):
+        takes("cc")
+
+
+def test_the_same_grammar_in_another_folder_imports_what_is_there(folder: Path, tmp_path: Path) -> None:
+    for name in ("b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "letters.lark").write_text(f'B: "{name}"\n')
+        grammar = "%import .letters.B\nstart: B+\nBLANK: / +/\n%ignore BLANK\n"
+        paths = files(tmp_path / name, grammar, SPEC.replace('[["(", ")"]]', "[]"))
+        assert Language.from_files(*paths).open("", "").check(name).complete
+
+
+def test_a_folder_that_cannot_be_written_is_no_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = files(tmp_path)
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file")
+    for place in (blocked, blocked / "below", Path("/proc/none/fim-server")):
+        monkeypatch.setenv("FIM_SERVER_CACHE", str(place))
+        assert works(Language.from_files(*paths))
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    monkeypatch.setenv("FIM_SERVER_CACHE", str(closed))
+    opened = Path.open
+
+    def refuse(path: Path, mode: str = "r", *rest: Any, **named: Any) -> Any:
+        if closed in path.parents and "x" in mode:  # who runs tests as root may write everywhere
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(path, mode, *rest, **named)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert works(Language.from_files(*paths))
+    assert not list(closed.iterdir())
+
+
+def test_a_full_disk_leaves_nothing_behind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = files(tmp_path)
+    opened = Path.open
+
+    class Full:
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def write(self, content: bytes) -> int:
+            self.file.write(content[: len(content) // 2])
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def full(path: Path, mode: str = "r", *rest: Any, **named: Any) -> Any:
+        file = opened(path, mode, *rest, **named)
+        return Full(file) if "x" in mode else file
+
+    monkeypatch.setattr(Path, "open", full)
+    assert works(Language.from_files(*paths))
+    assert not list(folder.iterdir())
+    monkeypatch.setattr(Path, "open", opened)
+    assert works(Language.from_files(*paths))
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_what_killed_processes_left_is_removed_and_nothing_else(folder: Path, tmp_path: Path) -> None:
+    folder.mkdir()
+    left = [folder / f"python-{'a' * 32}.123-456-0.new", folder / f"{'b' * 32}-{'c' * 32}.9-1700000000-12.new"]
+    mine = [folder / "notes.new", folder / "draft.1-2.new", folder / "a.b.c.1-2-3.new", folder / "x.spanner"]
+    fresh = folder / f"python-{'d' * 32}.77-88-1.new"
+    old = time.time() - cache.LEFT_OVER_SECONDS - 60
+    for path in (*left, *mine, fresh):
+        path.write_bytes(b"half")
+        if path != fresh:
+            os.utime(path, (old, old))
+    Language.from_files(*files(tmp_path))
+    names = {path.name for path in folder.iterdir()}
+    assert not names & {path.name for path in left}
+    assert {path.name for path in (*mine, fresh)} <= names
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "a/b", "x" * 400, "nul\\u0000", "ünï"])
+def test_names_of_languages_are_no_paths(folder: Path, tmp_path: Path, name: str) -> None:
+    assert works(Language.from_files(*files(tmp_path, spec=SPEC.replace('"toy"', f'"{name}"'))))
+    (path,) = folder.iterdir()
+    assert path.name.isascii()
+    assert not list(tmp_path.parent.glob("escaped*"))
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("FIM_SERVER_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", none)
+    assert cache.cache_folder() is None
+
+
+def test_the_checksum_is_of_what_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "some.json"
+    cache.write_text(path, "käse")
+    head, body = path.read_bytes().split(b"\n")
+    assert head.split()[-1].decode() == hashlib.sha256(body).hexdigest()
+    assert cache.read_text(path) == "käse"
