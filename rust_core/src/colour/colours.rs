@@ -16,6 +16,7 @@ use crate::ids::{ColourId, ColumnId, DotId, FreeId, NodeId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::{Column, Columns, NO_COLUMN};
+use crate::right::begun::Passed;
 use crate::right::lattice::{Place, Top};
 use crate::right::queries::Right;
 use rustc_hash::FxHashMap;
@@ -172,8 +173,8 @@ impl Colours {
         self.target_of.get(&node).copied()
     }
 
-    /// Interns a colour, after letting every free state fall on the nodes that the cursor may cut.
-    pub(super) fn intern(&mut self, right: &Right, mut colour: Colour) -> ColourId {
+    /// Lets every free state fall on the nodes that the cursor may cut; `row` are the targets that the colour holds.
+    fn settle(&mut self, right: &Right, colour: &mut Colour) {
         colour.nodes.sort_unstable();
         colour.nodes.dedup();
         self.row.clear();
@@ -191,6 +192,11 @@ impl Colours {
                 colour.free[from.index()] = cost;
             }
         }
+    }
+
+    /// Interns a colour, after letting every free state fall on the nodes that the cursor may cut.
+    pub(super) fn intern(&mut self, right: &Right, mut colour: Colour) -> ColourId {
+        self.settle(right, &mut colour);
         if let Some(&id) = self.ids.get(&colour) {
             return id;
         }
@@ -256,6 +262,41 @@ impl Colours {
         stepped
     }
 
+    /// What [`Colours::step`] gives, without remembering it, for a rule that opens no block: for colours that grow by a few nodes
+    /// at a time, of which there are as many as elements in a list. Nodes that `walks` have passed for an earlier part of the
+    /// same growing colour are left out, since what comes of them has been found.
+    pub(super) fn carry(
+        &mut self,
+        context: Context<'_>,
+        colour: &Colour,
+        dot: DotId,
+        indents: Indents,
+        walks: &mut FxHashMap<(DotId, DotId), Passed>,
+    ) -> Colour {
+        let grammar = &context.language.grammar;
+        let mut colour = colour.clone();
+        self.settle(context.right, &mut colour);
+        let rule = grammar.rule(dot);
+        for place in (grammar.position(dot)..rule.rhs.len()).rev() {
+            let at = DotId::from_index(dot.index() + place - grammar.position(dot));
+            let own = if context.language.free.crosses_line(at) { indents } else { NO_INDENTS };
+            let mut nodes = Vec::new();
+            if !grammar.is_lexeme(rule.rhs[place]) {
+                context.right.begun_besides(
+                    rule.rhs[place],
+                    &colour.nodes,
+                    walks.entry((dot, at)).or_default(),
+                    &mut nodes,
+                );
+            }
+            let row = std::mem::take(&mut self.row);
+            colour = self.before_of(context, rule.rhs[place], (&colour, &row), nodes, own.own);
+            self.row = row;
+            self.settle(context.right, &mut colour);
+        }
+        colour
+    }
+
     /// The colour of one node alone.
     pub(crate) fn singleton(&mut self, right: &Right, node: NodeId) -> ColourId {
         let colour = Colour { nodes: vec![node], ..self.blank() };
@@ -270,6 +311,23 @@ impl Colours {
 
     /// What begins at a line's start in the middle costs that line's indentation besides.
     fn before(&self, context: Context<'_>, symbol: SymbolId, after: ColourId, indent: Cost) -> Colour {
+        let source = &self.table[after.index()];
+        let mut begun = Vec::new();
+        if !context.language.grammar.is_lexeme(symbol) {
+            context.right.begun(symbol, &source.nodes, &mut begun);
+        }
+        self.before_of(context, symbol, (source, self.projection(after)), begun, indent)
+    }
+
+    /// The same for a colour with the targets that it holds, and the nodes where the symbol began if it is a nonterminal.
+    fn before_of(
+        &self,
+        context: Context<'_>,
+        symbol: SymbolId,
+        (source, row): (&Colour, &[u64]),
+        begun: Vec<NodeId>,
+        indent: Cost,
+    ) -> Colour {
         let indented = |from: FreeId, cost: Cost| match cost {
             0 => 0,
             _ if context.language.free.is_line(from) => cost.saturating_add(indent),
@@ -277,7 +335,6 @@ impl Colours {
         };
         let grammar = &context.language.grammar;
         let free = &context.language.free;
-        let source = &self.table[after.index()];
         let mut colour = if grammar.nullable(symbol) { source.clone() } else { self.blank() };
         for from in free.states() {
             for to in free.states() {
@@ -287,7 +344,7 @@ impl Colours {
         }
         if grammar.is_lexeme(symbol) {
             for &(from, target, cost) in self.symbol_crossings.get(&symbol).into_iter().flatten() {
-                if self.projects(after, target) {
+                if bits::contains(row, target) {
                     lower(&mut colour.free[from.index()], indented(from, cost));
                 }
             }
@@ -297,7 +354,7 @@ impl Colours {
             }
             return colour;
         }
-        context.right.begun(symbol, &source.nodes, &mut colour.nodes);
+        colour.nodes.extend(begun);
         for &node in &source.nodes {
             for (from, cost) in context.right.begun_free(symbol, node) {
                 lower(&mut colour.free[from.index()], indented(from, cost));

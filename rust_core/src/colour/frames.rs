@@ -149,15 +149,23 @@ impl Group<'_> {
             own.add(colours.get(unsolved[at].colour));
             growing.insert(at, own);
         }
+        let grammar = &context.language.grammar;
+        let mut walks = FxHashMap::default();
         let mut queue = self.members.to_vec();
         while let Some(at) = queue.pop() {
             poll();
             let Some(fresh) = growing.get_mut(&at).and_then(|own| own.take(free_count)) else { continue };
-            let fresh = colours.intern(context.right, fresh);
             for (dot, child) in self.inner(unsolved, at) {
-                let demanded = colours.step(context, fresh, Grammar::advance(dot), NO_COLUMN, self.indents);
+                let after = Grammar::advance(dot);
                 let child_colour = growing.get_mut(&child).expect("of this group");
-                if child_colour.add(colours.get(demanded)) {
+                let grown = if grammar.rule(after).block.is_none() {
+                    child_colour.add(&colours.carry(context, &fresh, after, self.indents, &mut walks))
+                } else {
+                    let fresh = colours.intern(context.right, fresh.clone());
+                    let demanded = colours.step(context, fresh, after, NO_COLUMN, self.indents);
+                    child_colour.add(colours.get(demanded))
+                };
+                if grown {
                     queue.push(child);
                 }
             }

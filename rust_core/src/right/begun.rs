@@ -7,10 +7,21 @@ use crate::right::lattice::Completed;
 use crate::stop::poll;
 use rustc_hash::FxHashSet;
 
+/// What walks from the ends of a nonterminal's lists have passed.
+pub(crate) type Passed = FxHashSet<(DotId, SourceId, NodeId)>;
+
 impl Charted {
-    /// Adds the nodes at which a nonterminal began that ends at one of some nodes, as far as anything can ask for it.
-    pub(super) fn begun(&self, grammar: &Grammar, symbol: SymbolId, nodes: &[NodeId], found: &mut Vec<NodeId>) {
-        let mut walk = Walk { charted: self, grammar, seen: FxHashSet::default(), stack: Vec::new() };
+    /// Adds the nodes at which a nonterminal began that ends at one of some nodes, as far as anything can ask for it. Walks stop
+    /// where earlier ones have passed.
+    pub(super) fn begun(
+        &self,
+        grammar: &Grammar,
+        symbol: SymbolId,
+        nodes: &[NodeId],
+        passed: &mut Passed,
+        found: &mut Vec<NodeId>,
+    ) {
+        let mut walk = Walk { charted: self, grammar, passed, stack: Vec::new() };
         for &node in nodes {
             found.extend(self.begun_at_nodes(grammar, symbol, node));
             if self.links.is_lone(symbol) {
@@ -40,7 +51,7 @@ impl Charted {
 struct Walk<'a> {
     charted: &'a Charted,
     grammar: &'a Grammar,
-    seen: FxHashSet<(DotId, SourceId, NodeId)>,
+    passed: &'a mut Passed,
     stack: Vec<(DotId, SourceId, NodeId)>,
 }
 
@@ -63,7 +74,7 @@ impl Walk<'_> {
     }
 
     fn push(&mut self, dot: DotId, source: SourceId, node: NodeId) {
-        if self.seen.insert((dot, source, node)) {
+        if self.passed.insert((dot, source, node)) {
             self.stack.push((dot, source, node));
         }
     }

@@ -21,7 +21,7 @@
 //! knows no c: columns left of n are kept apart, those right of n are one class, `Above`, because R never looks at them
 //! again. This is section 5 of the design with the counts made into columns.
 
-mod begun;
+pub(crate) mod begun;
 mod chart;
 mod columns;
 mod crossings;

@@ -7,6 +7,7 @@ use crate::language::compiled::Language;
 use crate::language::free::Cost;
 use crate::lexing::layout::Column;
 use crate::lexing::lookahead::Lookahead;
+use crate::right::begun::Passed;
 use crate::right::chart::{self, Charted};
 use crate::right::columns::{Classes, Measure};
 use crate::right::crossings::Crossings;
@@ -116,7 +117,18 @@ impl Right {
     /// Adds the nodes at which a nonterminal began that ends at one of some nodes, as far as a rule that began before R can
     /// ask for it. A node may be added more than once.
     pub(crate) fn begun(&self, symbol: SymbolId, nodes: &[NodeId], found: &mut Vec<NodeId>) {
-        self.charted.begun(&self.language().grammar, symbol, nodes, found);
+        self.begun_besides(symbol, nodes, &mut Passed::default(), found);
+    }
+
+    /// The same, but for what is found by way of what earlier walks have passed.
+    pub(crate) fn begun_besides(
+        &self,
+        symbol: SymbolId,
+        nodes: &[NodeId],
+        passed: &mut Passed,
+        found: &mut Vec<NodeId>,
+    ) {
+        self.charted.begun(&self.language().grammar, symbol, nodes, passed, found);
     }
 
     /// Where in the middle a nonterminal began that ends at a node: free states, with the bytes of its part before R. Of several
