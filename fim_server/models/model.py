@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,8 +22,10 @@ class FimModel:
     backend: Backend
     format: BoundFormat
     vocabulary: Vocabulary
-    _turn: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
-    """Threads that share the model take turns, pass by pass: side by side they would slow each other down."""
+
+    def __post_init__(self) -> None:
+        """Threads that share the model take turns, pass by pass: side by side they would slow each other down."""
+        vars(self)["turn"] = threading.Lock()  # no field, since it says nothing of the model
 
     @property
     def runtime(self) -> str:
@@ -54,5 +56,5 @@ class FimModel:
 
         Raises RuntimeError where the runtime does; what is in the cache is not known then.
         """
-        with self._turn:
+        with vars(self)["turn"]:
             return self.backend.forward(token_ids, cache)
