@@ -15,6 +15,7 @@ import pytest_asyncio
 from lsprotocol import types
 
 from editor import AUTOMATIC, PATIENCE, Client, Editor, serving
+from fim_server.language import Stop
 from fim_server.server import ahead
 from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory
@@ -180,7 +181,7 @@ def test_only_the_last_place_is_read_and_any_request_stops_it() -> None:
     loaded: Any = SimpleNamespace()
     worker._model = worker._loading = loaded
 
-    def note(model: object, request: Request, cancelled: threading.Event, may_be_pair: bool) -> None:
+    def note(model: object, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
         found.append((request.uri, cancelled))
 
     worker._read_ahead = note  # type: ignore[method-assign]
@@ -210,7 +211,7 @@ def test_a_request_that_was_answered_is_read_on_from() -> None:
     worker._model, worker._loading = loaded.result(), loaded
     gate = threading.Event()
 
-    def note(model: object, request: Request, cancelled: threading.Event, may_be_pair: bool) -> None:
+    def note(model: object, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
         found.append(request.uri)
 
     def work(*arguments: object) -> None:
