@@ -47,7 +47,10 @@ def read_text(path: Path) -> str | None:
     head, _, body = content.partition(b"\n")
     if head != _head(body):
         return None
-    return body.decode("utf-8")
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:  # whoever wrote it knew the checksum
+        return None
 
 
 def write_text(path: Path, text: str) -> None:

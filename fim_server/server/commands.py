@@ -12,7 +12,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
-from fim_server.errors import DocumentError, LanguageError, ModelError
+from fim_server.errors import DocumentError, LanguageError, ModelError, StoppedError
 from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
 from fim_server.server.fetching import get_model, stop_getting
 from fim_server.server.language_server import FimLanguageServer
@@ -51,7 +51,7 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
         request = Request(uri, split, document.language_id or "", document.path or "", True, False, ls.settings)
         told = ls.worker.explain(request, lambda explained: explanation_json(uri, position, explained, text))
         return await asyncio.wrap_future(told)
-    except (DocumentError, LanguageError) as error:
+    except (DocumentError, LanguageError, StoppedError) as error:
         raise JsonRpcInvalidParams.of(error) from error
 
 

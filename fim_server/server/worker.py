@@ -154,9 +154,12 @@ class CompletionWorker:
         self._ahead.set()
 
     def explain(self, request: Request, tell: Callable[[Explained], T]) -> Future[T]:
-        """Queue a question about a cursor; it cancels nothing. ``tell`` words the answer, on the same thread."""
+        """Queue a question about a cursor; it cancels nothing. ``tell`` words the answer, on the same thread.
+
+        The future raises StoppedError, with a message for people, where the engine would take too long.
+        """
         self._ahead.set()
-        return self._executor.submit(lambda: tell(self._explain(request)))
+        return self._executor.submit(self._told, request, tell)
 
     def close(self) -> None:
         """Stop what is under way and take nothing more."""
@@ -198,8 +201,7 @@ class CompletionWorker:
         except StoppedError:
             if cancelled.is_set():
                 return None
-            reason = f"the file takes more than {ENGINE_SECONDS:g} s to read"
-            return Work(answer_of(request, (), reason, lasting=False))
+            return Work(answer_of(request, (), too_long(), lasting=False))
 
     def _answer(self, loading: Future[FimModel], request: Request, cancelled: Stop, submitted: float) -> Work | None:
         """The same, watched; raises StoppedError where it is to be left."""
@@ -327,6 +329,14 @@ class CompletionWorker:
             opened.session.spelling.closers,
         )
 
+    def _told(self, request: Request, tell: Callable[[Explained], T]) -> T:
+        try:
+            explained = self._explain(request)
+            with Stop(ENGINE_SECONDS):
+                return tell(explained)
+        except StoppedError as error:
+            raise StoppedError(too_long()) from error
+
     def _explain(self, request: Request) -> Explained:
         from fim_server.decoding.alternatives import candidates
 
@@ -346,6 +356,11 @@ class CompletionWorker:
                 for one in found
             ],
         )
+
+
+def too_long() -> str:
+    """Why there is no answer about a file that takes too long to read."""
+    return f"the file takes more than {ENGINE_SECONDS:g} s to read"
 
 
 def between_pair(request: Request) -> Request:

@@ -254,3 +254,15 @@ def test_the_checksum_is_of_what_is_written(tmp_path: Path) -> None:
     head, body = path.read_bytes().split(b"\n")
     assert head.split()[-1].decode() == hashlib.sha256(body).hexdigest()
     assert cache.read_text(path) == "käse"
+
+
+def test_what_is_no_text_is_not_read_whatever_its_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "forged.json"
+    cache.write_text(path, "x")
+    content = path.read_bytes()
+    assert content.endswith(b"\nx")
+    path.write_bytes(
+        content.replace(hashlib.sha256(b"x").hexdigest().encode(), hashlib.sha256(b"\xff").hexdigest().encode())[:-1]
+        + b"\xff"
+    )
+    assert cache.read_text(path) is None

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ import pytest
 import pytest_asyncio
 
 from editor import PATIENCE, SERVE, Ending, Server, Wire, patiently, wired
+from fim_server.server.app import create_server
+from fim_server.server.listening import BoundedWriter, Endpoint, Listener
+from fim_server.server.settings import ServerSettings
 from fim_server.server.wire import MOST_FIRST_BYTES, MOST_HEADER_BYTES, MOST_MESSAGE_BYTES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -264,3 +267,66 @@ async def test_a_request_of_a_browser_is_no_message() -> None:
         wire.writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         assert (await first_error(wire))["message"].startswith("not a message")
         assert await has_ended(wire)
+
+
+# --- limits --------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def listening_here(token: str | None) -> AsyncIterator[int]:
+    """A port that is listened on in this process."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    listener = Listener(Endpoint("127.0.0.1", port, token, is_public=True), lambda: create_server(ServerSettings()))
+    task = asyncio.create_task(listener.run(["127.0.0.1"]))
+    try:
+        yield port
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_one_client_too_many_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fim_server.server.listening.MOST_CLIENTS", 1)
+    async with listening_here(None) as port:
+        first = await connect(port)
+        await first.initialize()
+        assert await has_ended(await connect(port))
+        assert "result" in await first.ask("still here", "workspace/executeCommand", STATISTICS)
+        first.writer.close()
+
+
+async def test_a_client_that_shows_no_token_in_time_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fim_server.server.listening.TOKEN_SECONDS", 0.05)
+    async with listening_here(TOKEN) as port:
+        assert await has_ended(await connect(port))
+
+
+async def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fim_server.server.listening.MOST_MESSAGE_BYTES", 10)
+    sent: list[bytes] = []
+    cut: list[bool] = []
+
+    class Transport:
+        def is_closing(self) -> bool:
+            return bool(cut)
+
+        def get_write_buffer_size(self) -> int:
+            return sum(map(len, sent))
+
+        def abort(self) -> None:
+            cut.append(True)
+
+    class Writer:
+        transport = Transport()
+
+        def write(self, data: bytes) -> None:
+            sent.append(data)
+
+    writer = BoundedWriter(Writer())  # type: ignore[arg-type]
+    for data in (b"123456", b"1234", b"1", b"after"):
+        writer.write(data)
+    assert sent == [b"123456", b"1234", b"1"]
+    assert cut == [True]

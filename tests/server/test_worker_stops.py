@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fim_server.errors import StoppedError
 from fim_server.server import worker as workers
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request
@@ -71,6 +72,15 @@ def test_what_takes_too_long_is_left_and_says_so(worker: CompletionWorker, monke
     after = worker.submit(request("other", "x = ", "\n")).future.result(PATIENCE)
     assert after is not None
     assert after.answer.reason is None
+
+
+def test_a_question_that_takes_too_long_says_so(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "ENGINE_SECONDS", 0.05)
+    asked = worker.explain(request("slow", "x = [", LONG), lambda explained: explained)
+    with pytest.raises(StoppedError, match=r"the file takes more than 0\.05 s to read"):
+        asked.result(PATIENCE)
+    told = worker.explain(request("other", "x = ", "\n"), lambda explained: explained.opened.guarantee)
+    assert told.result(PATIENCE) == "exact"
 
 
 def test_reading_ahead_leaves_a_file_for_what_is_asked(worker: CompletionWorker) -> None:

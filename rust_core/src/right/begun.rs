@@ -63,7 +63,7 @@ impl Walk<'_> {
             let completed = &charted.parts.get(part).completed;
             let begin = completed.partition_point(|entry| entry.0 < symbol);
             for &(_, source, _) in completed[begin..].iter().take_while(|entry| entry.0 == symbol) {
-                if charted.parts.nonterminal_of(source).is_none() || only.is_some_and(|only| only != source) {
+                if !charted.parts.is_list(source) || only.is_some_and(|only| only != source) {
                     continue;
                 }
                 for (index, rule) in self.grammar.rules().iter().enumerate().filter(|(_, rule)| rule.lhs == symbol) {

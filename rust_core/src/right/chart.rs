@@ -618,7 +618,7 @@ impl Chart<'_> {
 }
 
 /// The part of a slice, sorted by a symbol, that has it.
-pub(super) fn slice_by<T>(items: &[T], key: impl Fn(&T) -> SymbolId, symbol: SymbolId) -> &[T] {
+fn slice_by<T>(items: &[T], key: impl Fn(&T) -> SymbolId, symbol: SymbolId) -> &[T] {
     let begin = items.partition_point(|item| key(item) < symbol);
     let length = items[begin..].partition_point(|item| key(item) == symbol);
     &items[begin..begin + length]

@@ -177,9 +177,9 @@ impl Parts {
         self.list(source).map(|list| list.begun)
     }
 
-    /// The nonterminal of a list.
-    pub(super) fn nonterminal_of(&self, source: SourceId) -> Option<SymbolId> {
-        self.list(source).map(|list| list.nonterminal)
+    /// Whether a rule began with a list.
+    pub(super) fn is_list(&self, source: SourceId) -> bool {
+        self.list(source).is_some()
     }
 
     /// Interns what began in the middle.
