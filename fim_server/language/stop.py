@@ -57,6 +57,14 @@ class Stop:
         """
         return self._core.looks() + self._looks
 
+    def tell(self, told: Callable[[], None]) -> None:
+        """Call ``told`` when it is set by somebody, on the thread that does; see :func:`telling`."""
+        self._told.add(told)
+
+    def tell_no_more(self, told: Callable[[], None]) -> None:
+        """Undo :meth:`tell`."""
+        self._told.discard(told)
+
     def __enter__(self) -> Self:
         self._core.__enter__()
         _watched().append(self)
@@ -85,7 +93,8 @@ def watch_also(stops: Sequence[Stop]) -> None:
 
 def heed() -> None:
     """Look at what watches this thread. Raises StoppedError if one of them is set."""
-    if any([stop.is_set() for stop in watching()]):  # a list: each of them is looked at
+    are_set = [stop.is_set() for stop in watching()]  # each of them is looked at
+    if any(are_set):
         raise StoppedError("what was done is wanted no more")
 
 
@@ -97,14 +106,14 @@ def telling(told: Callable[[], None]) -> Iterator[None]:
     """
     stops = watching()
     for stop in stops:
-        stop._told.add(told)
+        stop.tell(told)
     try:
-        if any([stop.is_set() for stop in stops]):
+        if any(stop.is_set() for stop in stops):
             told()
         yield
     finally:
         for stop in stops:
-            stop._told.discard(told)
+            stop.tell_no_more(told)
 
 
 def _watched() -> list[Stop]:
