@@ -44,6 +44,8 @@ class Asked:
         self.places, self.memory, self.usage = Places(), Memory(), Usage(requests=1)
         self.prefetching: Any = None
         self.fallback = None
+        self.set_aside: dict[str, str] = {}
+        self.watch = SimpleNamespace(done=lambda: False)
         self.requests: list[tuple[Request, bool]] = []
         self.worker = SimpleNamespace(read_ahead=lambda request, pair: self.requests.append((request, pair)))
         self.document = OpenDocument(URI, source=text, encoding=PositionEncoding.UTF16, version=1, language_id="python")
@@ -91,6 +93,13 @@ def test_what_is_read_is_where_the_edit_ends(start: int, end: int, text: str, le
     assert not request.invoked
     assert not pair
     assert asked.places.of(URI) == len(request.split.left)
+
+
+def test_nothing_is_read_of_a_document_that_is_set_aside() -> None:
+    asked = Asked(TEXT)
+    asked.set_aside[URI] = "its worker was replaced"
+    asked.change(AT, AT, "x")
+    assert asked.requests == []
 
 
 def test_a_pair_may_have_the_cursor_between_it() -> None:

@@ -13,11 +13,14 @@ import pytest
 
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
+from fim_server.models.load import load_model
 from fim_server.models.pace import Pace
+from fim_server.models.reading import Reading
 from fim_server.models.turn import Turn
 from fim_server.server import completing
 from fim_server.server import worker as workers
 from fim_server.server.completing import Completer, Loaded
+from fim_server.server.contexts import Contexts
 from fim_server.server.prompts import KeptReadings
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request, Work, answer_of
@@ -177,3 +180,46 @@ def test_reading_ahead_leaves_a_file_for_what_is_asked(worker: CompletionWorker)
     worker.read_ahead(request("slow", "x = [", LONG))
     begun(worker, "slow")
     assert worker.submit(request("slow", "x = ", "\n")).future.result(PATIENCE) is not None
+
+
+# --- opening beside reading -----------------------------------------------------------------------------------------
+
+
+def test_the_prompt_is_read_while_the_session_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening waits here for the model to have read some, which it would not have before."""
+    model = load_model(None, "cpu")
+    worker = CompletionWorker(ServerSettings(prefetch=False))
+    loaded: Future[Loaded] = Future()
+    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
+    worker._loading = loaded
+    read, forward, opens = threading.Event(), Reading.forward, Contexts.open
+
+    def note(self: Reading, tokens: Any) -> Any:
+        read.set()
+        return forward(self, tokens)
+
+    def late(self: Contexts, *arguments: Any) -> Any:
+        assert read.wait(PATIENCE)
+        return opens(self, *arguments)
+
+    monkeypatch.setattr(Reading, "forward", note)
+    monkeypatch.setattr(Contexts, "open", late)
+    text = "import os\n\n\ndef load(path):\n    with open(path) as file:\n        return "
+    found = worker.submit(request("a", text, "\n\n\nload(os.sep)\n", deadline_ms=None)).future.result(PATIENCE)
+    assert found is not None
+    assert found.completions[0].statistics.prefilled_tokens > 0
+    worker.close()
+
+
+def test_a_prompt_is_left_where_nothing_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(None, "cpu")
+    worker = CompletionWorker(ServerSettings(prefetch=False))
+    loaded: Future[Loaded] = Future()
+    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
+    worker._loading = loaded
+    found = worker.submit(request("a", "x = 1  # a comment that is long enough " * 3, "\n")).future.result(PATIENCE)
+    assert found is not None
+    assert found.answer.reason is not None
+    assert "comment" in found.answer.reason
+    assert found.completions == []
+    worker.close()
