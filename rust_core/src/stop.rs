@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Polls between two looks at the flag and the clock. Unit: polls, of a tenth of a microsecond to ten each.
@@ -18,6 +18,7 @@ const POLLS: u32 = 32;
 pub struct Stop {
     stopped: AtomicBool,
     deadline: Option<Instant>,
+    looks: AtomicU64,
 }
 
 /// What was watched has been stopped.
@@ -33,7 +34,7 @@ impl Stop {
     /// One that stops by itself at an instant, if there is one.
     #[must_use]
     pub fn new(deadline: Option<Instant>) -> Self {
-        Self { stopped: AtomicBool::new(false), deadline }
+        Self { stopped: AtomicBool::new(false), deadline, looks: AtomicU64::new(0) }
     }
 
     /// Stops what is watched with it, from any thread.
@@ -45,6 +46,17 @@ impl Stop {
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// How often loops that it watches have looked at it: while work goes on and would heed it, that grows.
+    #[must_use]
+    pub fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
+    }
+
+    fn look(&self) -> bool {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.is_set()
     }
 }
 
@@ -64,7 +76,7 @@ pub fn watched<T>(stops: &[Arc<Stop>], work: impl FnOnce() -> T) -> Result<T, St
 pub(crate) fn poll() {
     let polled = POLLED.get().wrapping_add(1);
     POLLED.set(polled);
-    if polled % POLLS == 0 && WATCHED.with_borrow(|watched| watched.iter().any(|stop| stop.is_set())) {
+    if polled % POLLS == 0 && WATCHED.with_borrow(|watched| watched.iter().any(|stop| stop.look())) {
         // No panic hook is called: nothing is wrong.
         resume_unwind(Box::new(Stopped));
     }
@@ -92,9 +104,11 @@ mod tests {
             stops[told].set();
             assert_eq!(left.join().expect("it was left, not ended"), Err(Stopped));
         }
+        assert!(stops.iter().all(|stop| stop.looks() == 0));
         let soon = Arc::new(Stop::new(Some(Instant::now() + Duration::from_millis(5))));
         assert!(!soon.stopped.load(Ordering::Relaxed));
-        assert_eq!(watched(&[soon], forever), Err(Stopped));
+        assert_eq!(watched(std::slice::from_ref(&soon), forever), Err(Stopped));
+        assert!(soon.looks() > 0);
     }
 
     #[test]
