@@ -23,6 +23,7 @@ from typing import Any
 import editor
 from corpus import sources
 from editor import LINE_BREAK, PYTHON, REQUEST_CANCELLED, Wire, parses, wired
+from fim_server.bench.played_editor import common
 from session_fuzzer import PIECES
 
 PROGRAM = [sys.executable, str(Path(__file__).with_name("server_telling_texts.py"))]
@@ -218,11 +219,11 @@ class Fuzzer:
     async def compare(self, document: Document) -> None:
         """The server's text is the editor's."""
         answer = await self.wire.ask(self.number(), "test/text", {"uri": document.uri}, PATIENCE)
-        expected = {"text": LINE_BREAK.sub("\n", document.text), "version": document.version}
-        if answer.get("result") != expected:
-            found = (answer.get("result") or {}).get("text", "")
-            at = next((n for n, (a, b) in enumerate(zip(found, expected["text"], strict=False)) if a != b), len(found))
-            shown = [str(text)[max(0, at - 40) : at + 40] for text in (found, expected["text"])]
+        expected = LINE_BREAK.sub("\n", document.text)
+        if answer.get("result") != {"text": expected, "version": document.version}:
+            found = str((answer.get("result") or {}).get("text", ""))
+            at = common(found, expected)
+            shown = [text[max(0, at - 40) : at + 40] for text in (found, expected)]
             raise Different(f"{document.uri}: {shown[0]!r} in place of {shown[1]!r}\n{self.last}")
 
     async def take_answers(self) -> None:
