@@ -156,7 +156,7 @@ class Run:
         self.constraint = constraint
         self.stop_ids = stop_ids
         self._arithmetic = model.backend.arithmetic
-        self._sampler = self._arithmetic.sampler(options.temperature, options.seed)
+        self._sampler = self._arithmetic.sampler(options.usable_temperature, options.seed)
         self.watch = watch
         self.fast_forward = options.fast_forward
         self.single_line = options.single_line

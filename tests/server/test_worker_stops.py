@@ -223,3 +223,16 @@ def test_a_prompt_is_left_where_nothing_is_offered(monkeypatch: pytest.MonkeyPat
     assert "comment" in found.answer.reason
     assert found.completions == []
     worker.close()
+
+
+def test_no_prompt_is_read_inside_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(None, "cpu")
+    worker = CompletionWorker(ServerSettings(prefetch=False))
+    loaded: Future[Loaded] = Future()
+    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
+    worker._loading = loaded
+    monkeypatch.setattr(Reading, "forward", lambda *arguments: pytest.fail("something was read"))
+    found = worker.submit(request("a", "import os\n" * 40 + "val", "ue = 1\n")).future.result(PATIENCE)
+    assert found is not None
+    assert found.answer.reason == "inside a word"
+    worker.close()
