@@ -24,6 +24,7 @@ def test_the_servers_texts_are_the_editors() -> None:
     assert counts["edits"] == EDITS
     assert counts["offers, exact"] > 0
     assert counts["answered as cancelled"] > 0
+    assert counts["messages kept"] < 20, "what became of a message is kept after it was answered"
 
 
 def test_an_editor_that_counts_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -298,6 +298,8 @@ async def fuzz(edits: int, seed: int, minutes: float | None = None) -> Counter[s
             answer = await wire.ask("statistics", "workspace/executeCommand", command)
             if answer["result"]["failed"] or "Traceback" in server.errors.decode():
                 raise Different(f"the server failed: {server.errors.decode()[-2000:]}")
+            answer = await wire.ask("kept", "test/kept", {})
+            fuzzer.counts["messages kept"] = answer["result"]
             return fuzzer.counts
     finally:
         editor.SERVE = before

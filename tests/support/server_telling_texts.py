@@ -1,4 +1,5 @@
-"""The language server with one request more, `test/text`: what it has of a document, for those who compare."""
+"""The language server with two requests more: `test/text`, what it has of a document, and `test/kept`, how many
+messages it keeps something of."""
 
 from __future__ import annotations
 
@@ -19,6 +20,10 @@ def telling_server(*arguments: Any, **named: Any) -> FimLanguageServer:
     def tell(params: Any) -> dict[str, Any] | None:
         opened = server.protocol.opened(params.uri)
         return None if opened is None else {"text": opened.source, "version": opened.version}
+
+    @server.feature("test/kept")
+    def count(params: Any) -> int:
+        return len(server.protocol._request_futures)
 
     return server
 
