@@ -166,6 +166,7 @@ class CompletionWorker:
         self._latest.set()
         self._ahead.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
+        self._contexts.close()
 
     def _load(self, settings: ServerSettings, report: Callable[[str, float], None], afresh: bool) -> FimModel:
         report("loading the libraries", 0.05)
@@ -258,7 +259,9 @@ class CompletionWorker:
                 offers.append(offer)
         work.count_decoding()
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
-        work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
+        # What was found on a part of the text is asked again: the next key finds the whole.
+        lasting = (bool(offers) or not late) and not opened.is_unfinished
+        work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting)
 
     def _read_on(self, loading: Future[FimModel], request: Request, cancelled: Stop, stopped: Stop) -> None:
         """Read the long prompt of a request that was answered, until somebody asks for something else."""
@@ -327,6 +330,7 @@ class CompletionWorker:
             opened.guarantee,
             completion,
             opened.session.spelling.closers,
+            opened.covered_lines,
         )
 
     def _told(self, request: Request, tell: Callable[[Explained], T]) -> T:

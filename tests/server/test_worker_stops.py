@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from fim_server.errors import StoppedError
+from fim_server.recovery.budget import Budget
 from fim_server.server import worker as workers
+from fim_server.server.contexts import Contexts
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request
 from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import Split
 
 LONG = "1," * 3_000_000 + "]\n"
-"""Right of the cursor: its opening takes longer than these tests wait."""
+"""Right of the cursor: its opening takes longer than these tests wait, and there is no time to open a part of it."""
 
 PATIENCE = 10.0
 
@@ -31,6 +33,7 @@ def worker() -> Iterator[CompletionWorker]:
     loaded.set_result(SimpleNamespace())
     worker._model, worker._loading = loaded.result(), loaded
     worker._decode = lambda task, work: None  # type: ignore[method-assign]
+    worker._contexts = Contexts(Budget(seconds=0.0))
     yield worker
     worker.close()
 
