@@ -32,7 +32,7 @@ GUIDES = {
         *("docs/guarantee.md", "docs/editors.md", "docs/cli.md", "docs/models.md", "docs/languages.md"),
         *("docs/python.md", "docs/python-api.md", "docs/measuring.md", "docs/training.md"),
     ],
-    "Understand": ["docs/architecture.md", "docs/design.md", "docs/decisions", "docs/glossary.md"],
+    "Understand": ["docs/architecture.md", "docs/design.md", "docs/security.md", "docs/decisions", "docs/glossary.md"],
     "Contracts": ["docs/protocol.md", "docs/evaluation.md"],
     "Figures": ["docs/results", "fim_server/models/embedded/MODEL_CARD.md"],
     "Take part": ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"],

@@ -1,4 +1,4 @@
-"""Small plots on logarithmic axes as self-contained SVG text, drawn by matplotlib.
+"""Small plots, most on logarithmic axes, as self-contained SVG text, drawn by matplotlib.
 
 The same data give the same bytes. Text stays text, so a plot can be searched and read aloud. matplotlib belongs to the
 extra ``bench`` and is imported when a plot is drawn.
@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from fim_server.errors import MissingLibrary
@@ -27,6 +28,7 @@ MORE_COLOURS = (*COLOURS, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f",
 DASHES: tuple[Any, ...] = ("-", (0, (6, 3)), (0, (1.5, 2.5)), (0, (9, 3, 1.5, 3)))
 MOST_STEPS = 300  # of a curve: more cannot be seen
 SLACK = 0.03  # decades
+SPACE_ABOVE = 1.05  # a course's axis ends above its largest value
 
 RC: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -112,6 +114,22 @@ class Distribution:
     series: dict[tuple[str, str], Sequence[float]]
 
 
+@dataclass(frozen=True)
+class Course:
+    """A plot of what a value did over time, on linear axes that begin at 0.
+
+    Attributes:
+        x_label: With the unit.
+        y_label: With the unit.
+        series: Points by name, in the order of x; there are eight names at most.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    series: dict[str, Sequence[tuple[float, float]]]
+
+
 def check_installed() -> None:
     """See that plots can be drawn, before work that ends with one.
 
@@ -122,7 +140,7 @@ def check_installed() -> None:
         raise MissingLibrary("a plot needs matplotlib, which is not installed: pip install 'fim-server[bench]'")
 
 
-def svg(panels: Sequence[Panel | Distribution]) -> str:
+def svg(panels: Sequence[Panel | Distribution | Course]) -> str:
     """The panels side by side.
 
     Raises:
@@ -137,7 +155,7 @@ def svg(panels: Sequence[Panel | Distribution]) -> str:
     return written.getvalue()
 
 
-def _figure(panels: Sequence[Panel | Distribution]) -> Figure:
+def _figure(panels: Sequence[Panel | Distribution | Course]) -> Figure:
     from matplotlib.figure import Figure
 
     legends = [len(panel.series) for panel in panels if isinstance(panel, Distribution)]
@@ -151,6 +169,8 @@ def _figure(panels: Sequence[Panel | Distribution]) -> Figure:
         axes.set_ylabel(panel.y_label)
         if isinstance(panel, Distribution):
             _draw_distribution(axes, panel, number)
+        elif isinstance(panel, Course):
+            _draw_course(axes, panel, number)
         else:
             _draw_points(axes, panel, number)
     return figure
@@ -183,6 +203,18 @@ def _draw_distribution(axes: Axes, panel: Distribution, number: int) -> None:
         look: dict[str, Any] = {"color": colours[name], "linestyle": dashes[kind], "clip_on": False}
         axes.plot(xs, shares, label=f"{name}: {kind}", gid=f"curve-{number}-{index}", **look)
     axes.legend(loc="upper left", bbox_to_anchor=(0, -0.16), borderaxespad=0)
+
+
+def _draw_course(axes: Axes, panel: Course, number: int) -> None:
+    from matplotlib.ticker import StrMethodFormatter
+
+    for index, ((name, points), colour) in enumerate(zip(panel.series.items(), MORE_COLOURS, strict=False), start=1):
+        xs, ys = zip(*points, strict=True) if points else ((), ())
+        axes.plot(xs, ys, color=colour, label=name, gid=f"course-{number}-{index}")
+    for axis, values in zip((axes.xaxis, axes.yaxis), zip(*chain(*panel.series.values()), strict=True), strict=False):
+        axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axis.set_view_interval(0, SPACE_ABOVE * max(*values, 1), ignore=True)
+    axes.legend(loc="lower right")
 
 
 def _steps(values: Sequence[float]) -> Iterator[tuple[float, float]]:

@@ -26,6 +26,11 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
         help="the language server while somebody types",
         description="Measure the language server through the protocol, while code of real files is typed again.",
     )
+    soak = subjects.add_parser(
+        "soak",
+        help="the language server's memory over many keystrokes",
+        description="Type in many files for long, and see whether the language server's memory stays.",
+    )
     runtimes = subjects.add_parser(
         "runtimes",
         help="the model in several runtimes and precisions",
@@ -53,6 +58,11 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
 
             server_bench.add_arguments(server)
             bind(server, server_bench.ServerOptions, server_bench.run)
+        case ["bench", "soak"]:
+            from fim_server.bench import soak as soak_bench
+
+            soak_bench.add_arguments(soak)
+            bind(soak, soak_bench.SoakOptions, soak_bench.run)
         case ["bench", "runtimes"]:
             from fim_server.bench import runtimes as runtimes_bench
 

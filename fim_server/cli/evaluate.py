@@ -71,6 +71,7 @@ class RunArguments:
     no_healing: bool
     single_line: bool
     score: bool
+    unsafe: bool
     limit: int | None
     shard: Shard
     ray: int | None
@@ -279,7 +280,7 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
 
 
 def add_judging(parser: argparse.ArgumentParser) -> None:
-    """What says whether a text parses."""
+    """What says whether a text parses, and whether it does what it should."""
     parser.add_argument(
         "--judge",
         metavar="PYTHON",
@@ -296,6 +297,12 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
         "--no-landing",
         action="store_true",
         help="let constrained texts run into the budget's end, and cut them back, instead of ending them in time",
+    )
+    parser.add_argument(
+        "--unsafe",
+        action="store_true",
+        help="where there is no sandbox (bubblewrap), run the samples' own tests all the same: what the model wrote "
+        "can then do what you can",
     )
 
 
@@ -367,9 +374,10 @@ def shard(text: str) -> Shard:
 def run_run(arguments: RunArguments) -> int:
     """``fim-server eval run``: the exit status. Raises RecordError, DatasetError and ModelError."""
     from fim_server.errors import RunError
-    from fim_server.evaluation.running.data import read_data
+    from fim_server.evaluation.running.data import all_samples, read_data
     from fim_server.evaluation.running.run import run
     from fim_server.evaluation.running.settings import Asked
+    from fim_server.evaluation.running.unit_tests import require_sandbox
     from fim_server.evaluation.running.worker import Worker
 
     if arguments.ray is not None and arguments.shard.count > 1:
@@ -378,6 +386,8 @@ def run_run(arguments: RunArguments) -> int:
     data = tuple(arguments.data)
     asked = Asked(data, Path(arguments.out), arguments.batch, arguments.limit, arguments.shard, arguments.retry_failed)
     known, ids = read_data(data)  # before the model is loaded: a refusal should not wait for it
+    if not arguments.unsafe and arguments.ray is None:  # a cluster's machines say so themselves
+        require_sandbox(all_samples(data, arguments.limit))
     if arguments.dry_run:
         with Worker(settings) as worker:
             return dry_run(arguments, ids, worker)
@@ -416,6 +426,7 @@ def worker_settings(arguments: RunArguments) -> WorkerSettings:
         heal=not arguments.no_healing,
         single_line=arguments.single_line,
         score=arguments.score,
+        unsafe=arguments.unsafe,
     )
 
 

@@ -15,6 +15,7 @@ from fim_server.decoding.loop import decode, decode_from
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Candidate, Statistics, StopReason
 from fim_server.decoding.run import Watch, budget_of, start
+from fim_server.language.stop import watch_also, watching
 from fim_server.models.reading import Reading, passes
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
@@ -75,7 +76,8 @@ def alternatives(
     constrained = options.constrained and session.guarantee != "none"
     runners: list[RunnerUp] = []
     texts: set[str | None] = set()
-    with ThreadPoolExecutor(1, thread_name_prefix="fim-mask") as worker:
+    # Masks are watched by what watches this thread.
+    with ThreadPoolExecutor(1, "fim-mask", watch_also, (watching(),)) as worker:
         for attempt in range(1 if count == 1 else count * ATTEMPTS):
             statistics = Statistics(prompt_tokens=len(prompt))
             run = start(model, reading, session if constrained else None, options, watch, worker, healing)

@@ -101,8 +101,9 @@ class Matcher:
             raise
 
     def fill_landing_mask(self, words: NDArray[np.uint32], left: int) -> int:
-        """:meth:`fill_mask` with the tokens alone that :meth:`lands` is true of.
+        """:meth:`fill_mask` without the tokens after which the middle is not known to end within ``left`` tokens.
 
+        What completes after one token is tried after the others, so more may be known than :meth:`lands` finds.
         Returns how many tokens ``left`` has ruled out. Design, section 10.
         """
         return self.core.fill_landing_mask(left, words)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 from fim_server import _core
+from fim_server.errors import StoppedError
+
+_here = threading.local()
 
 
 class Stop:
@@ -31,20 +37,90 @@ class Stop:
             OverflowError: ``holding`` is negative.
         """
         self._core = _core.Stop(within, holding)
+        self._looks = 0
+        self._told: set[Callable[[], None]] = set()
 
     def set(self) -> None:
         """Stop what is watched."""
         self._core.set()
+        for told in tuple(self._told):
+            told()
 
     def is_set(self) -> bool:
         """Whether it was set, or its time is over."""
+        if self in watching():
+            self._looks += 1
         return self._core.is_set()
+
+    @property
+    def looks(self) -> int:
+        """How often the engine, and others whom it watches, have looked at it.
+
+        While what it watches goes on and would heed it, that grows.
+        """
+        return self._core.looks() + self._looks
+
+    def tell(self, told: Callable[[], None]) -> None:
+        """Call ``told`` when it is set by somebody, on the thread that does; see :func:`telling`."""
+        self._told.add(told)
+
+    def tell_no_more(self, told: Callable[[], None]) -> None:
+        """Undo :meth:`tell`."""
+        self._told.discard(told)
 
     def __enter__(self) -> Self:
         self._core.__enter__()
+        _watched().append(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
+        stops = _watched()
+        stops.reverse()
+        stops.remove(self)  # the innermost of several blocks
+        stops.reverse()
         self._core.__exit__(kind, raised, trace)
+
+
+def watching() -> Sequence[Stop]:
+    """What the calls of this thread are watched by, innermost last."""
+    return tuple(_watched())
+
+
+def watch_also(stops: Sequence[Stop]) -> None:
+    """Have this thread watched by what watches another, as long as it lives."""
+    for stop in stops:
+        stop.__enter__()
+
+
+def heed() -> None:
+    """Look at what watches this thread. Raises StoppedError if one of them is set."""
+    are_set = [stop.is_set() for stop in watching()]  # each of them is looked at
+    if any(are_set):
+        raise StoppedError("what was done is wanted no more")
+
+
+@contextmanager
+def telling(told: Callable[[], None]) -> Iterator[None]:
+    """Call ``told`` as soon as one of the stops that watch this thread is set in the block, on the thread that sets it.
+
+    At once if one is set already. A time that is over calls nothing.
+    """
+    stops = watching()
+    for stop in stops:
+        stop.tell(told)
+    try:
+        if any(stop.is_set() for stop in stops):
+            told()
+        yield
+    finally:
+        for stop in stops:
+            stop.tell_no_more(told)
+
+
+def _watched() -> list[Stop]:
+    found: list[Stop] | None = getattr(_here, "stops", None)
+    if found is None:
+        found = _here.stops = []
+    return found

@@ -115,7 +115,8 @@ class Backend(Protocol):
     def forward(self, token_ids: Sequence[int], cache: Any, /) -> Logits:
         """Append tokens to a cache. Returns the logits after the last of them, in memory of their own.
 
-        Raises RuntimeError where the runtime does; what is in the cache is not known then.
+        Raises RuntimeError where the runtime does; what is in the cache is not known then. A runtime that can leave a
+        pass raises StoppedError once what watches the thread (:class:`fim_server.Stop`) is set; the cache is as before.
         """
 
     def mask_words(self, size: int, /) -> NDArray[np.uint32]:

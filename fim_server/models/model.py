@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from fim_server.models.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,10 +23,8 @@ class FimModel:
     backend: Backend
     format: BoundFormat
     vocabulary: Vocabulary
-
-    def __post_init__(self) -> None:
-        """Threads that share the model take turns, pass by pass: side by side they would slow each other down."""
-        vars(self)["turn"] = threading.Lock()  # no field, since it says nothing of the model
+    turn: Turn = field(default_factory=Turn, repr=False, compare=False)
+    """Threads that share the model take turns, pass by pass. A copy with another name or format shares them, too."""
 
     @property
     def runtime(self) -> str:
@@ -54,7 +53,8 @@ class FimModel:
     def forward(self, token_ids: Sequence[int], cache: Any) -> Logits:
         """Append tokens to the cache. Returns the logits [V] after the last of them, as the backend keeps them.
 
-        Raises RuntimeError where the runtime does; what is in the cache is not known then.
+        Raises RuntimeError where the runtime does; what is in the cache is not known then. Raises StoppedError where
+        what watches the thread is set before the pass begins, or ends it early; the cache is then as it was.
         """
-        with vars(self)["turn"]:
+        with self.turn:
             return self.backend.forward(token_ids, cache)

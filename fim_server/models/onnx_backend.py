@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fim_server.errors import ModelError
+from fim_server.errors import ModelError, StoppedError
+from fim_server.language.stop import telling
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.masking import word_count
 from fim_server.models.numpy_logits import NumpyArithmetic
@@ -241,6 +242,7 @@ class OnnxCache:
 
         Raises:
             RuntimeError: There is no token, one that the model does not know, or no room in the window.
+            StoppedError: What watches the thread was set; nothing was read.
         """
         ids = np.array([token_ids], dtype=np.int64)
         total = self._length + ids.size
@@ -254,9 +256,18 @@ class OnnxCache:
         if ends.positions is not None:
             self._binding.bind_ortvalue_input(ends.positions, value(np.arange(self._length, total)[None]))
         self._binding.bind_output(ends.logits, "cpu")
+        options = self._library.RunOptions()
+        options.log_severity_level = FATAL
+
+        def leave() -> None:
+            options.terminate = True  # looked at before each operator, of which a pass has hundreds
+
         try:
-            self._session.run_with_iobinding(self._binding)
+            with telling(leave):
+                self._session.run_with_iobinding(self._binding, options)
         except Exception as error:  # the package's own kinds, which have no common base but this
+            if options.terminate:  # what was written lies behind what counts as read
+                raise StoppedError("the model's pass was left") from error
             raise RuntimeError(str(error)) from error
         self._length = total
         logits = self._binding.get_outputs()[-1].numpy()  # [1, T or 1, V]; bound last

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fim_server.errors import StoppedError
 from fim_server.models.backend import PREFILL_CHUNK
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class Reading:
             self._cache = self._model.new_cache(self.room)
         try:
             logits = self._model.forward(token_ids, self._cache)
+        except StoppedError:
+            raise  # the cache is as it was
         except BaseException:
             self.forget()  # nobody knows how much of it the cache has taken in
             raise

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from fim_server.errors import StoppedError
 from fim_server.language import Language, Session, Stop
+from fim_server.language.stop import heed
 from fim_server.recovery.documents import Document, IgnoredLines, groups_of
 from fim_server.recovery.near import Kept, Side, above, kept, raw
 from fim_server.recovery.opener import OpenSession
@@ -121,14 +122,14 @@ class Budgeted:
             session = self._whole(language, left, right)
             if session is not None:
                 return session
-            language.open("", "")  # raises if it was stopped from outside
+            heed()
         open_session = partial(self._sessions.open, language)
         if earlier is not None and earlier.clean:
             again = attempt(ends - perf_counter(), self._budget.memory, lambda: _again(open_session, left, earlier))
             if again is not None:
                 return again
         part = _Search(open_session, left, right, ends, self._budget).run()
-        language.open("", "")
+        heed()
         with self._lock:
             self._found[key] = part
             self._found.move_to_end(key)

@@ -87,6 +87,15 @@ index_type!(
     /// An interned list of ways that a symbol in progress can go on.
     pub(crate) WaysId, u32);
 index_type!(
+    /// An Earley set of the right chart, interned.
+    pub(crate) RightSetId, u32);
+index_type!(
+    /// A run of entries of such sets, interned.
+    pub(crate) RunId, u32);
+index_type!(
+    /// What a node of the lattice stands before, but for its position, interned.
+    pub(crate) KindId, u32);
+index_type!(
     /// Where an item of the right chart began that is not free: a node, or the middle if it has read an INDENT in R.
     pub(crate) OriginId, u32);
 index_type!(

@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Polls between two looks at the flag and the clock. Unit: polls, of a tenth of a microsecond to ten each.
@@ -21,6 +21,7 @@ pub struct Stop {
     deadline: Option<Instant>,
     /// Bytes that what is watched may hold more than when it began.
     most: Option<usize>,
+    looks: AtomicU64,
 }
 
 /// What was watched has been stopped.
@@ -54,7 +55,7 @@ impl Stop {
     /// One that stops by itself at an instant, if there is one.
     #[must_use]
     pub fn new(deadline: Option<Instant>) -> Self {
-        Self { stopped: AtomicBool::new(false), deadline, most: None }
+        Self { stopped: AtomicBool::new(false), deadline, most: None, looks: AtomicU64::new(0) }
     }
 
     /// The same, which also stops what has come to hold so many bytes more than when it began.
@@ -74,8 +75,15 @@ impl Stop {
         self.stopped.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Whether what holds so many bytes more than when it began is to stop.
-    fn says_so(&self, held: usize) -> bool {
+    /// How often loops that it watches have looked at it: while work goes on and would heed it, that grows.
+    #[must_use]
+    pub fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
+    }
+
+    /// Looks at it where what it watches holds so many bytes more than when it began.
+    fn look(&self, held: usize) -> bool {
+        self.looks.fetch_add(1, Ordering::Relaxed);
         self.is_set() || self.most.is_some_and(|most| held > most)
     }
 }
@@ -102,7 +110,7 @@ pub(crate) fn poll() {
         return;
     }
     let held = usize::try_from(HELD.get().wrapping_sub(BEGAN.get())).unwrap_or(0);
-    if WATCHED.with_borrow(|watched| watched.iter().any(|stop| stop.says_so(held))) {
+    if WATCHED.with_borrow(|watched| watched.iter().any(|stop| stop.look(held))) {
         // No panic hook is called: nothing is wrong.
         resume_unwind(Box::new(Stopped));
     }
@@ -130,9 +138,11 @@ mod tests {
             stops[told].set();
             assert_eq!(left.join().expect("it was left, not ended"), Err(Stopped));
         }
+        assert!(stops.iter().all(|stop| stop.looks() == 0));
         let soon = Arc::new(Stop::new(Some(Instant::now() + Duration::from_millis(5))));
         assert!(!soon.stopped.load(Ordering::Relaxed));
-        assert_eq!(watched(&[soon], forever), Err(Stopped));
+        assert_eq!(watched(std::slice::from_ref(&soon), forever), Err(Stopped));
+        assert!(soon.looks() > 0);
     }
 
     #[test]

@@ -172,7 +172,7 @@ class PlayedOnnx(types.ModuleType):
             def io_binding(self) -> Binding:
                 return Binding()
 
-            def run_with_iobinding(self, binding: Binding) -> None:
+            def run_with_iobinding(self, binding: Binding, options: Any) -> None:
                 ids = binding.inputs["input_ids"].numpy()[0].tolist()
                 total = binding.inputs["attention_mask"].numpy().shape[1]
                 assert binding.inputs["position_ids"].numpy().tolist() == [[*range(total - len(ids), total)]]
@@ -181,7 +181,8 @@ class PlayedOnnx(types.ModuleType):
                 row = model.forward(binding.tokens, model.new_cache()).numpy()
                 binding.logits = Value(row[None, None])
 
-        self.InferenceSession, self.OrtValue, self.SessionOptions = InferenceSession, Values, types.SimpleNamespace
+        self.InferenceSession, self.OrtValue = InferenceSession, Values
+        self.SessionOptions = self.RunOptions = types.SimpleNamespace
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The sandbox, with programs that models write on bad days.
+"""The sandbox, with programs that models write on bad days; each in it, where there is one, and without.
 
 The long form runs HumanEval-Infilling's own solutions: FIM_SERVER_HUMAN_EVAL is the folder of its files.
 """
@@ -16,23 +16,22 @@ from pathlib import Path
 import pytest
 
 from fim_server.datasets import Origin, Sample, UnitTest, read_samples
-from fim_server.datasets.python import sandbox
+from fim_server.datasets.python import bubblewrap, sandbox
 from fim_server.datasets.python.human_eval import build_human_eval
-from fim_server.datasets.python.sandbox import Limits, Outcome, Verdict, run_sample, run_test
+from fim_server.datasets.python.sandbox import Verdict, run_sample, run_test
 from fim_server.errors import DatasetError
+from sandbox_programs import GOOD, LIMITS, SHORT, SQUARE, needs_sandbox, run, said
 
 HUMAN_EVAL = os.environ.get("FIM_SERVER_HUMAN_EVAL")
-SQUARE = UnitTest("square", "", "def check(f):\n    assert f(2) == 4\n    assert f(-3) == 9\n", "square")
-LIMITS = Limits(seconds=20.0, cpu_seconds=10, memory_bytes=256 << 20)
-SHORT = Limits(seconds=1.0, cpu_seconds=1, memory_bytes=256 << 20)
-"""For programs that do not end."""
-GOOD = "def square(x):\n    return x * x\n"
+MODES = [pytest.param(True, id="sandbox", marks=needs_sandbox), pytest.param(False, id="unsafe")]
 
 
-def run(body: str, before: str = "", limits: Limits = LIMITS) -> Outcome:
-    """The outcome of a function with this body."""
-    lines = "".join(f"    {line}\n" for line in body.split("\n"))
-    return run_test(SQUARE, f"{before}\ndef square(x):\n{lines}", limits)
+@pytest.fixture(autouse=True, params=MODES)
+def sandboxed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether programs run in the sandbox, or where there is none."""
+    if not request.param:
+        monkeypatch.setattr(sandbox, "unavailable", lambda: "none wanted")
+    return bool(request.param)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +54,7 @@ def run(body: str, before: str = "", limits: Limits = LIMITS) -> Outcome:
     }.values(),
 )
 def test_right_programs_pass(program: str) -> None:
-    outcome = run_test(SQUARE, program, LIMITS)
+    outcome = run_test(SQUARE, program, LIMITS, unsafe=True)
     assert outcome.verdict is Verdict.PASSED, outcome
     assert outcome.passed
     assert outcome.detail == ""
@@ -137,9 +136,9 @@ def test_files_have_a_largest_size() -> None:
 
 def test_the_folder_and_the_environment_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIM_SERVER_SECRET", "1")
-    outcome = run("import os\nraise ValueError(sorted(os.environ), os.listdir(), os.getcwd() == os.environ['HOME'])")
-    names = "['HOME', 'LC_CTYPE', 'PYTHONHASHSEED', 'PYTHONUTF8', 'TMPDIR']"
-    assert outcome.detail.replace("'LC_CTYPE', ", "") == f"ValueError: ({names}, [], True)".replace("'LC_CTYPE', ", "")
+    assert said("sorted({*os.environ} - {'LC_CTYPE', 'PWD'}), os.listdir(), os.getcwd() == os.environ['HOME']") == (
+        "(['HOME', 'PYTHONHASHSEED', 'PYTHONUTF8', 'TMPDIR'], [], True)"
+    )
 
 
 def test_folders_are_gone_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,149 +149,130 @@ def test_folders_are_gone_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_sets_are_gone_through_in_one_order() -> None:
-    body = "raise ValueError(list({'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'}))"
-    assert len({run(body).detail for _ in range(3)}) == 1
+    assert len({said("list({'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'})") for _ in range(3)}) == 1
 
 
-def test_there_is_no_network() -> None:
-    for family, kind in (("AF_INET", "SOCK_STREAM"), ("AF_INET", "SOCK_DGRAM"), ("AF_INET6", "SOCK_STREAM")):
-        outcome = run(
-            f"import socket\ns = socket.socket(socket.{family}, socket.{kind})\n"
-            f"s.settimeout(1)\ns.connect(({'::1' if family == 'AF_INET6' else '127.0.0.1'!r}, 9))\nreturn x * x"
-        )
-        assert outcome.verdict is Verdict.ERROR
-        assert outcome.detail.split(":")[0] in ("PermissionError", "OSError", "ModuleNotFoundError", "ImportError")
+# --- what goes between program and test -----------------------------------------------------------------------------
+
+VALUES = [
+    *(
+        "None",
+        "True",
+        "-1",
+        "9223372036854775807",
+        "9223372036854775808",
+        "10**4000",
+        "1.5",
+        "-0.0",
+        "float('inf')",
+        "2j",
+    ),
+    *(
+        "'a\\nb'",
+        "'\\ud800'",
+        "b'\\0'",
+        "bytearray(b'a')",
+        "[]",
+        "[1,[2]]",
+        "(1,)",
+        "()",
+        "{}",
+        "{1:(2,)}",
+        "{(1,2):[]}",
+    ),
+    *("{1}", "set()", "frozenset({2})", "range(1,9,2)"),
+]
 
 
-PROCESSES = {
-    "fork": "import os\nos.fork()\nreturn x * x",
-    "subprocess": "import subprocess\nsubprocess.run(['ls'])\nreturn x * x",
-    "multiprocessing": "from multiprocessing import Process\np = Process(target=print)\np.start()\nreturn x * x",
-    # Signal 0 would reach the same processes as 9 does, and leave them alive if this fails.
-    "signal to the parent": "import os\nos.kill(os.getppid(), 0)\nreturn x * x",
-    "signal to everything": "import os\nos.kill(-1, 0)\nreturn x * x",
-    "signal to the group": "import os\nos.killpg(0, 0)\nreturn x * x",
-}
-
-
-@pytest.mark.parametrize("body", PROCESSES.values(), ids=PROCESSES)
-def test_processes_are_neither_started_nor_signalled(body: str) -> None:
-    outcome = run(body)
-    if "system calls" in outcome.isolation or "python alone" in outcome.isolation:
-        assert outcome.verdict is Verdict.ERROR
-        assert outcome.detail.split(":")[0] in (
-            *("BlockingIOError", "PermissionError", "AttributeError", "ModuleNotFoundError", "ImportError"),
-        )
-
-
-def test_a_fork_bomb_is_ended() -> None:
-    outcome = run(
-        "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass", limits=SHORT
-    )
-    if "system calls" in outcome.isolation:
-        assert outcome.verdict is Verdict.TIMEOUT
-
-
-def test_threads_have_a_largest_number() -> None:
-    outcome = run("import threading, time\nwhile True:\n    threading.Thread(target=time.sleep, args=(60,)).start()")
-    assert outcome.verdict in (Verdict.ERROR, Verdict.MEMORY)
-
-
-def test_other_files_are_read_only(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_text("kept", encoding="utf-8")
-    outcome = run(f"import os\nos.remove({str(path)!r})\nreturn x * x")
-    if "read-only files" in outcome.isolation:
-        assert outcome.verdict is Verdict.ERROR
-        assert "Read-only file system" in outcome.detail
-        assert path.read_text(encoding="utf-8") == "kept"
-
-
-def test_what_is_written_to_the_harness_says_nothing() -> None:
-    """Without the run's number, that is; and without end, it is not read for ever."""
-    lines = "'passed\\nverdict passed\\n' + '0' * 32 + ' verdict passed\\n'"
-    for number, text, verdict in ((1, f"({lines}).encode()", Verdict.WRONG), (100, "bytes(10_000)", Verdict.ERROR)):
-        outcome = run(
-            f"import os\nfor d in {number} * [*range(3, 300)]:\n    try: os.write(d, {text})\n    except OSError: pass"
-        )
-        assert outcome.verdict is verdict, outcome
-
-
-WITHOUT = """
-import sys
-sys.path.insert(0, {folder!r})
-import sandbox_child
-{change}
-sandbox_child.main()
-"""
-
-
-def without(change: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have programs run where the system does not permit something."""
-    child = folder / "child.py"
-    child.write_text(WITHOUT.format(folder=str(Path(sandbox.__file__).parent), change=change), encoding="utf-8")
-    monkeypatch.setattr(sandbox, "_CHILD", child)
-
-
-NO_NAMESPACES = "sandbox_child.enter_namespaces = lambda folder, size: []"
+@pytest.mark.parametrize("value", VALUES)
+def test_values_arrive_as_they_are(value: str) -> None:
+    test = UnitTest("", "", f"def check(f):\n    v = {value}\n    assert repr(f(v)) == repr(v)\n", "f")
+    assert run_test(test, "def f(x): return x", LIMITS, unsafe=True).passed
+    literal = UnitTest("", "", f"def check(f):\n    v = {value}\n    assert repr(f()) == repr(v)\n", "f")
+    assert run_test(literal, f"def f(): return {value}", LIMITS, unsafe=True).passed
 
 
 @pytest.mark.parametrize(
-    ("change", "isolation"),
-    [("sandbox_child.libc = None", ("python alone",)), (NO_NAMESPACES, ("system calls",))],
-    ids=["alone", "without namespaces"],
+    ("program", "test"),
+    [
+        ("from collections import Counter as f", "f('aab') == {'a': 2, 'b': 1}"),
+        ("from collections import OrderedDict as f", "f() == {}"),
+        ("from collections import namedtuple\nN = namedtuple('N', 'a')\ndef f(): return N(1)", "f() == (1,)"),
+        ("from enum import IntEnum\nclass E(IntEnum):\n    A = 3\ndef f(): return E.A", "f() == 3"),
+        ("from fractions import Fraction\ndef f(): return Fraction(1, 2)", "f() == 0.5"),
+        ("from decimal import Decimal\ndef f(): return Decimal('0.5')", "f() == 0.5"),
+        ("def f(): return (c for c in 'ab')", "list(f()) == ['a', 'b'] and f() != ['a', 'b']"),
+        ("def f(): return map(str, [1])", "sorted(f()) == ['1']"),
+        ("def f(): return {1: 2}.keys()", "f() == {1} and len(f()) == 1"),
+        ("def f(): return reversed([1, 2])", "tuple(f()) == (2, 1)"),
+        ("from collections import deque\ndef f(): return deque()", "not f() and len(f()) == 0 and f() != []"),
+        ("def f(*a, k): return a, k", "f(1, 2, k='3') == ((1, 2), '3')"),
+    ],
 )
-def test_with_less_help_of_the_system(
-    change: str, isolation: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if "system calls" in isolation and "system calls" not in run("return x").isolation:
-        pytest.skip("there is no filter of system calls here")
-    without(change, tmp_path, monkeypatch)
-    assert run("return x * x").isolation == isolation
-    assert run("return x * x").passed
-    assert run("return x").verdict is Verdict.WRONG
-    assert run("import os\nos._exit(0)").verdict is Verdict.ERROR
-    for body in PROCESSES.values():
-        assert run(body).verdict is Verdict.ERROR, body
-    test_there_is_no_network()
-    test_programs_that_do_not_end_are_ended("import time\ntime.sleep(60)")
-    test_programs_that_do_not_end_are_ended("import os\nos.setsid()\nwhile True: pass")
+def test_values_of_other_types_are_what_they_are_equal_to(program: str, test: str) -> None:
+    outcome = run_test(UnitTest("", "", f"def check(f):\n    assert {test}\n", "f"), program, LIMITS, unsafe=True)
+    assert outcome.passed, outcome
 
 
-def test_with_namespaces_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "namespaces" not in run("return x").isolation:
-        pytest.skip("there are no namespaces here")
-    without("sandbox_child.drop_privileges = lambda: []", tmp_path, monkeypatch)
-    assert run("return x * x").passed
-    test_there_is_no_network()
-    test_programs_that_do_not_end_are_ended("import os\nos.setsid()\nos.fork()\nwhile True: pass")
+def test_a_test_may_catch_what_the_program_raises() -> None:
+    test = (
+        "def check(f):\n    try:\n        f(1)\n    except ZeroDivisionError as e:\n        assert 'zero' in str(e)\n"
+    )
+    test += "    else:\n        assert False\n"
+    assert run_test(UnitTest("", "", test, "f"), "def f(x): return x / 0", LIMITS, unsafe=True).passed
+    assert run_test(UnitTest("", "", test, "f"), "def f(x): return x", LIMITS, unsafe=True).verdict is Verdict.WRONG
 
 
-@pytest.mark.parametrize("child", ["raise SystemExit", "import sys; sys.stdin.read(); raise SystemExit"])
+def test_a_test_that_catches_everything_does_not_pass_a_program_that_ended() -> None:
+    test = "def check(f):\n    try:\n        f(1)\n    except BaseException:\n        pass\n"
+    outcome = run_test(UnitTest("", "", test, "f"), "import os\ndef f(x): os._exit(0)", LIMITS, unsafe=True)
+    assert (outcome.verdict, outcome.detail) == (Verdict.ERROR, "ended before its test did")
+
+
+def test_a_test_may_use_names_of_the_sample() -> None:
+    test = UnitTest("", "", "def check(g):\n    assert g(helper(2)) == f(4) == 5\n", "f")
+    reference = "def helper(x): return x * 2\ndef f(x): return 0\n"
+    assert run_test(test, "def f(x): return x + 1", LIMITS, reference=reference, unsafe=True).passed
+
+
+# --- around it -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("child", "message"),
+    [
+        ("raise SystemExit", "do not start"),
+        ("import sys; sys.stdin.read(); raise SystemExit", "do not start"),
+        ("raise OSError(1, 'no such right')", "no such right"),
+    ],
+)
 def test_a_sandbox_that_does_not_start_is_no_verdict(
-    child: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    child: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "child.py").write_text(child, encoding="utf-8")
     monkeypatch.setattr(sandbox, "_CHILD", tmp_path / "child.py")
     for program in (GOOD, GOOD + "#" * 1_000_000):  # less and more than a pipe holds
-        with pytest.raises(DatasetError, match="does not start"):
-            run_test(SQUARE, program, LIMITS)
+        with pytest.raises(DatasetError, match=message):
+            run_test(SQUARE, program, LIMITS, unsafe=True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_nothing_runs_on_when_the_one_who_runs_it_is_killed(tmp_path: Path) -> None:
+def test_nothing_runs_on_when_the_one_who_runs_it_is_killed(tmp_path: Path, sandboxed: bool) -> None:
     code = (
-        "from fim_server.datasets.python.sandbox import *\nfrom fim_server.datasets import UnitTest\n"
-        "run_test(UnitTest('', '', '', 'f'), 'import time\\ntime.sleep(60)', Limits(seconds=60))"
+        "from fim_server.datasets.python import sandbox\nfrom fim_server.datasets import UnitTest\n"
+        f"sandbox.unavailable = lambda: {None if sandboxed else 'x'!r}\n"
+        "sandbox.run_test(UnitTest('', '', 'def check(f): pass', 'f'), 'import time\\ntime.sleep(60)', "
+        "sandbox.Limits(seconds=60), unsafe=True)"
     )
+    expected = 4 if sandboxed else 2  # bubblewrap outside, bubblewrap inside, and the two of the harness
     with subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
         children: set[int] = set()
         deadline = time.monotonic() + 20
-        while len(children) < 3 and time.monotonic() < deadline:
+        while len(children) < expected and time.monotonic() < deadline:
             children |= descendants(process.pid)
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
-    assert len(children) == 3
+    assert len(children) >= expected
     deadline = time.monotonic() + 10
     while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -312,11 +292,18 @@ def test_samples_bring_their_test() -> None:
     sample = Sample("a", "line", "line", "def square(x):\n    ", "return x * x", "\n", "python", origin, SQUARE)
     with ThreadPoolExecutor(2) as threads:
         outcomes = list(
-            threads.map(lambda middle: run_sample(sample, middle), ["return x * x", "return x", "return ("])
+            threads.map(
+                lambda middle: run_sample(sample, middle, unsafe=True), ["return x * x", "return x", "return ("]
+            )
         )
     assert [outcome.verdict for outcome in outcomes] == [Verdict.PASSED, Verdict.WRONG, Verdict.ERROR]
     with pytest.raises(DatasetError, match="has no test"):
         run_sample(Sample.from_json({**sample.to_json(), "test": None}), "")
+
+
+def test_outcomes_say_what_isolated_them(sandboxed: bool) -> None:
+    isolation = run("return x * x").isolation
+    assert isolation == (("bubblewrap", "cgroup")[: 1 + bool(bubblewrap.scope())] if sandboxed else ())
 
 
 @pytest.mark.skipif(HUMAN_EVAL is None, reason="FIM_SERVER_HUMAN_EVAL does not name the folder of HumanEval-Infilling")
@@ -327,7 +314,7 @@ def test_own_solutions_pass(tmp_path: Path) -> None:
     samples = list(read_samples(tmp_path / "he.jsonl"))[::every]
     assert len(samples) == 164 // every
     with ThreadPoolExecutor(2) as threads:
-        outcomes = list(threads.map(lambda sample: run_sample(sample, sample.middle), samples))
-        empty = list(threads.map(lambda sample: run_sample(sample, "\n"), samples))
+        outcomes = list(threads.map(lambda sample: run_sample(sample, sample.middle, unsafe=True), samples))
+        empty = list(threads.map(lambda sample: run_sample(sample, "\n", unsafe=True), samples))
     assert [(sample.id, outcome) for sample, outcome in zip(samples, outcomes, strict=True) if not outcome.passed] == []
     assert sum(outcome.passed for outcome in empty) < len(samples) / 10

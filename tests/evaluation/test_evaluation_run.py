@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import random
@@ -22,6 +23,7 @@ from command_line import run_command
 from evaluation_samples import FILE, record_of, sample_of
 from fim_server import Language
 from fim_server.datasets import Sample, UnitTest, read_samples, write_samples
+from fim_server.datasets.python import sandbox
 from fim_server.decoding.healing import Healing
 from fim_server.evaluation.records import (
     MODES,
@@ -615,7 +617,7 @@ def test_the_samples_own_tests_are_run(tiny: FimModel, monkeypatch: pytest.Monke
     offers["unconstrained"] = replace(offers["unconstrained"], text="x * 3")
     monkeypatch.setattr(Decoder, "decode", lambda self, samples: [offers] * len(samples))
     sample = sample_of(0, left="def double(x):\n    return ", middle="x + x", right="\n", test=TESTED)
-    with Worker(WorkerSettings(None, None, MODES, 8, 99, 0, 0.0, None, None), tiny) as worker:
+    with Worker(WorkerSettings(None, None, MODES, 8, 99, 0, 0.0, None, None, unsafe=True), tiny) as worker:
         records = worker.measure([sample, sample_of(1)])
     found = {record.mode: record for record in records[:3]}
     assert {mode: (record.passed, record.failure) for mode, record in found.items()} == {
@@ -627,15 +629,39 @@ def test_the_samples_own_tests_are_run(tiny: FimModel, monkeypatch: pytest.Monke
 
 
 def test_a_test_that_cannot_be_run_is_recorded(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(sample: Sample, text: str) -> Any:
+    def refused(sample: Sample, text: str, unsafe: bool) -> Any:
         raise OSError("no process")
 
     monkeypatch.setattr(unit_tests, "run_test", refused)
     sample = sample_of(0, left="def double(x):\n    return ", middle="x + x", right="\n", test=TESTED)
-    with Worker(WorkerSettings(None, None, ("constrained",), 8, 99, 0, 0.0, None, None), tiny) as worker:
+    with Worker(WorkerSettings(None, None, ("constrained",), 8, 99, 0, 0.0, None, None, unsafe=True), tiny) as worker:
         [record] = worker.measure([sample])
     assert record.error == "OSError: no process"
     assert record.text is None
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_without_a_sandbox_tests_run_only_where_that_is_said(
+    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry: tuple[str, ...]
+) -> None:
+    sample = sample_of(0, left="def double(x):\n    return ", middle="x + x", right="\n", test=TESTED)
+    write_samples(tmp_path / "tested.jsonl", [sample])
+    write_samples(tmp_path / "plain.jsonl", [sample_of(1)])
+    monkeypatch.setattr(sandbox, "unavailable", lambda: "bubblewrap is not installed")
+    tested = functools.partial(
+        evaluate, tmp_path / "run", *dry, "--modes", "constrained", data=tmp_path / "tested.jsonl"
+    )
+    status, output, errors = tested()
+    assert (status, output, errors.count("\n")) == (2, "", 1)
+    assert "no sandbox here: bubblewrap is not installed; install bubblewrap" in errors
+    assert "--unsafe" in errors
+    assert not (tmp_path / "run").exists()
+    assert evaluate(tmp_path / "plain", data=tmp_path / "plain.jsonl")[0] == 0
+    assert tested("--unsafe")[0] == 0
+    if not dry:
+        [record] = read_run(tmp_path / "run")
+        assert record.passed is not None
+        assert RunInfo.read(tmp_path / "run").machine["sandbox"] == "none"
 
 
 class Died(Exception):

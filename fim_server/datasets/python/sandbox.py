@@ -1,38 +1,38 @@
-"""Running a sample's test on a completion, in a process apart that cannot do harm by accident.
+"""Running a sample's test on a completion, in processes apart, of which the program has one and its test the other.
 
-The program gets limits of time, memory and file size, an empty folder and environment, no input and no network, and all
-its processes end with it. On Linux, where the system permits it, it has namespaces of its own (it sees no network and
-no process but its own, and all files but its folder are read-only) and a filter of system calls (it can neither open
-sockets nor start processes nor signal others). Where there is neither, what of Python does these things is taken away.
-`Outcome.isolation` says which of these applied.
+The processes run in a sandbox that bubblewrap makes (:mod:`.bubblewrap`): no file but a Python's own and an empty
+folder in memory, no other process, no network, limits of time, processor time, memory, files and threads, and a filter
+of system calls against what those limits do not count (`sandbox_child`). Where there is no bubblewrap, nothing is run,
+unless the caller says ``unsafe``: then the processes are as free as the user is, but for the limits that are there.
 
-A test counts as passed only when the harness says so after the test has run, with a number that it was given for this
-run: a program that exits, with whatever status, has not passed. This guards against what models write, not against an
-attacker: a program can find that number in its own process, and make its own test true.
+The program is called from the other process, and what goes between them is plain data. So it can neither read its test,
+nor report in the harness's stead, nor answer with an object that equals everything; a program that exits, with whatever
+status, has not passed. It gets copies of its arguments: a test cannot see what it does to them.
 """
 
 from __future__ import annotations
 
+import ctypes.util
 import json
 import os
-import secrets
-import select
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
+from fim_server.datasets.python import bubblewrap
 from fim_server.datasets.samples import Sample, UnitTest
 from fim_server.errors import DatasetError
 
 _CHILD = Path(__file__).with_name("sandbox_child.py")
-_LONGEST_REPORT = 64 << 10
-"""Bytes. More than the harness ever says: a program has found the harness's pipe and writes to it."""
+_STARTED = b"started\n"
 _PATIENCE_S = 10.0
 """For processes that were killed to be gone."""
 
@@ -61,9 +61,9 @@ class Limits:
     memory_bytes: int = 1 << 30
     """Of address space."""
     file_bytes: int = 16 << 20
-    """Of each file that it writes, and of its folder where that is in memory."""
+    """Of each file that it writes; in the sandbox of all together, which are in memory."""
     processes: int = 32
-    """Processes and threads, where they can be counted for it alone. Processes are refused where that is possible."""
+    """Threads, in the sandbox, where no further processes can be started."""
 
 
 DEFAULT_LIMITS = Limits()
@@ -78,7 +78,7 @@ class Outcome:
     """One line: the exception, the signal; empty where there is nothing to say."""
     seconds: float
     isolation: tuple[str, ...]
-    """Of ``namespaces``, ``read-only files``, ``system calls``, ``python alone``."""
+    """Of ``bubblewrap``, ``cgroup``; empty where the program ran without a sandbox."""
 
     @property
     def passed(self) -> bool:
@@ -86,109 +86,146 @@ class Outcome:
         return self.verdict is Verdict.PASSED
 
 
-def run_sample(sample: Sample, middle: str, limits: Limits = DEFAULT_LIMITS) -> Outcome:
-    """Run a sample's own test with ``middle`` in the hole.
+def run_sample(sample: Sample, middle: str, limits: Limits = DEFAULT_LIMITS, *, unsafe: bool = False) -> Outcome:
+    """Run a sample's own test with ``middle`` in the hole. What else the test names is the sample's own text's.
 
     Raises:
-        DatasetError: the sample has no test, or the sandbox does not start.
+        DatasetError: the sample has no test, or as `run_test`.
     """
     if sample.test is None:
         raise DatasetError(f"{sample.id}: the sample has no test")
-    return run_test(sample.test, sample.filled(middle), limits)
+    return run_test(sample.test, sample.filled(middle), limits, reference=sample.text, unsafe=unsafe)
 
 
-def run_test(test: UnitTest, program: str, limits: Limits = DEFAULT_LIMITS) -> Outcome:
-    """Run ``program``, then the test's text, then ``check(entry_point)``. Safe to call from several threads.
+def run_test(
+    test: UnitTest,
+    program: str,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    reference: str = "",
+    unsafe: bool = False,
+) -> Outcome:
+    """Run ``program`` in one process; in another the test's text, then ``check(entry_point)``. Safe in threads.
+
+    Args:
+        test: What says whether the program is right.
+        program: What a model wrote, or somebody else.
+        limits: Of time, memory and the rest.
+        reference: A program that is trusted; the test may use its names, but for the entry point's.
+        unsafe: Run without a sandbox where there is none.
 
     Raises:
-        DatasetError: the sandbox does not start.
+        DatasetError: there is no sandbox and ``unsafe`` is not said, or the processes do not start.
     """
-    nonce = secrets.token_hex(16)
+    missing = unavailable()
+    if missing is not None and not unsafe:
+        raise DatasetError(refusal(missing))
+    return _run(test, program, limits, reference, sandboxed=missing is None)
+
+
+def refusal(missing: str) -> str:
+    """What is said where there is no sandbox."""
+    return (
+        f"tests run what a model wrote, and there is no sandbox here: {missing}; install bubblewrap and libseccomp "
+        "(Linux), or say --unsafe to run them without"
+    )
+
+
+@cache
+def unavailable() -> str | None:
+    """Why there is no sandbox on this machine, in a few words; None where there is one. Tried once in a process."""
+    if sys.platform != "linux":
+        return f"bubblewrap is for Linux, this is {sys.platform}"
+    if shutil.which(bubblewrap.BWRAP) is None:
+        return "bubblewrap is not installed"
+    try:
+        # Loads it here, and finds nothing out about the sandbox, in which it is looked for again.
+        ctypes.CDLL("libseccomp.so.2")
+    except OSError:
+        return "libseccomp is not installed"
+    try:
+        outcome = _run(
+            UnitTest("", "", "def check(f):\n    f()\n", "f"), "f = bool", DEFAULT_LIMITS, "", sandboxed=True
+        )
+    except DatasetError as error:
+        return str(error)
+    return None if outcome.passed else f"a program that should pass does not: {outcome.verdict}"
+
+
+def _run(test: UnitTest, program: str, limits: Limits, reference: str, *, sandboxed: bool) -> Outcome:
+    scope = bubblewrap.scope() if sandboxed else ()
+    isolation = (("bubblewrap", "cgroup") if scope else ("bubblewrap",)) if sandboxed else ()
+    told = {
+        "program": program,
+        "entry_point": test.entry_point,
+        "sandboxed": sandboxed,
+        "root": os.geteuid() == 0,
+        **asdict(limits),
+    }
+    asked = {"test": test.test, "entry_point": test.entry_point, "reference": reference}
+    messages = b"".join(
+        len(message).to_bytes(8, "big") + message for message in (json.dumps(one).encode() for one in (told, asked))
+    )
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="fim-server-test-") as folder:
-        request = {
-            "nonce": nonce,
-            "program": program,
-            "test": test.test,
-            "entry_point": test.entry_point,
-            "folder": folder,
-            **asdict(limits),
-        }
-        report, in_time = _run(json.dumps(request).encode(), folder, started + limits.seconds)
-    return _outcome(_said(report, nonce), in_time, time.monotonic() - started)
+    with ExitStack() as stack:
+        if sandboxed:
+            command = bubblewrap.command(_CHILD)
+            if scope:
+                command = [*scope, *bubblewrap.scope_limits(limits.memory_bytes, limits.processes), "--", *command]
+            folder, environment = "/", dict(os.environ)
+        else:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="fim-server-test-"))
+            command = bubblewrap.python_command(str(_CHILD))
+            environment = {**bubblewrap.ENVIRONMENT, "HOME": folder, "TMPDIR": folder}
+        said, complaint, in_time = _communicate(command, folder, environment, messages, limits.seconds)
+    seconds = time.monotonic() - started
+    if not said.startswith(_STARTED):
+        if in_time:
+            raise DatasetError(_last_line(complaint) or f"{command[0]}: the processes of a test do not start")
+        return Outcome(Verdict.TIMEOUT, "wall clock", seconds, isolation)
+    try:
+        report = json.loads(said.removeprefix(_STARTED))
+    except ValueError:  # none: it was killed by the deadline, or by the program
+        if in_time:
+            return Outcome(Verdict.ERROR, "ended before its test did", seconds, isolation)
+        return Outcome(Verdict.TIMEOUT, "wall clock", seconds, isolation)
+    return Outcome(Verdict(report["verdict"]), report["detail"], seconds, isolation)
 
 
-def _run(request: bytes, folder: str, deadline: float) -> tuple[bytes, bool]:
-    """What the harness wrote, and whether it ended by itself before the deadline."""
-    # No -I: it would ignore PYTHONHASHSEED, without which a program that iterates over a set may pass one time in two.
-    command = [sys.executable, "-s", "-S", "-P", "-B", str(_CHILD)]
-    environment = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "HOME": folder, "TMPDIR": folder}
+def _communicate(
+    command: list[str], folder: str, environment: dict[str, str], messages: bytes, seconds: float
+) -> tuple[bytes, str, bool]:
+    """What the harness said and complained of, and whether it ended before the deadline. Nothing runs on afterwards."""
     try:
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             cwd=folder,
             env=environment,
             start_new_session=True,
         )
     except OSError as error:
-        raise DatasetError(f"{sys.executable}: {error.strerror}") from None
-    assert process.stdin is not None
-    assert process.stdout is not None
+        raise DatasetError(f"{command[0]}: {error.strerror}") from None
     with process:
+        said, complaint, in_time = b"", b"", True
         try:
-            process.stdin.write(request)
-            process.stdin.close()
-            return _read(process.stdout.fileno(), deadline)
-        except BrokenPipeError:
-            with suppress(BrokenPipeError):
-                process.stdin.close()
-            return b"", True  # the harness itself did not start
+            said, complaint = process.communicate(messages, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            in_time = False
         finally:
-            # The harness's group: its second process takes along all that are in its namespace.
+            # The processes of a sandbox end with it, all others that did not leave the group.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait(_PATIENCE_S)
+        if not in_time:
+            # Ends when the pipes have no writer any more, so nothing of a sandbox is left.
+            with suppress(subprocess.TimeoutExpired):
+                said, complaint = process.communicate(timeout=_PATIENCE_S)
+    return said, complaint.decode("utf-8", "replace"), in_time
 
 
-def _read(descriptor: int, deadline: float) -> tuple[bytes, bool]:
-    """Read to the end, the deadline or more than there can be; and whether it was one of the other two."""
-    read = b""
-    while len(read) <= _LONGEST_REPORT:
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-            return read, False
-        piece = os.read(descriptor, _LONGEST_REPORT)
-        if not piece:
-            break
-        read += piece
-    return read, True
-
-
-def _said(report: bytes, nonce: str) -> dict[str, str]:
-    """The harness's own lines, by their first word; what others wrote into its pipe is passed over."""
-    said: dict[str, str] = {}
-    for line in report.decode("ascii", "replace").split("\n"):
-        number, _, rest = line.partition(" ")
-        if number == nonce:
-            what, _, text = rest.partition(" ")
-            said.setdefault(what, text)
-    return said
-
-
-def _outcome(said: dict[str, str], in_time: bool, seconds: float) -> Outcome:
-    isolation = tuple(filter(None, said.get("isolation", "").split(",")))
-    if "verdict" in said:
-        return Outcome(Verdict(said["verdict"]), said.get("detail", ""), seconds, isolation)
-    if in_time and "isolation" not in said:
-        raise DatasetError(f"{sys.executable}: the sandbox does not start here")
-    if not in_time:
-        return Outcome(Verdict.TIMEOUT, "wall clock", seconds, isolation)
-    ended = int(said.get("ended", "0"))
-    if ended == -signal.SIGXCPU:
-        return Outcome(Verdict.TIMEOUT, "processor time", seconds, isolation)
-    if ended < 0:
-        return Outcome(Verdict.ERROR, f"killed by {signal.Signals(-ended).name}", seconds, isolation)
-    return Outcome(Verdict.ERROR, "ended before its test did", seconds, isolation)
+def _last_line(text: str) -> str:
+    """The last line of a complaint, as one is made for the user."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else ""

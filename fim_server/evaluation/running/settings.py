@@ -42,6 +42,8 @@ class WorkerSettings:
     heal: bool = True
     single_line: bool = False
     score: bool = False
+    unsafe: bool = False
+    """Run the samples' own tests without a sandbox where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

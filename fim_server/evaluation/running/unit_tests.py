@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from fim_server.datasets.samples import Sample
+from fim_server.errors import RunError
 
 if TYPE_CHECKING:
     from fim_server.evaluation.running.modes import Offers
@@ -17,20 +18,36 @@ Test = tuple[bool, str | None]
 
 
 def start_tests(
-    pool: ThreadPoolExecutor, samples: Mapping[int, Sample], found: Mapping[int, Offers]
+    pool: ThreadPoolExecutor, samples: Mapping[int, Sample], found: Mapping[int, Offers], unsafe: bool
 ) -> dict[int, dict[str, Future[Test]]]:
     """Start the tests of those samples that have one, for each different text; by the samples' numbers."""
     started: dict[int, dict[str, Future[Test]]] = {}
     for number, sample in samples.items():
         offers = found[number]
         texts = set() if isinstance(offers, Exception) or sample.test is None else {o.text for o in offers.values()}
-        started[number] = {text: pool.submit(run_test, sample, text) for text in texts if text is not None}
+        started[number] = {text: pool.submit(run_test, sample, text, unsafe) for text in texts if text is not None}
     return started
 
 
-def run_test(sample: Sample, text: str) -> Test:
+def run_test(sample: Sample, text: str, unsafe: bool) -> Test:
     """Whether the sample's own test passes with a text, and why not. Raises DatasetError if it cannot be run."""
     from fim_server.datasets.python.sandbox import run_sample
 
-    outcome = run_sample(sample, text)
+    outcome = run_sample(sample, text, unsafe=unsafe)
     return outcome.passed, None if outcome.passed else str(outcome.verdict)
+
+
+def require_sandbox(samples: Iterable[Sample]) -> None:
+    """Raises RunError where samples have tests, which run what the model wrote, and there is no sandbox."""
+    from fim_server.datasets.python.sandbox import refusal, unavailable
+
+    missing = unavailable()
+    if missing is not None and any(sample.test is not None for sample in samples):
+        raise RunError(refusal(missing))
+
+
+def isolation() -> str:
+    """What run.json says of where tests run."""
+    from fim_server.datasets.python.sandbox import unavailable
+
+    return "bubblewrap" if unavailable() is None else "none"

@@ -23,7 +23,7 @@ from fim_server.evaluation.running.measures import (
 )
 from fim_server.evaluation.running.provenance import export_hash, model_hash, versions
 from fim_server.evaluation.running.settings import WorkerSettings
-from fim_server.evaluation.running.unit_tests import Test, start_tests
+from fim_server.evaluation.running.unit_tests import Test, isolation, start_tests
 from fim_server.language import Language
 from fim_server.recovery.recovery import Recovery
 
@@ -104,7 +104,12 @@ class Worker:
             "judge": self._judge.version,
             "language_version": self._language.version,
             "versions": versions(),
-            "machine": {"system": platform.platform(), "cores": os.cpu_count(), **described_backend(self.model)},
+            "machine": {
+                "system": platform.platform(),
+                "cores": os.cpu_count(),
+                **described_backend(self.model),
+                "sandbox": isolation(),
+            },
         }
 
     def measure_all(self, batches: Iterable[Sequence[Sample]]) -> Iterator[list[Record]]:
@@ -128,7 +133,9 @@ class Worker:
                 found[number] = error
         found |= zip(prepared, self._decode(list(prepared.values())), strict=True)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            tests = start_tests(pool, {number: one.sample for number, one in prepared.items()}, found)
+            tests = start_tests(
+                pool, {number: one.sample for number, one in prepared.items()}, found, self._settings.unsafe
+            )
             records: list[Record] = []
             for number, sample in enumerate(samples):
                 offers = found[number]

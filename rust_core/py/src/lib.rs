@@ -58,6 +58,11 @@ unsafe impl GlobalAlloc for Counted {
     }
 }
 
+unsafe extern "C" {
+    /// Of the allocator's library, which the crate `mimalloc` links and does not name.
+    safe fn mi_collect(force: bool);
+}
+
 // The package's own exceptions: Python defines them, since the classes that only Python raises have the same base.
 pyo3::import_exception!(fim_server.errors, LanguageError);
 pyo3::import_exception!(fim_server.errors, LimitError);
@@ -132,6 +137,11 @@ impl Stop {
 
     fn is_set(&self) -> bool {
         self.core.is_set()
+    }
+
+    /// How often the engine has looked at it.
+    fn looks(&self) -> u64 {
+        self.core.looks()
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -586,6 +596,13 @@ fn fill_masks(py: Python<'_>, matchers: Vec<PyRef<'_, Matcher>>, words: PyBuffer
     py.detach(|| core_fill_masks(&matchers, words.0, threads)).map_err(|error| raise(&error))
 }
 
+/// Gives the memory that the engine holds free, as far as it was this thread's or one's that has ended, back to the
+/// system.
+#[pyfunction]
+fn release_memory(py: Python<'_>) {
+    py.detach(|| mi_collect(true));
+}
+
 impl Matcher {
     fn filled(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
         engine(py, || {
@@ -599,6 +616,8 @@ impl Matcher {
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::release_memory;
     #[pymodule_export]
     use super::{Language, Matcher, Session, State, Stop, Vocabulary, check_definition, fill_masks};
 }

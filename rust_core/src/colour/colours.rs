@@ -17,7 +17,7 @@ use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::{Column, Columns, NO_COLUMN};
 use crate::right::begun::Passed;
-use crate::right::lattice::{Place, Top};
+use crate::right::places::{Place, Top};
 use crate::right::queries::Right;
 use rustc_hash::FxHashMap;
 
@@ -452,7 +452,7 @@ impl Colours {
                 if symbol != indent {
                     continue;
                 }
-                if let Place::Line { column, .. } = context.right.node(from).place {
+                if let Place::Line { column, .. } = context.right.place(from) {
                     if top == Some(Top::Exact(column)) {
                         colour.nodes.push(from);
                     }
@@ -493,7 +493,7 @@ fn dedents_into<'a>(
     dedent: SymbolId,
 ) -> impl Iterator<Item = (Top, NodeId)> + 'a {
     nodes.iter().flat_map(move |&node| {
-        right.incoming(node).filter(move |edge| edge.0 == dedent).filter_map(|(_, from)| match right.node(from).place {
+        right.incoming(node).filter(move |edge| edge.0 == dedent).filter_map(|(_, from)| match right.place(from) {
             Place::Line { top, .. } => Some((top, from)),
             _ => None,
         })

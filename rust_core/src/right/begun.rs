@@ -3,7 +3,7 @@
 use crate::grammar::compiled::Grammar;
 use crate::ids::{DotId, NodeId, SourceId, SymbolId};
 use crate::right::chart::Charted;
-use crate::right::lattice::Completed;
+use crate::right::origins::Completed;
 use crate::stop::poll;
 use rustc_hash::FxHashSet;
 
@@ -38,8 +38,7 @@ impl Charted {
         symbol: SymbolId,
         node: NodeId,
     ) -> impl Iterator<Item = NodeId> + 'a {
-        let completed = self.lattice.node(node).completed.of(&self.lattice.completed);
-        completed.iter().filter_map(move |&completed| match completed {
+        self.lattice.completed(node).filter_map(move |completed| match completed {
             Completed::One(ended, begun) => (ended == symbol).then_some(begun),
             Completed::Link(link, begun) => self.links.get(link).chain.finishes(grammar, symbol).then_some(begun),
         })
@@ -59,7 +58,7 @@ impl Walk<'_> {
     /// From the end of lists of a nonterminal, or of one list.
     fn start(&mut self, symbol: SymbolId, only: Option<SourceId>, node: NodeId) {
         let charted = self.charted;
-        for &(part, _) in charted.lattice.parts(node) {
+        for (part, _) in charted.lattice.parts(node) {
             let completed = &charted.parts.get(part).completed;
             let begin = completed.partition_point(|entry| entry.0 < symbol);
             for &(_, source, _) in completed[begin..].iter().take_while(|entry| entry.0 == symbol) {
@@ -114,14 +113,14 @@ impl Walk<'_> {
     /// Takes up a dot at a node, where it is that of an item of the list or of one that begins the list there.
     fn arrive(&mut self, dot: DotId, source: SourceId, node: NodeId, found: &mut Vec<NodeId>) {
         let (charted, grammar) = (self.charted, self.grammar);
-        let place = charted.lattice.node(node).place.begun();
-        let parts = charted.lattice.parts(node);
-        if self.is_initial(dot) && parts.iter().any(|&(part, _)| charted.parts.begins(grammar, source, part, place)) {
+        let place = charted.lattice.place(node).begun();
+        let parts = || charted.lattice.parts(node);
+        if self.is_initial(dot) && parts().any(|(part, _)| charted.parts.begins(grammar, source, part, place)) {
             found.push(node);
         }
         let waits = |item: &(DotId, SourceId, u32)| (item.0, item.1) == (dot, source);
         let waiting = |part| charted.parts.get(part).waiting(grammar, grammar.next(dot)).iter().any(waits);
-        if parts.iter().any(|&(part, _)| waiting(part)) {
+        if parts().any(|(part, _)| waiting(part)) {
             self.push(dot, source, node);
         }
     }

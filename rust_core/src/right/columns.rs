@@ -2,8 +2,8 @@
 
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::{Column, is_blank};
-use crate::right::lattice::{Place, Top};
 use crate::right::lex::Lexed;
+use crate::right::places::{Place, Top};
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -10,8 +10,9 @@ use crate::lexing::lookahead::Lookahead;
 use crate::lexing::roles::Role;
 use crate::right::chart::Charted;
 use crate::right::columns::{Classes, Entry};
-use crate::right::lattice::{Lattice, Place, Top};
+use crate::right::lattice::Lattice;
 use crate::right::lex::{Lexed, LineStart};
+use crate::right::places::{Place, Top};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ impl Crossings {
         }
         for (id, reached_from) in by_node {
             let mut items: FxHashMap<(DotId, FreeId), Cost> = FxHashMap::default();
-            let place = charted.lattice.node(id).place;
+            let place = charted.lattice.place(id);
             for (at, crossing) in reached_from {
                 for &(dot, from, cost) in free.open_dots(at) {
                     if stands_at(&language.grammar, place, dot) {
@@ -57,16 +58,14 @@ impl Crossings {
             }
             let chunk = charted.parts.seed(items.into_iter().map(|((dot, from), cost)| (dot, from, cost)));
             charted.lattice.pending(id).chunks.extend(chunk);
-            let node = charted.lattice.node_mut(id);
-            node.first = !place.is_in_literal();
-            node.crossed = true;
+            charted.lattice.cross(id, !place.is_in_literal());
         }
         for &(at, symbol, node, cost) in &self.by_symbol {
-            let place = charted.lattice.node(node).place;
+            let place = charted.lattice.place(node);
             let moved = free.advances(symbol, at).iter().filter(|item| stands_at(&language.grammar, place, item.0));
             let chunk = charted.parts.seed(moved.map(|&(dot, from, before)| (dot, from, before.saturating_add(cost))));
             charted.lattice.pending(node).chunks.extend(chunk);
-            charted.lattice.node_mut(node).crossed = true;
+            charted.lattice.cross(node, false);
         }
     }
 }

@@ -1,258 +1,65 @@
 //! The lattice over R: a node for each place that R can go on at, with the Earley set of the parses that come there.
 
 use crate::grammar::compiled::Grammar;
-use crate::ids::{ChunkId, DotId, FreeId, LinkId, ModeId, NodeId, OriginId, PartId, PredictionId, SymbolId};
+use crate::ids::{ChunkId, DotId, KindId, LinkId, NodeId, OriginId, PartId, RightSetId, SymbolId};
 use crate::language::free::Cost;
-use crate::lexing::layout::Column;
+use crate::right::chunked::Chunked;
+use crate::right::origins::{At, Completed, NODES};
+use crate::right::places::{Place, Taken, Top};
+use crate::right::sets::{Set, Sets};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
-
-/// What is on top of the indentation stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Top {
-    /// This column.
-    Exact(Column),
-    /// Some column right of the next line's.
-    Above,
-    /// Some column right of the next line's that the indentation cut by the cursor can have (an index of entries).
-    AboveEntry(u16),
-    /// Nothing is known (in the first, partial line).
-    Unknown,
-}
-
-/// What a node stands before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
-    /// A symbol at a byte of R, in a line whose column is `line`.
-    Middle {
-        /// Byte offset in R.
-        position: u32,
-        /// The line's own column, as far as it is known.
-        line: Top,
-    },
-    /// The first symbol of a line at column `column`, with another column on top of the stack.
-    Line {
-        /// Byte offset in R.
-        position: u32,
-        /// The line's own column.
-        column: Column,
-        /// What is on top of the stack.
-        top: Top,
-    },
-    /// A symbol of code inside a field of a formatted string, or whatever else stands between lexemes of another mode. Line
-    /// breaks do not count there, and nothing is assumed of what comes after: the parser sees to it.
-    Nested {
-        /// Byte offset in R.
-        position: u32,
-    },
-    /// A symbol of a mode that reads no code.
-    Text {
-        /// Byte offset in R.
-        position: u32,
-        /// The mode.
-        mode: ModeId,
-    },
-    /// The end of the file, all blocks closed.
-    End,
-}
-
-impl Place {
-    /// The byte offset in R; none for the end of the file.
-    #[must_use]
-    pub(crate) fn position(self) -> Option<u32> {
-        match self {
-            Self::Middle { position, .. }
-            | Self::Line { position, .. }
-            | Self::Nested { position }
-            | Self::Text { position, .. } => Some(position),
-            Self::End => None,
-        }
-    }
-
-    fn names_column(self) -> bool {
-        matches!(self, Self::Line { .. } | Self::Middle { line: Top::Exact(_), .. })
-    }
-
-    /// Whether it is inside of a literal that holds code.
-    #[must_use]
-    pub(super) fn is_in_literal(self) -> bool {
-        matches!(self, Self::Nested { .. } | Self::Text { .. })
-    }
-}
-
-/// Where an item's rule began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Base {
-    /// At a node.
-    Node(NodeId),
-    /// In the middle.
-    Free(FreeId),
-}
-
-/// The place where a rule began, as far as what ends it has to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Begun {
-    /// In a line that no literal holds.
-    Line(Top),
-    /// Elsewhere in R.
-    Elsewhere,
-}
-
-impl Place {
-    /// What is kept of it as the place where a rule began.
-    pub(super) fn begun(self) -> Begun {
-        match self {
-            Self::Middle { line, .. } => Begun::Line(line),
-            _ => Begun::Elsewhere,
-        }
-    }
-}
-
-/// Which of the items that have a symbol next are read on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Taken {
-    /// All.
-    All,
-    /// Those after which a lexeme of one of some modes can come.
-    Modes(u64),
-    /// Those after which code goes on, of rules begun in a line with this column, or in the middle where it is unknown.
-    EndsIn(Top),
-    /// Those after which code goes on, of rules begun elsewhere than in a line.
-    EndsNested,
-}
-
-impl Taken {
-    /// Whether an item is taken, with its dot moved, whose rule began at a place (none in the middle).
-    pub(super) fn takes(self, grammar: &Grammar, dot: DotId, begun: Option<Begun>) -> bool {
-        let modes = grammar.modes_after(dot);
-        let goes_on = modes & grammar.code_modes() != 0;
-        match self {
-            Self::All => true,
-            Self::Modes(wanted) => modes & wanted != 0,
-            Self::EndsIn(line) => goes_on && begun.map_or(line == Top::Unknown, |begun| begun == Begun::Line(line)),
-            Self::EndsNested => goes_on && !matches!(begun, Some(Begun::Line(_))),
-        }
-    }
-}
-
-/// Where an item's rule began, with the columns of its block where it has read an INDENT: (below, block's own).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Origin {
-    pub(super) base: Base,
-    pub(super) block: Option<(Column, Column)>,
-}
-
-/// Something with what is to be added to its costs.
-pub(super) type At<T> = (T, Cost);
-
-/// A run of entries of one of the lattice's lists.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Run {
-    begin: u32,
-    length: u32,
-}
-
-impl Run {
-    pub(super) fn of<T>(self, entries: &[T]) -> &[T] {
-        &entries[self.begin as usize..(self.begin + self.length) as usize]
-    }
-
-    /// Appends entries to a list.
-    pub(super) fn append<T>(entries: &mut Vec<T>, more: impl IntoIterator<Item = T>) -> Self {
-        let begin = entries.len();
-        entries.extend(more);
-        let length = u32::try_from(entries.len() - begin).expect("a set fits u32");
-        Self { begin: u32::try_from(begin).expect("a chart fits u32"), length }
-    }
-}
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// A node of the lattice with its Earley set.
-#[derive(Debug)]
-pub(crate) struct Node {
-    /// Where it stands.
-    pub place: Place,
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    /// Byte offset in R; behind its end for the end of the file.
+    position: u32,
+    /// What else there is to say of its place.
+    kind: KindId,
     /// The last of the edges that lead here, plus one.
     edges: u32,
     /// The node made before this one at the same position, plus one.
     beside: u32,
-    /// Items of rules that began in R, by the symbol after the dot.
-    pub(super) items: Run,
-    /// What else began in R: the dots that a link has moved, with the node where they all began.
-    pub(super) links: Run,
-    /// Completed nonterminals that end here, as far as anything can ask for them.
-    pub(super) completed: Run,
-    /// The free parts, with what is to be added to their costs.
-    pub(super) parts: Run,
-    pub(super) prediction: PredictionId,
-    pub(super) processed: bool,
-    /// The file may begin here: nothing but blank lines stands before the cursor.
-    pub(super) first: bool,
-    /// The cursor may fall here.
-    pub(super) crossed: bool,
-    /// Some parse comes here.
-    pub(super) alive: bool,
+    /// Its set, if that is completed, and what marks it.
+    state: u32,
+    /// What is to be added to the costs of the set's parts.
+    offset: Cost,
 }
 
-/// A completed nonterminal, or all that a link finishes, with where they began.
+/// The file may begin at a node: nothing but blank lines stands before the cursor.
+const FIRST: u32 = 1 << 31;
+
+/// The cursor may fall on a node.
+const CROSSED: u32 = 1 << 30;
+
+/// The set of a node is not completed yet.
+const OPEN: u32 = CROSSED - 1;
+
+impl Node {
+    #[inline]
+    fn set(&self) -> RightSetId {
+        let set = self.state & OPEN;
+        RightSetId(if set == OPEN { 0 } else { set })
+    }
+}
+
+/// A symbol that is read for all that waits for it at a node and is taken.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Completed {
-    One(SymbolId, NodeId),
-    Link(LinkId, NodeId),
+pub(super) struct Incoming {
+    pub(super) symbol: SymbolId,
+    pub(super) from: NodeId,
+    pub(super) taken: Taken,
 }
 
 /// What is to be read into a set that is not completed yet.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
+    pub(super) read: Vec<Incoming>,
+    /// What else there is: of blocks, and where the cursor may fall.
     pub(super) items: Vec<(DotId, OriginId)>,
     pub(super) chunks: Vec<At<ChunkId>>,
-    /// Symbols that move all predicted dots of a node that have them next.
-    pub(super) symbols: Vec<(SymbolId, NodeId)>,
-}
-
-/// Origins by number, those that are more than a node each with the least bytes of middle that what precedes its items costs.
-#[derive(Debug, Default)]
-pub(super) struct Origins {
-    table: Vec<(Origin, Cost)>,
-    ids: FxHashMap<Origin, OriginId>,
-}
-
-/// Numbers from here on are those of nodes.
-const NODES: u32 = 1 << 31;
-
-impl Origins {
-    /// Interns an origin; of several costs the least counts.
-    pub(super) fn intern(&mut self, origin: Origin, cost: Cost) -> OriginId {
-        if let Origin { base: Base::Node(node), block: None } = origin {
-            return Self::at_node(node);
-        }
-        if let Some(&id) = self.ids.get(&origin) {
-            let known = &mut self.table[id.index()].1;
-            *known = cost.min(*known);
-            return id;
-        }
-        let id = OriginId::from_index(self.table.len());
-        self.table.push((origin, cost));
-        self.ids.insert(origin, id);
-        id
-    }
-
-    /// The origin of what begins at a node itself.
-    #[inline]
-    pub(super) fn at_node(node: NodeId) -> OriginId {
-        OriginId(NODES | node.0)
-    }
-
-    #[inline]
-    pub(super) fn get(&self, id: OriginId) -> Origin {
-        if id.0 >= NODES {
-            return Origin { base: Base::Node(NodeId(id.0 ^ NODES)), block: None };
-        }
-        self.table[id.index()].0
-    }
-
-    pub(super) fn cost(&self, id: OriginId) -> Cost {
-        if id.0 >= NODES { 0 } else { self.table[id.index()].1 }
-    }
 }
 
 /// An edge, and the one to the same node that was read before it (plus one).
@@ -263,23 +70,26 @@ struct Edge {
     before: u32,
 }
 
+/// Nodes at one position up to which they are found one by one.
+const FEW: usize = 8;
+
 /// The nodes, by their places.
 #[derive(Debug)]
 pub(super) struct Lattice {
-    nodes: Vec<Node>,
-    edges: Vec<Edge>,
+    nodes: Chunked<Node>,
+    edges: Chunked<Edge>,
     pending: FxHashMap<NodeId, Pending>,
-    /// The runs of all nodes.
-    pub(super) items: Vec<(DotId, OriginId)>,
-    pub(super) links: Vec<(LinkId, NodeId)>,
-    pub(super) completed: Vec<Completed>,
-    pub(super) parts: Vec<At<PartId>>,
-    /// Per position, and after them for the end of the file: the last node made there that names no column, plus one.
+    spare: Vec<Pending>,
+    pub(super) sets: Sets,
+    /// What nodes stand before, as if at position 0.
+    kinds: Vec<Place>,
+    kind_ids: FxHashMap<Place, KindId>,
+    /// Per position, and after them for the end of the file: the last of the few nodes made there, plus one.
     last_at: Vec<u32>,
-    /// The nodes that name a column, which may be many at one position.
-    of_columns: FxHashMap<Place, NodeId>,
+    /// Further nodes, where one position has many.
+    more: FxHashMap<(u32, KindId), NodeId>,
     /// Nodes whose sets are to be completed, in the order in which that is done.
-    queue: BTreeMap<(u32, u64), NodeId>,
+    queue: BinaryHeap<Reverse<(u32, u64)>>,
     /// The length of R.
     end: u32,
     /// How much all sets held while the chart was made: items, links, parts and what was completed.
@@ -289,59 +99,160 @@ pub(super) struct Lattice {
 impl Lattice {
     pub(super) fn new(end: usize) -> Self {
         Self {
-            nodes: Vec::new(),
-            edges: Vec::new(),
+            nodes: Chunked::default(),
+            edges: Chunked::default(),
             pending: FxHashMap::default(),
-            items: Vec::new(),
-            links: Vec::new(),
-            completed: Vec::new(),
-            parts: Vec::new(),
+            spare: Vec::new(),
+            sets: Sets::new(),
+            kinds: Vec::new(),
+            kind_ids: FxHashMap::default(),
             last_at: vec![0; end + 2],
-            of_columns: FxHashMap::default(),
-            queue: BTreeMap::new(),
+            more: FxHashMap::default(),
+            queue: BinaryHeap::new(),
             end: u32::try_from(end).expect("R fits u32"),
             entries: 0,
         }
     }
 
     #[inline]
-    pub(super) fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id.index()]
+    fn node(&self, id: NodeId) -> &Node {
+        self.nodes.get(id.index())
     }
 
-    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.nodes[id.index()]
+    pub(super) fn node_count(&self) -> usize {
+        self.nodes.len()
     }
 
-    pub(super) fn nodes(&self) -> &[Node] {
-        &self.nodes
+    /// Where a node stands.
+    #[inline]
+    pub(super) fn place(&self, id: NodeId) -> Place {
+        let node = self.node(id);
+        self.kinds[node.kind.index()].at(node.position)
+    }
+
+    /// Whether the file may begin at a node: nothing but blank lines stands before the cursor.
+    pub(super) fn is_first(&self, id: NodeId) -> bool {
+        self.node(id).state & FIRST != 0
+    }
+
+    /// Whether the cursor may fall on a node.
+    pub(super) fn is_crossed(&self, id: NodeId) -> bool {
+        self.node(id).state & CROSSED != 0
+    }
+
+    /// Lets the cursor fall on a node, which may be the beginning of the file.
+    pub(super) fn cross(&mut self, id: NodeId, is_first: bool) {
+        self.nodes.get_mut(id.index()).state |= if is_first { CROSSED | FIRST } else { CROSSED };
+    }
+
+    /// Whether the set of a node is completed.
+    pub(super) fn is_processed(&self, id: NodeId) -> bool {
+        self.node(id).state & OPEN != OPEN
+    }
+
+    /// The number of a node's set.
+    #[inline]
+    pub(super) fn set_id(&self, id: NodeId) -> RightSetId {
+        self.node(id).set()
+    }
+
+    /// What a node stands before, but for its position.
+    #[inline]
+    pub(super) fn kind_of(&self, id: NodeId) -> KindId {
+        self.node(id).kind
+    }
+
+    /// What is added to the costs of a node's parts.
+    #[inline]
+    pub(super) fn offset(&self, id: NodeId) -> Cost {
+        self.node(id).offset
+    }
+
+    /// Whether a node has free parts.
+    #[inline]
+    pub(super) fn has_parts(&self, id: NodeId) -> bool {
+        !self.sets.parts(self.set_id(id)).is_empty()
+    }
+
+    /// The set of a node.
+    #[inline]
+    pub(super) fn set(&self, id: NodeId) -> &Set {
+        self.sets.get(self.node(id).set())
+    }
+
+    /// Puts the completed set into a node.
+    pub(super) fn put(&mut self, id: NodeId, set: RightSetId, offset: Cost) {
+        assert!(set.0 < OPEN, "sets fit 30 bits");
+        let node = self.nodes.get_mut(id.index());
+        node.state = node.state & (FIRST | CROSSED) | set.0;
+        node.offset = offset;
+    }
+
+    /// Counts what stands at a node.
+    pub(super) fn count(&mut self, id: NodeId) {
+        self.entries += self.sets.size(self.set_id(id));
+    }
+
+    /// Items at a node that began in R.
+    pub(super) fn items(&self, id: NodeId) -> impl Iterator<Item = (DotId, OriginId)> + '_ {
+        self.sets.items(self.node(id).set(), id)
+    }
+
+    /// Those that have a symbol next.
+    pub(super) fn items_before<'a>(
+        &'a self,
+        grammar: &Grammar,
+        id: NodeId,
+        symbol: SymbolId,
+    ) -> impl Iterator<Item = (DotId, OriginId)> + use<'a> {
+        self.sets.items_before(grammar, self.node(id).set(), id, symbol)
+    }
+
+    /// What else began in R: the dots that a link has moved, with the node where they all began.
+    pub(super) fn links(&self, id: NodeId) -> impl Iterator<Item = (LinkId, NodeId)> + '_ {
+        self.sets.links(self.node(id).set(), id)
+    }
+
+    /// What ends at a node and began at one, as far as anything can ask for it.
+    pub(super) fn completed(&self, id: NodeId) -> impl Iterator<Item = Completed> + '_ {
+        self.sets.completed(self.node(id).set(), id)
     }
 
     /// The node of a place, if some parse comes there.
     pub(super) fn get(&self, place: Place) -> Option<NodeId> {
-        if place.names_column() {
-            return self.of_columns.get(&place).copied();
-        }
-        let mut at = self.last_at[self.position(place)];
-        while let Some(index) = at.checked_sub(1) {
-            let node = &self.nodes[index as usize];
-            if node.place == place {
-                return Some(NodeId(index));
-            }
-            at = node.beside;
-        }
-        None
+        let kind = *self.kind_ids.get(&place.at(0))?;
+        let at = self.position(place);
+        self.find(at, kind).ok()
     }
 
-    /// The free parts of a node.
+    /// The node at a position with a kind, or how many of the few that are there are others.
+    fn find(&self, position: u32, kind: KindId) -> Result<NodeId, usize> {
+        let mut others = 0;
+        let mut at = self.last_at[position as usize];
+        while let Some(index) = at.checked_sub(1) {
+            let node = self.nodes.get(index as usize);
+            if node.kind == kind {
+                return Ok(NodeId(index));
+            }
+            others += 1;
+            at = node.beside;
+        }
+        let more = if others < FEW { None } else { self.more.get(&(position, kind)) };
+        more.copied().ok_or(others)
+    }
+
+    /// The free parts of a node, with what is to be added to their costs.
     #[inline]
-    pub(super) fn parts(&self, id: NodeId) -> &[At<PartId>] {
-        self.nodes[id.index()].parts.of(&self.parts)
+    pub(super) fn parts(&self, id: NodeId) -> impl ExactSizeIterator<Item = At<PartId>> + '_ {
+        let node = self.node(id);
+        let offset = node.offset;
+        self.sets.parts(node.set()).iter().map(move |&(part, own)| (part, own.saturating_add(offset)))
     }
 
     /// What is to be read into the set of a node.
     pub(super) fn pending(&mut self, id: NodeId) -> &mut Pending {
-        self.pending.entry(id).or_default()
+        let spare = &mut self.spare;
+        self.pending.entry(id).or_insert_with(|| spare.pop().unwrap_or_default())
     }
 
     /// The same, for good.
@@ -349,18 +260,26 @@ impl Lattice {
         self.pending.remove(&id).unwrap_or_default()
     }
 
+    /// Takes back what has been read.
+    pub(super) fn spare(&mut self, mut pending: Pending) {
+        pending.items.clear();
+        pending.chunks.clear();
+        pending.read.clear();
+        self.spare.push(pending);
+    }
+
     /// Adds an edge.
     pub(super) fn connect(&mut self, symbol: SymbolId, from: NodeId, to: NodeId) {
-        let before = self.nodes[to.index()].edges;
-        self.edges.push(Edge { symbol, from, before });
-        self.nodes[to.index()].edges = u32::try_from(self.edges.len()).expect("edges fit u32");
+        let last = &mut self.nodes.get_mut(to.index()).edges;
+        self.edges.push(Edge { symbol, from, before: *last });
+        *last = u32::try_from(self.edges.len()).expect("edges fit u32");
     }
 
     /// Symbols that lead to a node, with the nodes they come from.
     pub(super) fn incoming(&self, id: NodeId) -> impl Iterator<Item = (SymbolId, NodeId)> + '_ {
-        let mut at = self.nodes[id.index()].edges;
+        let mut at = self.node(id).edges;
         std::iter::from_fn(move || {
-            let edge = self.edges.get(at.checked_sub(1)? as usize)?;
+            let edge = self.edges.get(at.checked_sub(1)? as usize);
             at = edge.before;
             Some((edge.symbol, edge.from))
         })
@@ -368,57 +287,50 @@ impl Lattice {
 
     /// Forgets what only the making of the chart needs.
     pub(super) fn settle(&mut self) {
-        for node in &mut self.nodes {
-            (node.items, node.links) = (Run::default(), Run::default());
-        }
-        self.items = Vec::new();
-        self.links = Vec::new();
+        self.sets.settle();
         self.pending = FxHashMap::default();
-        self.queue = BTreeMap::new();
-        self.nodes.shrink_to_fit();
-        self.edges.shrink_to_fit();
-        self.completed.shrink_to_fit();
-        self.parts.shrink_to_fit();
+        self.spare = Vec::new();
+        self.queue = BinaryHeap::new();
     }
 
     /// The next node whose set is to be completed: every edge to it has been read.
     pub(super) fn pop(&mut self) -> Option<NodeId> {
-        self.queue.pop_first().map(|(_, id)| id)
+        #[allow(clippy::cast_possible_truncation)] // the lower half
+        self.queue.pop().map(|Reverse((_, id))| NodeId(id as u32))
     }
 
     /// The node of a place.
     pub(super) fn intern(&mut self, place: Place) -> NodeId {
-        if let Some(id) = self.get(place) {
-            return id;
-        }
-        let id = NodeId::from_index(self.nodes.len());
-        let beside = if place.names_column() {
-            self.of_columns.insert(place, id);
-            0
-        } else {
-            let position = self.position(place);
-            std::mem::replace(&mut self.last_at[position], id.0 + 1)
+        let kind = self.kind(place);
+        let position = self.position(place);
+        let others = match self.find(position, kind) {
+            Ok(id) => return id,
+            Err(others) => others,
         };
-        self.nodes.push(Node {
-            place,
-            edges: 0,
-            beside,
-            items: Run::default(),
-            links: Run::default(),
-            completed: Run::default(),
-            parts: Run::default(),
-            prediction: PredictionId(0),
-            processed: false,
-            first: false,
-            crossed: false,
-            alive: false,
-        });
-        self.queue.insert((self.order(place), u64::from(id.0) | rank(place) << 32), id);
+        let id = NodeId::from_index(self.nodes.len());
+        assert!(id.0 < NODES / 2, "nodes fit 30 bits");
+        let beside = if others < FEW {
+            std::mem::replace(&mut self.last_at[position as usize], id.0 + 1)
+        } else {
+            self.more.insert((position, kind), id);
+            0
+        };
+        self.nodes.push(Node { position, kind, edges: 0, beside, state: OPEN, offset: 0 });
+        self.queue.push(Reverse((self.order(place), u64::from(id.0) | rank(place) << 32)));
         id
     }
 
-    fn position(&self, place: Place) -> usize {
-        place.position().unwrap_or(self.end + 1) as usize
+    /// Interns what a place is but for its position.
+    fn kind(&mut self, place: Place) -> KindId {
+        let kinds = &mut self.kinds;
+        *self.kind_ids.entry(place.at(0)).or_insert_with_key(|&place| {
+            kinds.push(place);
+            KindId::from_index(kinds.len() - 1)
+        })
+    }
+
+    fn position(&self, place: Place) -> u32 {
+        place.position().unwrap_or(self.end + 1)
     }
 
     /// Nodes are processed from left to right; every edge leads to a later key.

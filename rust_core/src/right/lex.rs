@@ -10,7 +10,7 @@ use crate::language::compiled::Language;
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::limits;
-use crate::right::lattice::{Place, Top};
+use crate::right::places::{Place, Top};
 use crate::stop::poll;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::grammar::compiled::Grammar;
 use crate::ids::{DotId, LinkId, LoneId, PredictionId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::prediction::Chain;
-use crate::right::lattice::{Begun, Taken};
+use crate::right::places::{Begun, Taken};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 

@@ -23,13 +23,19 @@
 
 pub(crate) mod begun;
 mod chart;
+mod chunked;
 mod columns;
 mod crossings;
-pub(crate) mod lattice;
+mod known;
+mod lattice;
 mod lex;
 mod links;
+mod origins;
 mod parts;
+pub(crate) mod places;
 pub(crate) mod queries;
+mod reading;
+mod sets;
 
 #[cfg(test)]
 mod tests;

@@ -21,8 +21,9 @@ use crate::ids::{ChunkId, DotId, FreeId, LinkId, LoneId, PartId, SourceId, Symbo
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::language::prediction::Chain;
-use crate::right::lattice::{At, Begun, Taken};
 use crate::right::links::LoneDots;
+use crate::right::origins::At;
+use crate::right::places::{Begun, Taken};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

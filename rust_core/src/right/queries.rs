@@ -11,8 +11,9 @@ use crate::right::begun::Passed;
 use crate::right::chart::{self, Charted};
 use crate::right::columns::{Classes, Measure};
 use crate::right::crossings::Crossings;
-use crate::right::lattice::{Node, Place, Top};
+use crate::right::known::Known;
 use crate::right::lex::{Lexed, LineStart};
+use crate::right::places::{Place, Top};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -46,16 +47,33 @@ impl Right {
         let measures = Measure::of(text);
         let (last, tried) = measures.split_last().expect("some");
         for &measure in tried.iter().filter(|_| in_classes) {
-            let right = Self::open_with(language, predictions, text, measure);
+            let right = Self::open_with(language, predictions, text, measure, Known::default());
             if !right.classes.surprised {
                 return right;
             }
         }
-        Self::open_with(language, predictions, text, *last)
+        Self::open_with(language, predictions, text, *last, Known::default())
+    }
+
+    /// The same with every set computed by itself.
+    #[cfg(test)]
+    pub(super) fn open_plainly(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8]) -> Self {
+        let measures = Measure::of(text);
+        let mut rights = measures.map(|measure| Self::open_with(language, predictions, text, measure, Known::off()));
+        let used = rights.iter().position(|right| !right.classes.surprised).expect("the last foresees every line");
+        rights.swap(0, used);
+        let [right, ..] = rights;
+        right
     }
 
     /// Opens R with columns in classes by a measure.
-    fn open_with(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8], measure: Measure) -> Self {
+    fn open_with(
+        language: &Arc<Language>,
+        predictions: &mut Predictions,
+        text: &[u8],
+        measure: Measure,
+        known: Known,
+    ) -> Self {
         let lookahead = Lookahead::run(&language.lexer, text);
         let states = (1..language.lexer.state_count()).map(StateId::from_index);
         let mut starts: Vec<u32> = states.filter_map(|state| lookahead.end(state)).map(|(end, _)| end).collect();
@@ -70,7 +88,7 @@ impl Right {
         let mut charted = Charted::new(language, text.len());
         let crossings = Crossings::find(&lexed, &lookahead, &mut charted.lattice, &mut classes);
         crossings.seed(language, &mut charted);
-        chart::parse(language, predictions, &mut lexed, &mut charted, &mut classes, &crossings.entries);
+        chart::parse(language, predictions, &mut lexed, &mut charted, &mut classes, &crossings.entries, known);
         Self { lookahead, lexed, charted, classes, crossings }
     }
 
@@ -90,17 +108,32 @@ impl Right {
         &self.crossings.by_symbol
     }
 
-    /// A node.
+    /// Where a node stands.
     #[inline]
     #[must_use]
-    pub(crate) fn node(&self, id: NodeId) -> &Node {
-        self.charted.lattice.node(id)
+    pub(crate) fn place(&self, id: NodeId) -> Place {
+        self.charted.lattice.place(id)
     }
 
     /// How much all sets held while the chart was made.
     #[cfg(test)]
     pub(super) fn entries(&self) -> usize {
         self.charted.lattice.entries
+    }
+
+    /// How many sets were found instead of being computed.
+    #[cfg(test)]
+    pub(super) fn found(&self) -> usize {
+        self.charted.found
+    }
+
+    /// What stands at a node: what was completed, the free parts, and whether any parse comes there.
+    #[cfg(test)]
+    pub(super) fn stands(&self, id: NodeId) -> String {
+        let lattice = &self.charted.lattice;
+        let (completed, parts): (Vec<_>, Vec<_>) = (lattice.completed(id).collect(), lattice.parts(id).collect());
+        let set = lattice.set(id);
+        format!("{completed:?} {parts:?} {} {:?}", set.is_alive, set.prediction)
     }
 
     /// How many free parts and lists there are.
@@ -135,7 +168,7 @@ impl Right {
     /// costs of one state the least counts.
     pub(crate) fn begun_free(&self, symbol: SymbolId, id: NodeId) -> impl Iterator<Item = (FreeId, Cost)> + '_ {
         let Charted { lattice, parts, .. } = &self.charted;
-        lattice.parts(id).iter().flat_map(move |&(part, offset)| {
+        lattice.parts(id).flat_map(move |(part, offset)| {
             let completed = &parts.get(part).completed;
             let begin = completed.partition_point(|entry| entry.0 < symbol);
             let own = completed[begin..].iter().take_while(move |entry| entry.0 == symbol);
@@ -146,7 +179,7 @@ impl Right {
     /// The number of nodes.
     #[must_use]
     pub(crate) fn node_count(&self) -> usize {
-        self.charted.lattice.nodes().len()
+        self.charted.lattice.node_count()
     }
 
     /// R.
@@ -180,7 +213,7 @@ impl Right {
         let crossings = crossings.chain(self.crossings.by_symbol.iter().map(|&(_, _, node, _)| node));
         let mut stack: Vec<NodeId> = crossings
             .filter(|node| {
-                let place = self.node(*node).place;
+                let place = self.place(*node);
                 let position = place.position();
                 let wanted = if place.is_in_literal() { around.text } else { around.code };
                 wanted && position.is_some() && starts.contains(&position)
@@ -195,12 +228,12 @@ impl Right {
         let mut seen: FxHashSet<NodeId> = FxHashSet::default();
         let mut furthest = start;
         while let Some(id) = stack.pop() {
-            let node = self.node(id);
-            if node.alive && seen.insert(id) {
-                furthest = furthest.max(node.place.position().unwrap_or(0));
+            let place = self.place(id);
+            if self.charted.lattice.set(id).is_alive && seen.insert(id) {
+                furthest = furthest.max(place.position().unwrap_or(0));
                 let next = edges.get(&id).into_iter().flatten();
-                stack.extend(next.filter(|next| around.text || !self.node(**next).place.is_in_literal()));
-                if let (Place::Middle { position, line }, false) = (node.place, around.text)
+                stack.extend(next.filter(|next| around.text || !self.place(**next).is_in_literal()));
+                if let (Place::Middle { position, line }, false) = (place, around.text)
                     && let Some(end) = self.lexed.passed(position)
                 {
                     let after = self.lexed.middle_position(end).map(|position| self.lexed.middle_at(position, line));
@@ -288,7 +321,7 @@ impl Right {
     /// How many brackets are open at a node, where that is known: R closes them, and no others.
     #[must_use]
     pub(crate) fn depth(&self, node: NodeId) -> Option<u32> {
-        match self.node(node).place {
+        match self.place(node) {
             Place::Middle { position, .. } if self.language().layout.is_some() => self.lexed.depth(position),
             _ => None,
         }
@@ -297,7 +330,7 @@ impl Right {
     /// Whether a node stands before the line whose first symbol is at a position.
     #[must_use]
     pub(crate) fn begins_line(&self, node: NodeId, position: u32) -> bool {
-        match self.node(node).place {
+        match self.place(node) {
             Place::Line { position: at, .. } => at == position,
             Place::Middle { position: at, line } => at == position && matches!(line, Top::Exact(_)),
             Place::Nested { .. } | Place::Text { .. } => false,
@@ -308,7 +341,7 @@ impl Right {
     /// Whether the block popped by a DEDENT edge that starts at a node can have this column.
     #[must_use]
     pub(crate) fn pops(&self, from: NodeId, column: Column) -> bool {
-        let Place::Line { column: line, top, .. } = self.node(from).place else { return false };
+        let Place::Line { column: line, top, .. } = self.place(from) else { return false };
         match top {
             Top::Exact(exact) => exact == self.classes.class(column),
             Top::Above => line.is_left_of(column),

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a node stands in R; the end of the file stands behind it.
 fn position(right: &Right, node: NodeId) -> usize {
-    right.node(node).place.position().map_or(right.text().len(), |position| position as usize)
+    right.place(node).position().map_or(right.text().len(), |position| position as usize)
 }
 
 /// What ends at a node: the nonterminal, the node it began at, the node itself.
@@ -118,6 +118,54 @@ fn what_began_in_the_middle_costs_its_shortest_beginning() {
             }
         }
     }
+}
+
+/// A stream of numbers that look random, the same each time.
+fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move |below| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 33).expect("31 bits") % below
+    }
+}
+
+/// Sets that are found stand for those that would be computed: texts that repeat pieces, and pieces of pieces.
+#[test]
+fn sets_found_again_are_those_computed() {
+    let python = serde_json::from_str(include_str!("../../tests/languages/python.json")).expect("a definition");
+    let pieces: Vec<&str> = "1,|a:b,|b:X[Y],|2**|a if b else |(|)|[|]|{|}|lambda a=1:|.a|()|\"a\"|x=1;|*a,|a=b,|f'{a}'|f'{|}'|for x in y |if c |and \
+        |not |\n|    |#c\n|x = 1\n|if a:\n    b\n|elif b:\n  c\n|@a\n|\\\n|a<|await |yield |{a:b}|**b,|\t|\n\t|if a:\n\tb\n|\"\"\"|'|try:\n  \
+        a\nfinally:\n  b\n|case a:\n  b\n|match x:\n|x,|x"
+        .split('|')
+        .collect();
+    let letters: Vec<&str> = vec!["a", "b", "c", "ab", "bca"];
+    let mut all = vec![(compile(&python), pieces, 250)];
+    all.extend(self::letters().iter().chain(&lists()).map(|spec| (compile(spec), letters.clone(), 8)));
+    let (mut found, mut nodes) = (0, 0);
+    for (language, pieces, count) in all {
+        for seed in 0..count {
+            let mut number = numbers(seed + 1);
+            let mut text = String::new();
+            for _ in 0..=number(5) {
+                let unit: String = (0..=number(3)).map(|_| pieces[number(pieces.len())]).collect();
+                text += &unit.repeat(1 + number(14));
+            }
+            let right = Right::open(&language, &mut Predictions::default(), text.as_bytes());
+            let plain = Right::open_plainly(&language, &mut Predictions::default(), text.as_bytes());
+            assert_eq!((right.node_count(), plain.found()), (plain.node_count(), 0), "{text:?}");
+            for node in (0..right.node_count()).map(NodeId::from_index) {
+                assert_eq!(right.place(node), plain.place(node), "{text:?}");
+                assert_eq!(right.stands(node), plain.stands(node), "{:?} in {text:?}", right.place(node));
+                let edges = [&right, &plain].map(|right| right.incoming(node).collect::<Vec<_>>());
+                assert_eq!(edges[0], edges[1], "{text:?}");
+            }
+            found += right.found();
+            nodes += right.node_count();
+        }
+    }
+    assert!(found > nodes / 5, "{found} of {nodes} sets were found");
 }
 
 /// Twice as much of one thing is twice as much in the chart, and no part or list more: what begins at every comma or colon is

@@ -1,0 +1,111 @@
+"""The sandbox's command line: bubblewrap around a Python of which nothing else of the machine is to be seen.
+
+What stays visible is the system's shared libraries, the Python that runs this (its executable and ``lib`` folder), four
+devices, and one empty folder in memory; no other file, no process, no network. Where a systemd runs, the whole is put
+into a scope of its own besides, so that a cgroup counts what no limit of a process does (kernel objects, for instance).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+BWRAP = "bwrap"
+FOLDER = "/tmp"  # the program's own, in the sandbox
+HARNESS = "/harness.py"
+
+LIBRARIES = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64")
+LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"}
+"""Without the first, a program that iterates over a set may pass one time in two."""
+
+SPARE_MEMORY = 128 << 20
+"""Bytes that a scope has above a program's limit, for the harness and the bookkeeping of the kernel."""
+SPARE_TASKS = 8
+PROBE_S = 10.0
+BOOTED = Path("/run/systemd/system")
+"""Is there where systemd is the machine's init: sd_booted(3)."""
+
+
+def interpreter() -> str:
+    """The executable of the Python that runs this, and not the link to it in a virtual environment."""
+    return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+
+
+def python_command(harness: str) -> list[str]:
+    """Run a file with nothing but the standard library, isolated from the user's settings but for the hash seed."""
+    # No -I: it would ignore PYTHONHASHSEED.
+    return [interpreter(), "-s", "-S", "-P", "-B", harness]
+
+
+def command(harness: Path) -> list[str]:
+    """Run ``harness`` in a sandbox.
+
+    Whoever is root keeps what it takes to become a user that owns nothing, since the kernel does not count root's
+    threads; everybody else gets a namespace of users. Both keep, until the harness gives it up, the right to limit the
+    folder in memory, for which bubblewrap has no option.
+    """
+    root = os.geteuid() == 0
+    words = [BWRAP, *NAMESPACES, *([] if root else ["--unshare-user"]), "--hostname", "sandbox"]
+    words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN"]
+    words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if root else []
+    paths = visible()
+    for folder in sorted({str(above) for path in (*paths, *DEVICES) for above in Path(path).parents} - {"/"}):
+        words += ["--dir", folder]  # those that it makes by itself are root's alone
+    for path in paths:
+        if Path(path).is_symlink():
+            words += ["--symlink", str(Path(path).readlink()), path]
+        else:
+            words += ["--ro-bind", path, path]
+    for device in DEVICES:
+        words += ["--dev-bind", device, device]
+    words += ["--ro-bind", str(harness), HARNESS]
+    words += ["--perms", "0777", "--tmpfs", FOLDER, "--remount-ro", "/", "--chdir", FOLDER, "--clearenv"]
+    for name, value in {**ENVIRONMENT, "HOME": FOLDER, "TMPDIR": FOLDER}.items():
+        words += ["--setenv", name, value]
+    return [*words, "--", *python_command(HARNESS)]
+
+
+def visible() -> list[str]:
+    """The files and folders of this machine that a program can read, each once, none in another."""
+    executable = interpreter()
+    wanted = [*LIBRARIES, *LOADER, *(str(Path(sys.base_prefix, name)) for name in ("lib", "lib64")), executable]
+    if executable.startswith("/nix/store/"):
+        wanted.append("/nix/store")
+    found: list[str] = []
+    for path in sorted(set(filter(os.path.lexists, wanted))):
+        inside = os.path.realpath(path)
+        if Path(path).is_symlink() or not any(inside == one or inside.startswith(one + "/") for one in found):
+            found.append(path)
+    return found
+
+
+@cache
+def scope() -> tuple[str, ...]:
+    """``systemd-run`` as it makes scopes here, or nothing where it does not."""
+    if shutil.which("systemd-run") is None or not BOOTED.is_dir():
+        return ()
+    words = ("systemd-run", *(() if os.geteuid() == 0 else ("--user",)), "--scope", "--quiet", "--collect")
+    probe = [*words, *scope_limits(1 << 30, 32), "--", "true"]
+    try:
+        done = subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return words if done.returncode == 0 else ()
+
+
+def scope_limits(memory_bytes: int, processes: int) -> Sequence[str]:
+    """The limits of a scope in which a program with these may run."""
+    return (
+        f"--property=MemoryMax={memory_bytes + SPARE_MEMORY}",
+        "--property=MemorySwapMax=0",
+        f"--property=TasksMax={processes + SPARE_TASKS}",
+    )

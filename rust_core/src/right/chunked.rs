@@ -1,0 +1,113 @@
+//! A list that grows without being moved, so that its growing needs no second copy of it.
+
+/// Entries of a chunk.
+const LENGTH: usize = 1 << 12;
+
+/// A list in chunks of one length, but for longer ones that hold one run.
+#[derive(Debug)]
+pub(super) struct Chunked<T> {
+    chunks: Vec<Vec<T>>,
+    /// How many entries there are, with those that were left out at the ends of chunks.
+    length: usize,
+}
+
+impl<T> Default for Chunked<T> {
+    fn default() -> Self {
+        Self { chunks: Vec::new(), length: 0 }
+    }
+}
+
+impl<T> Chunked<T> {
+    /// How many entries there are, where they were pushed one by one.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> &T {
+        &self.chunks[index / LENGTH][index % LENGTH]
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, index: usize) -> &mut T {
+        &mut self.chunks[index / LENGTH][index % LENGTH]
+    }
+
+    pub(super) fn push(&mut self, entry: T) {
+        if self.length % LENGTH == 0 {
+            self.begin_chunk(LENGTH);
+        }
+        self.chunks[self.length / LENGTH].push(entry);
+        self.length += 1;
+    }
+
+    /// The first chunk grows: most lists are short.
+    fn begin_chunk(&mut self, length: usize) {
+        let capacity = if self.chunks.is_empty() && length <= LENGTH { 0 } else { length };
+        self.chunks.push(Vec::with_capacity(capacity));
+    }
+}
+
+impl<T: Copy> Chunked<T> {
+    /// A run that was appended.
+    #[inline]
+    pub(super) fn slice(&self, begin: usize, length: usize) -> &[T] {
+        if length == 0 {
+            return &[];
+        }
+        let at = begin % LENGTH;
+        &self.chunks[begin / LENGTH][at..at + length]
+    }
+
+    /// Appends a run in one piece, and says where it begins.
+    pub(super) fn append(&mut self, run: &[T]) -> usize {
+        let used = self.length % LENGTH;
+        if used != 0 && used + run.len() > LENGTH {
+            self.length += LENGTH - used;
+        }
+        let begin = self.length;
+        if begin % LENGTH == 0 {
+            self.begin_chunk(run.len().max(LENGTH));
+        }
+        self.chunks[begin / LENGTH].extend_from_slice(run);
+        self.length += run.len();
+        // A run longer than a chunk has one of its own; numbers behind it stay those of whole chunks.
+        if run.len() > LENGTH {
+            self.length = begin + run.len().next_multiple_of(LENGTH);
+            for _ in 1..run.len().div_ceil(LENGTH) {
+                self.chunks.push(Vec::new());
+            }
+        }
+        begin
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_and_runs_stay_where_they_were_put() {
+        let mut list = Chunked::default();
+        for entry in 0..3 * LENGTH + 5 {
+            assert_eq!(list.len(), entry);
+            list.push(entry);
+        }
+        *list.get_mut(LENGTH) += 1;
+        assert_eq!(
+            (*list.get(LENGTH - 1), *list.get(LENGTH), *list.get(LENGTH + 1)),
+            (LENGTH - 1, LENGTH + 1, LENGTH + 1)
+        );
+        assert_eq!(*list.get(3 * LENGTH + 4), 3 * LENGTH + 4);
+        let mut runs = Chunked::default();
+        let lengths = [1, 0, LENGTH - 3, 5, LENGTH, LENGTH + 1, 7, 3 * LENGTH, 2 * LENGTH + 9, 1];
+        let all: Vec<Vec<usize>> = lengths.iter().enumerate().map(|(key, &length)| vec![key; length]).collect();
+        for _ in 0..3 {
+            let begun: Vec<usize> = all.iter().map(|run| runs.append(run)).collect();
+            for (begin, run) in begun.into_iter().zip(&all) {
+                assert_eq!(runs.slice(begin, run.len()), run);
+            }
+        }
+    }
+}

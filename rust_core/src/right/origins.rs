@@ -1,0 +1,84 @@
+//! Where the items of R's chart began.
+
+use crate::ids::{FreeId, LinkId, NodeId, OriginId, SymbolId};
+use crate::language::free::Cost;
+use crate::lexing::layout::Column;
+use rustc_hash::FxHashMap;
+
+/// Where an item's rule began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Base {
+    /// At a node.
+    Node(NodeId),
+    /// In the middle.
+    Free(FreeId),
+}
+
+/// Where an item's rule began, with the columns of its block where it has read an INDENT: (below, block's own).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Origin {
+    pub(super) base: Base,
+    pub(super) block: Option<(Column, Column)>,
+}
+
+/// Something with what is to be added to its costs.
+pub(super) type At<T> = (T, Cost);
+
+/// A completed nonterminal, or all that a link finishes, with where they began.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Completed {
+    One(SymbolId, NodeId),
+    Link(LinkId, NodeId),
+}
+
+/// Origins by number, those that are more than a node each with the least bytes of middle that what precedes its items costs.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    table: Vec<(Origin, Cost)>,
+    ids: FxHashMap<Origin, OriginId>,
+}
+
+/// Numbers from here on are those of nodes.
+pub(super) const NODES: u32 = 1 << 31;
+
+impl Origins {
+    /// Interns an origin; of several costs the least counts.
+    pub(super) fn intern(&mut self, origin: Origin, cost: Cost) -> OriginId {
+        if let Origin { base: Base::Node(node), block: None } = origin {
+            return Self::at_node(node);
+        }
+        if let Some(&id) = self.ids.get(&origin) {
+            let known = &mut self.table[id.index()].1;
+            *known = cost.min(*known);
+            return id;
+        }
+        let id = OriginId::from_index(self.table.len());
+        self.table.push((origin, cost));
+        self.ids.insert(origin, id);
+        id
+    }
+
+    /// The origin of what begins at a node itself.
+    #[inline]
+    pub(super) fn at_node(node: NodeId) -> OriginId {
+        OriginId(NODES | node.0)
+    }
+
+    /// The node of such an origin.
+    #[inline]
+    pub(super) fn node_of(id: OriginId) -> Option<NodeId> {
+        (id.0 >= NODES).then_some(NodeId(id.0 ^ NODES))
+    }
+
+    #[inline]
+    pub(super) fn get(&self, id: OriginId) -> Origin {
+        match Self::node_of(id) {
+            Some(node) => Origin { base: Base::Node(node), block: None },
+            None => self.table[id.index()].0,
+        }
+    }
+
+    pub(super) fn cost(&self, id: OriginId) -> Cost {
+        if id.0 >= NODES { 0 } else { self.table[id.index()].1 }
+    }
+}

@@ -1,0 +1,274 @@
+//! The sets of R's chart, alike ones stored once.
+//!
+//! What stands at a node names the nodes that it began at. One that lies near is named by how far back it is, another by its
+//! number: so the sets of a text that repeats a construct are alike, however long it is, and most nodes have one that is
+//! known.
+
+use crate::grammar::compiled::Grammar;
+use crate::ids::{DotId, LinkId, NodeId, OriginId, PartId, PredictionId, RightSetId, RunId, SymbolId};
+use crate::right::chunked::Chunked;
+use crate::right::origins::{At, Completed, Origins};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+
+/// Nodes less far back than this are named by their distance: few in tests, so that short texts have far ones as well.
+const NEAR: u32 = if cfg!(test) { 9 } else { 96 };
+
+/// Marks a distance among the numbers of nodes.
+const DISTANCE: u32 = 1 << 30;
+
+/// Marks a link among what was completed.
+const LINK: u32 = 1 << 31;
+
+/// What stands at one place: a dot or a link, and where it began.
+type Entry = (u32, u32);
+
+/// An Earley set, as the node it belongs to sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Set {
+    /// Items of rules that began in R by the symbol after the dot; then links.
+    own: RunId,
+    /// How many of them are items.
+    items: u32,
+    /// Completed nonterminals that end here, as far as anything can ask for them.
+    completed: RunId,
+    /// The free parts, with what is to be added to their costs.
+    parts: RunId,
+    /// What all items predict.
+    pub(super) prediction: PredictionId,
+    /// Some parse comes here.
+    pub(super) is_alive: bool,
+}
+
+/// What a set is made of.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    pub(super) items: Vec<(DotId, OriginId)>,
+    pub(super) links: Vec<(LinkId, NodeId)>,
+    pub(super) completed: Vec<Completed>,
+    pub(super) parts: Vec<At<PartId>>,
+}
+
+impl Content {
+    pub(super) fn clear(&mut self) {
+        self.items.clear();
+        self.links.clear();
+        self.completed.clear();
+        self.parts.clear();
+    }
+}
+
+/// All sets of one R.
+#[derive(Debug)]
+pub(super) struct Sets {
+    table: Chunked<Set>,
+    ids: FxHashMap<Set, RightSetId>,
+    own: Runs<Entry>,
+    completed: Runs<Entry>,
+    parts: Runs<At<PartId>>,
+    scratch: Vec<Entry>,
+}
+
+impl Sets {
+    /// None but the empty one.
+    pub(super) fn new() -> Self {
+        let mut sets = Self {
+            table: Chunked::default(),
+            ids: FxHashMap::default(),
+            own: Runs::new(),
+            completed: Runs::new(),
+            parts: Runs::new(),
+            scratch: Vec::new(),
+        };
+        sets.table.push(Set::default());
+        sets.ids.insert(Set::default(), RightSetId(0));
+        sets
+    }
+
+    #[inline]
+    pub(super) fn get(&self, id: RightSetId) -> &Set {
+        self.table.get(id.index())
+    }
+
+    /// Interns the set of a node, whose parts have a cost of 0.
+    pub(super) fn intern(
+        &mut self,
+        node: NodeId,
+        content: &Content,
+        prediction: PredictionId,
+        is_alive: bool,
+    ) -> RightSetId {
+        self.scratch.clear();
+        self.scratch.extend(content.items.iter().map(|&(dot, origin)| (dot.0, near(node, origin))));
+        let links = content.links.iter();
+        self.scratch.extend(links.map(|&(link, begun)| (link.0, near(node, Origins::at_node(begun)))));
+        let own = self.own.intern(&self.scratch);
+        self.scratch.clear();
+        self.scratch.extend(content.completed.iter().map(|&completed| match completed {
+            Completed::One(symbol, begun) => (u32::from(symbol.0), near(node, Origins::at_node(begun))),
+            Completed::Link(link, begun) => (link.0 | LINK, near(node, Origins::at_node(begun))),
+        }));
+        let completed = self.completed.intern(&self.scratch);
+        let parts = self.parts.intern(&content.parts);
+        let items = u32::try_from(content.items.len()).expect("a set fits u32");
+        let set = Set { own, items, completed, parts, prediction, is_alive };
+        if let Some(&id) = self.ids.get(&set) {
+            return id;
+        }
+        let id = RightSetId::from_index(self.table.len());
+        self.table.push(set);
+        self.ids.insert(set, id);
+        id
+    }
+
+    /// How much there is in a set.
+    pub(super) fn size(&self, set: RightSetId) -> usize {
+        let set = self.get(set);
+        self.own.get(set.own).len() + self.completed.get(set.completed).len() + self.parts.get(set.parts).len()
+    }
+
+    /// Items of a set that began in R.
+    pub(super) fn items(&self, set: RightSetId, node: NodeId) -> impl Iterator<Item = (DotId, OriginId)> + '_ {
+        let set = self.get(set);
+        let own = &self.own.get(set.own)[..set.items as usize];
+        own.iter().map(move |&(dot, origin)| (DotId(dot), far(node, origin)))
+    }
+
+    /// Those that have a symbol next.
+    pub(super) fn items_before(
+        &self,
+        grammar: &Grammar,
+        set: RightSetId,
+        node: NodeId,
+        symbol: SymbolId,
+    ) -> impl Iterator<Item = (DotId, OriginId)> + use<'_> {
+        let set = self.get(set);
+        let items = &self.own.get(set.own)[..set.items as usize];
+        let own = slice_by(items, |item| grammar.next(DotId(item.0)), symbol);
+        own.iter().map(move |&(dot, origin)| (DotId(dot), far(node, origin)))
+    }
+
+    /// What else began in R: the dots that a link has moved, with the node where they all began.
+    pub(super) fn links(&self, set: RightSetId, node: NodeId) -> impl Iterator<Item = (LinkId, NodeId)> + '_ {
+        let set = self.get(set);
+        let own = &self.own.get(set.own)[set.items as usize..];
+        own.iter().map(move |&(link, begun)| (LinkId(link), far_node(node, begun)))
+    }
+
+    /// What was completed.
+    pub(super) fn completed(&self, set: RightSetId, node: NodeId) -> impl Iterator<Item = Completed> + '_ {
+        self.completed.get(self.get(set).completed).iter().map(move |&(what, begun)| {
+            let begun = far_node(node, begun);
+            if what & LINK != 0 {
+                Completed::Link(LinkId(what ^ LINK), begun)
+            } else {
+                Completed::One(SymbolId::from_index(what as usize), begun)
+            }
+        })
+    }
+
+    /// The free parts.
+    #[inline]
+    pub(super) fn parts(&self, set: RightSetId) -> &[At<PartId>] {
+        self.parts.get(self.get(set).parts)
+    }
+
+    /// Forgets what only the making of the chart needs.
+    pub(super) fn settle(&mut self) {
+        self.own = Runs::new();
+        self.ids = FxHashMap::default();
+        self.completed.settle();
+        self.parts.settle();
+    }
+}
+
+/// Whether a node is named by its distance for another one.
+#[inline]
+pub(super) fn is_near(node: NodeId, other: NodeId) -> bool {
+    node.0.wrapping_sub(other.0) < NEAR
+}
+
+/// Names a node as its set does.
+#[inline]
+fn near(node: NodeId, origin: OriginId) -> u32 {
+    match Origins::node_of(origin) {
+        Some(begun) if is_near(node, begun) => Origins::at_node(NodeId(DISTANCE | (node.0 - begun.0))).0,
+        _ => origin.0,
+    }
+}
+
+/// The node, or what else an item began with, that a set names.
+#[inline]
+fn far(node: NodeId, origin: u32) -> OriginId {
+    match Origins::node_of(OriginId(origin)) {
+        Some(named) if named.0 & DISTANCE != 0 => Origins::at_node(NodeId(node.0 - (named.0 ^ DISTANCE))),
+        _ => OriginId(origin),
+    }
+}
+
+/// Names one node for another.
+#[inline]
+pub(super) fn near_node(node: NodeId, other: NodeId) -> u32 {
+    near(node, Origins::at_node(other))
+}
+
+/// The node that has such a name.
+#[inline]
+pub(super) fn far_node(node: NodeId, name: u32) -> NodeId {
+    Origins::node_of(far(node, name)).expect("it began at a node")
+}
+
+/// The part of a slice, sorted by a symbol, that has it.
+pub(super) fn slice_by<T>(items: &[T], key: impl Fn(&T) -> SymbolId, symbol: SymbolId) -> &[T] {
+    let begin = items.partition_point(|item| key(item) < symbol);
+    let length = items[begin..].partition_point(|item| key(item) == symbol);
+    &items[begin..begin + length]
+}
+
+/// Lists of entries, alike ones stored once (but for those whose hashes happen to be the same).
+#[derive(Debug)]
+struct Runs<T> {
+    entries: Chunked<T>,
+    /// Where each one begins, and how many entries it has.
+    table: Chunked<(u32, u32)>,
+    ids: FxHashMap<u32, RunId>,
+}
+
+impl<T: Copy + Eq + Hash> Runs<T> {
+    /// None but the empty one.
+    fn new() -> Self {
+        let mut table = Chunked::default();
+        table.push((0, 0));
+        Self { entries: Chunked::default(), table, ids: FxHashMap::default() }
+    }
+
+    #[inline]
+    fn get(&self, id: RunId) -> &[T] {
+        let &(begin, length) = self.table.get(id.index());
+        self.entries.slice(begin as usize, length as usize)
+    }
+
+    fn intern(&mut self, run: &[T]) -> RunId {
+        if run.is_empty() {
+            return RunId(0);
+        }
+        let mut hasher = FxHasher::default();
+        run.hash(&mut hasher);
+        let hash = (hasher.finish() >> 32) as u32;
+        let known = self.ids.get(&hash).copied();
+        if let Some(known) = known.filter(|&known| self.get(known) == run) {
+            return known;
+        }
+        let id = RunId::from_index(self.table.len());
+        let begin = u32::try_from(self.entries.append(run)).expect("a chart fits u32");
+        self.table.push((begin, u32::try_from(run.len()).expect("a set fits u32")));
+        if known.is_none() {
+            self.ids.insert(hash, id);
+        }
+        id
+    }
+
+    fn settle(&mut self) {
+        self.ids = FxHashMap::default();
+    }
+}

@@ -1,0 +1,185 @@
+"""Threads that share a model: they take turns, leave a pass nobody waits for, and give up one that does not end."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fim_server.errors import StoppedError
+from fim_server.language import Stop
+from fim_server.language.stop import heed, telling, watch_also, watching
+from fim_server.models import onnx_backend
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
+from fim_server.models.reading import Reading
+from fim_server.models.turn import Turn
+
+PATIENCE = 20.0
+
+
+@pytest.fixture(scope="module")
+def exported() -> FimModel:
+    if not onnx_backend.is_installed():
+        pytest.skip("onnxruntime is not installed")
+    return load_model(None, "cpu", "onnx")
+
+
+def model_on(backend: Any) -> FimModel:
+    parts: Any = {"format": None, "vocabulary": None}
+    return FimModel("fake", backend, **parts)
+
+
+class Backend:
+    """One whose passes last until they are let go."""
+
+    name, device, size, window = "fake", "cpu", 1, 1
+
+    def __init__(self) -> None:
+        self.begun, self.gate = threading.Event(), threading.Event()
+
+    def forward(self, tokens: object, cache: object) -> str:
+        self.begun.set()
+        assert self.gate.wait(PATIENCE)
+        return "logits"
+
+
+def in_thread(work: Any) -> tuple[threading.Thread, list[object]]:
+    found: list[object] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except Exception as error:  # noqa: BLE001  # whatever it is, the test looks at it
+            found.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, found
+
+
+# --- what watches a thread -----------------------------------------------------------------------------------------
+
+
+def test_a_thread_knows_what_watches_it_and_another_can_be_watched_by_the_same() -> None:
+    outer, inner = Stop(), Stop()
+    with outer, inner, outer:
+        assert list(watching()) == [outer, inner, outer]
+        thread, found = in_thread(lambda: (watch_also((outer,)), list(watching())))
+        thread.join(PATIENCE)
+        assert found == [(None, [outer])]
+    assert not watching()
+    heed()
+    inner.set()
+    with outer, inner, pytest.raises(StoppedError):
+        heed()
+
+
+def test_looks_are_counted_where_it_watches_alone() -> None:
+    stop = Stop()
+    assert (stop.is_set(), stop.looks) == (False, 0)
+    with stop:
+        heed()
+        assert (stop.is_set(), stop.looks) == (False, 2)
+
+
+def test_who_wants_to_be_told_is_told_once_it_is_set() -> None:
+    told: list[str] = []
+    stop = Stop()
+    with stop:
+        with telling(lambda: told.append("too late")):
+            pass
+        with telling(lambda: told.append("now")):
+            thread, _ = in_thread(stop.set)
+            thread.join(PATIENCE)
+        with telling(lambda: told.append("at once")):
+            pass
+    assert told == ["now", "at once"]
+
+
+# --- turns ----------------------------------------------------------------------------------------------------------
+
+
+def test_who_waits_for_a_turn_can_be_stopped_and_the_pass_goes_on() -> None:
+    backend, stop = Backend(), Stop()
+    model = model_on(backend)
+    first, answered = in_thread(lambda: model.forward([1], None))
+    assert backend.begun.wait(PATIENCE)
+
+    def wait() -> object:
+        with stop:
+            return model.forward([2], None)
+
+    second, left = in_thread(wait)
+    stop.set()
+    second.join(PATIENCE)
+    assert isinstance(left[0], StoppedError)
+    backend.gate.set()
+    first.join(PATIENCE)
+    assert answered == ["logits"]
+    assert model.forward([3], None) == "logits"
+
+
+def test_nobody_waits_for_a_model_that_was_given_up() -> None:
+    backend, stop = Backend(), Stop()
+    model = model_on(backend)
+
+    def read() -> object:
+        with stop:
+            return model.forward([1], None)
+
+    first, _ = in_thread(read)
+    assert backend.begun.wait(PATIENCE)
+    assert model.turn.is_watched_by(stop)
+    assert not model.turn.is_watched_by(Stop())
+    second, found = in_thread(lambda: model.forward([2], None))
+    model.turn.lose()
+    second.join(PATIENCE)
+    backend.gate.set()
+    first.join(PATIENCE)
+    assert isinstance(found[0], RuntimeError)
+    assert not model.turn.is_watched_by(stop)
+    with pytest.raises(RuntimeError, match="given up"):
+        model.forward([3], None)
+
+
+def test_the_turn_says_nothing_of_a_model_and_its_copies_share_it() -> None:
+    model = model_on(Backend())
+    copy = replace(model, name="other")
+    assert copy.turn is model.turn
+    assert replace(copy, name="fake") == model == FimModel("fake", model.backend, model.format, model.vocabulary)
+    assert "turn=" not in repr(model)
+    assert isinstance(vars(model)["turn"], Turn)
+
+
+# --- leaving a pass -------------------------------------------------------------------------------------------------
+
+
+def test_a_pass_that_nobody_waits_for_is_left_and_what_was_read_stays(exported: FimModel) -> None:
+    prompt, rest = [*range(100, 164)], [*range(300, 500)]
+    whole = Reading(exported, 512)
+    whole.forward(prompt)
+    wanted = whole.forward(rest)
+    reading = Reading(exported, 512)
+    reading.forward(prompt)
+    stop = Stop()
+    stop.set()
+    with stop, pytest.raises(StoppedError):
+        reading.forward(rest)
+    assert len(reading) == len(prompt)
+    for seconds in (0.0, 0.001, 0.003, 0.01):
+        stop = Stop()
+        timer = threading.Timer(seconds, stop.set)
+        timer.start()
+        try:
+            with stop:
+                reading.forward(rest)
+        except StoppedError:
+            pass
+        else:
+            reading.rewind(len(rest))
+        timer.join()
+    assert np.array_equal(reading.forward(rest), wanted)
