@@ -21,8 +21,8 @@ from fim_server.text.reuse import Sessions
 SECONDS = 30.0
 """How long one text may take, by the clock: some five seconds of work for a thread that gives way to all others."""
 
-NICENESS = 10
-"""How far below the others the thread is, as of `nice`."""
+NICENESS = 5
+"""How far below the others the thread is, as of `nice`. Further down it would keep Python's lock from them for long."""
 
 MOST_TRIES, MOST_GIVEN_UP = 2, 64
 """How often a text may take too long before it stays as it is until it changes (the machine may just have been busy),
