@@ -135,10 +135,6 @@ class Contexts:
         self._finisher.close()
         self._begin()
 
-    def close(self) -> None:
-        """Leave what is done in the background. From any thread."""
-        self._finisher.close()
-
     def _recovery(self, uri: str, language: Language) -> Recovery:
         """What is remembered of a document's broken lines."""
         found = self._recoveries.pop((uri, language), None)

@@ -13,15 +13,21 @@ from typing import Any
 import pytest
 
 from editor import PATIENCE, Editor, parses, serving
+from fim_server.decoding import alternatives
+from fim_server.decoding.options import DecodeOptions
 from fim_server.errors import StoppedError
 from fim_server.language import Language, Session, Stop
+from fim_server.models.pace import Pace
+from fim_server.models.turn import Turn
 from fim_server.recovery import budget as budgets
 from fim_server.recovery.budget import Budget
 from fim_server.server import finishing
+from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts, Opened
 from fim_server.server.finishing import Finisher
+from fim_server.server.prompts import KeptReadings
 from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request
+from fim_server.server.work import Request, Work, answer_of
 from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import Split
 from fim_server.text.reuse import Sessions
@@ -145,14 +151,14 @@ def test_a_text_is_opened_in_part_and_whole_at_the_next_key(in_part: Budget) -> 
     assert second.right == right
     assert second.covered_lines == ()
     assert second.ignored == ()
-    contexts.close()
+    contexts.clear()
 
 
 def test_a_closer_may_be_opened_by_the_middle_in_a_part_too(in_part: Budget) -> None:
     contexts = Contexts(in_part)
     found = open_at(contexts, "x = f(a)", ")\n" + CODE * 1_000)
     assert (found.guarantee, found.covered) == ("partial", 0)  # by a middle that opens what it closes
-    contexts.close()
+    contexts.clear()
 
 
 def test_somebody_who_types_on_does_not_keep_the_whole_from_being_opened() -> None:
@@ -166,31 +172,72 @@ def test_somebody_who_types_on_does_not_keep_the_whole_from_being_opened() -> No
             open_at(contexts, left + typed, right)
     until(lambda: finished(contexts, right))
     assert open_at(contexts, left + '"a"', right).guarantee == "exact"
-    contexts.close()
+    contexts.clear()
 
 
-def test_what_is_offered_on_a_part_is_asked_again(in_part: Budget) -> None:
-    """The worker's own way, with a model that writes nothing."""
+class Beside:
+    """What reads no prompt."""
+
+    def seconds_before(self, moment: float) -> float:
+        return 0.0
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_is_offered_on_a_part_is_asked_again(in_part: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way of a request, with a model that writes nothing."""
     worker = CompletionWorker(ServerSettings(prefetch=False))
+    made: list[Contexts] = []
+
+    def make() -> Contexts:
+        made.append(Contexts(in_part))
+        return made[-1]
+
+    worker.make_contexts = make
     loaded: Future[Any] = Future()
-    loaded.set_result(SimpleNamespace())
-    worker._model, worker._loading = loaded.result(), loaded
+    model: Any = SimpleNamespace(turn=Turn(), eos_ids=())
+    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
+    worker._loading = loaded
     seen: list[Opened] = []
-    worker._decode = lambda task, work: seen.append(task.opened)  # type: ignore[method-assign]
-    worker._contexts = Contexts(in_part)
+
+    def answer(self: Completer, loading: Any, request: Request, *rest: Any) -> Work:
+        opened = self.contexts.open(request.uri, request.language(), request.split)
+        seen.append(opened)
+        work = Work(answer_of(request, ()))
+        task: Any = SimpleNamespace(
+            request=request,
+            model=model,
+            opened=opened,
+            inside=None,
+            cancelled=Stop(),
+            began=0.0,
+            options=DecodeOptions(),
+            readings=None,
+            beside=Beside(),
+            healing=SimpleNamespace(split=request.split, text=""),
+        )
+        self._prompts_of(loaded.result())
+        self._decode(task, work)
+        return work
+
+    monkeypatch.setattr(Completer, "_answer", answer)
+    monkeypatch.setattr(alternatives, "alternatives", lambda *arguments, **more: iter(()))
     left, right = TABLE
 
-    def ask(typed: str) -> None:
+    def ask(typed: str) -> Work:
         settings = ServerSettings(prefetch=False)
         job = worker.submit(Request(URI, Split(left + typed, right), "python", "", True, True, settings))
-        assert job.future.result(PATIENCE) is not None
+        work = job.future.result(PATIENCE)
+        assert work is not None
+        return work
 
-    ask("")
-    until(lambda: finished(worker._contexts, right))
-    ask('"')
+    assert not ask("").answer.lasting
+    until(lambda: finished(made[0], right))
+    assert ask('"').answer.lasting
     assert [opened.guarantee for opened in seen] == ["partial", "exact"]
     worker.close()
-    assert worker._contexts._finisher._executor._shutdown
+    assert len(made) == 1
 
 
 # --- the server ---------------------------------------------------------------------------------------------------
