@@ -8,7 +8,6 @@ ran next to each other. A row is called slower or faster only where every pair s
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 
 from fim_server.bench.report import DONE, publish, shown
 from fim_server.errors import BenchError, LimitError
-from fim_server.language.limited_files import read_limited
+from fim_server.language.limited_files import parse_json, read_limited
 from fim_server.text.terminal import Table
 
 FIGURES = ("p50", "mean", "p95", "p99", "max")
@@ -93,7 +92,7 @@ def read(path: str) -> dict[str, Any]:
         BenchError: It cannot be read, or is none.
     """
     try:
-        report = json.loads(read_limited(path))
+        report = parse_json(read_limited(path))
     except OSError as error:
         raise BenchError(f"{path}: {error.strerror}") from error
     except LimitError as error:

@@ -167,7 +167,7 @@ def python_version(text: str) -> str:
 def address(text: str) -> tuple[str | None, int]:
     """``HOST:PORT``, or a port alone."""
     host, colon, port = text.rpartition(":")
-    if bool(host) != bool(colon) or not port.isdecimal() or int(port) > 65535:
+    if bool(host) != bool(colon) or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not an address: HOST:PORT or PORT expected, as in 127.0.0.1:8765"
         )

@@ -24,6 +24,7 @@ from fim_server.datasets.python.human_eval import KINDS, build_human_eval
 from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
 from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
 from fim_server.errors import DatasetError
+from fim_server.language.limited_files import parse_json, read_found
 from fim_server.text.terminal import ColourChoice, Progress, is_terminal, paint, wants_colour
 
 CONTEXT_LINES = 8
@@ -279,7 +280,7 @@ def look_over(path: Path) -> dict[str, Any]:
         lengths.setdefault((sample.set, sample.kind), []).append(len(sample.middle))
         files[sample.origin.sha256] += 1
     try:
-        manifest = json.loads(manifest_path(path).read_text(encoding="utf-8"))
+        manifest = parse_json(read_found(manifest_path(path)))
     except (OSError, ValueError):
         manifest = None
     return {

@@ -27,8 +27,9 @@ def print_json(value: object) -> None:
 
 
 def one_line(text: str) -> str:
-    """A message without line breaks."""
-    return " ".join(text.split())
+    """A message without line breaks, and without the control characters that a name of a file may hold."""
+    line = " ".join(text.split())
+    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 def complain(message: str) -> None:

@@ -34,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         sys.stdout = ClosedOutput()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # source code has characters that a console's own encoding may lack
+        # Source code has characters that a console's own encoding may lack; half ones, of samples, no encoding has.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         return run(argv)
     except KeyboardInterrupt:

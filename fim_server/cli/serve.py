@@ -127,6 +127,8 @@ def read_token(file: Path | None) -> str | None:
             return None
     if len(token) < LEAST_TOKEN:
         raise DocumentError(f"{name}: a token has at least {LEAST_TOKEN} characters")
+    if not token.isprintable():
+        raise DocumentError(f"{name}: a token is of characters that can be typed")
     return token
 
 

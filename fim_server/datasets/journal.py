@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fim_server.errors import DatasetError
+from fim_server.language.limited_files import parse_json
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Journal:
             return None
         self._kept = len(line)
         try:
-            header: dict[str, Any] = json.loads(line)
+            header: dict[str, Any] = parse_json(line)
         except ValueError:
             raise DatasetError(f"{self._path}: not the journal of a build: remove it") from None
         return header

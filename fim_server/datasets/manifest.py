@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fim_server.errors import DatasetError
+from fim_server.language.limited_files import parse_json, read_found
 
 
 def manifest_path(out: Path) -> Path:
@@ -51,7 +52,7 @@ def finished(out: Path, arguments: dict[str, Any], construction: dict[str, Any])
     if not out.exists():
         return None
     try:
-        manifest: dict[str, Any] = json.loads(manifest_path(out).read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = parse_json(read_found(manifest_path(out)))
         with out.open("rb") as written:
             same = manifest["sha256"] == hashlib.file_digest(written, "sha256").hexdigest()
         same = same and manifest["arguments"] == arguments and manifest["construction"] == construction

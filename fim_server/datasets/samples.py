@@ -7,7 +7,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -112,6 +112,10 @@ class Sample:
         named = (sample.id, sample.set, sample.kind, sample.left, sample.middle, sample.right, sample.language)
         if not all(isinstance(part, str) for part in named):
             raise DatasetError("not a sample: id, set, kind, left, middle, right and language have to be strings")
+        if sample.test is not None and not all(isinstance(part, str) for part in astuple(sample.test)):
+            raise DatasetError("not a sample: all of its test has to be strings")
+        if not all(part is None or isinstance(part, str) for part in astuple(sample.origin)):
+            raise DatasetError("not a sample: all of its origin has to be strings, or null")
         return sample
 
 

@@ -14,7 +14,7 @@ from fim_server.decoding.conclusion import conclude, fill_in
 from fim_server.decoding.loop import decode, decode_from
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Candidate, Statistics, StopReason
-from fim_server.decoding.run import Watch, budget_of, start
+from fim_server.decoding.run import Interrupted, Watch, budget_of, start
 from fim_server.language.stop import watch_also, watching
 from fim_server.models.reading import Reading, passes
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
@@ -22,11 +22,12 @@ from fim_server.tokens.vocabulary import MOST_UNSETTLED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from fim_server.decoding.beside import Beside
     from fim_server.decoding.protocols import CancelFlag, Session
     from fim_server.decoding.results import Completion
     from fim_server.decoding.run import Choice, Run, RunnerUp
     from fim_server.models.model import FimModel
-    from fim_server.models.reading import Readings
+    from fim_server.models.reading import Lent, Readings
     from fim_server.text.document import Split
 
 ATTEMPTS = 2
@@ -40,7 +41,7 @@ def complete_session(
     options: DecodeOptions | None = None,
     cancelled: CancelFlag | None = None,
     on_token: Callable[[int], None] = lambda count: None,
-    readings: Readings | None = None,
+    readings: Readings | Lent | None = None,
     healing: str = "",
 ) -> Completion:
     """As :func:`.complete.complete`, in a session that is open.
@@ -60,19 +61,23 @@ def alternatives(
     options: DecodeOptions | None = None,
     cancelled: CancelFlag | None = None,
     on_token: Callable[[int], None] = lambda count: None,
-    readings: Readings | None = None,
+    readings: Readings | Lent | None = None,
     healing: str = "",
+    beside: Beside | None = None,
 ) -> Iterator[Completion]:
     """The completion, and then up to ``count - 1`` others with other texts, the more likely beginnings first.
 
     Each of them leaves an earlier one at the token where the model's second choice was the likeliest of all second
     choices met so far, and goes on from there as the first did. The deadline holds for all of them together. At least
-    one completion comes, others only if they have a text.
+    one completion comes, others only if they have a text. ``beside``: the prompt, where its reading was begun before.
     """
     options = options or DecodeOptions()
     started = time.perf_counter()
     watch = Watch(options.deadline_ms, cancelled)
-    prompt, reading = read_before(model, split, options, readings, bool(healing))
+    if beside is None:
+        prompt, reading = read_before(model, split, options, readings, bool(healing))
+    else:
+        prompt, reading = beside.prompt, beside.reading
     constrained = options.constrained and session.guarantee != "none"
     runners: list[RunnerUp] = []
     texts: set[str | None] = set()
@@ -84,6 +89,7 @@ def alternatives(
             run.runners_up = None if count == 1 else runners
             try:
                 if attempt == 0:
+                    run.beside = beside
                     stop_reason = decode(run, prompt, on_token)
                 elif (runner := take_likeliest(runners)) is not None:
                     stop_reason = branch_off(run, prompt, runner, on_token)
@@ -109,7 +115,7 @@ def alternatives(
 
 
 def read_before(
-    model: FimModel, split: Split, options: DecodeOptions, readings: Readings | None, heals: bool = False
+    model: FimModel, split: Split, options: DecodeOptions, readings: Readings | Lent | None, heals: bool = False
 ) -> tuple[list[int], Reading]:
     """The prompt of a cut, and what the model has read of it, if anything, with room for the middle.
 
@@ -132,7 +138,7 @@ def read_ahead(
     split: Split,
     options: DecodeOptions,
     cancelled: CancelFlag,
-    readings: Readings,
+    readings: Readings | Lent,
     heals: bool = False,
     least: int = 1,
 ) -> int:
@@ -189,11 +195,20 @@ def candidates(
     split: Split,
     count: int,
     options: DecodeOptions,
-    readings: Readings | None = None,
+    readings: Readings | Lent | None = None,
+    cancelled: CancelFlag | None = None,
 ) -> list[Candidate]:
-    """The ``count`` tokens that the unconstrained model would most likely write at the cursor, likeliest first."""
+    """The ``count`` tokens that the unconstrained model would most likely write at the cursor, likeliest first.
+
+    None where ``cancelled`` is set, or the options' deadline is over, before it has read the prompt.
+    """
+    watch = Watch(options.deadline_ms, cancelled)
     prompt, reading = read_before(model, split, options, readings)
     for part in passes(prompt, reading.resume(prompt), options.prefill_chunk):
+        try:
+            watch.check()
+        except Interrupted:
+            return []
         logits = reading.forward(part)
     arithmetic = model.backend.arithmetic
     likeliest = arithmetic.top(arithmetic.shares(logits), count)

@@ -44,8 +44,8 @@ def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
     statistics.prefill_ms = 1000 * run.prefill_seconds
     statistics.engine_ms = 1000 * run.constraint.engine_seconds
     statistics.engine_wait_ms = 1000 * run.constraint.waited_seconds
-    decoding = time.perf_counter() - run.started - run.prefill_seconds - run.constraint.waited_seconds
-    statistics.decode_ms = 1000 * max(0.0, decoding)
+    waited = run.prefill_seconds - run.hidden_seconds + run.constraint.waited_seconds
+    statistics.decode_ms = 1000 * max(0.0, time.perf_counter() - run.started - waited)
     statistics.total_ms = 1000 * total_seconds
 
 

@@ -26,8 +26,12 @@ def prefill(run: Run, prompt: Sequence[int]) -> Choice:
     prompt = [*prompt, *run.append_forced()]
     if not run.healing:  # few tokens do: they are asked about one by one
         run.constraint.prefetch(float("inf"))
-    run.reused = run.reading.resume(prompt)
-    for part in passes(prompt, run.reused, run.chunk):
+    logits = run.read_beside(prompt)
+    if logits is not None:
+        return run.choose(logits)
+    kept = run.reading.resume(prompt)
+    run.reused = max(0, kept - run.prefilled)
+    for part in passes(prompt, kept, run.chunk):
         before = run.model_seconds
         logits = run.forward(part)
         run.prefill_seconds += run.model_seconds - before

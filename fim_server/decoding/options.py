@@ -12,6 +12,9 @@ from fim_server.models.backend import PREFILL_CHUNK
 
 REPEATED_TOKENS, REPEATED_TIMES = 24, 4
 
+LEAST_TEMPERATURE, GREATEST_TEMPERATURE = 1e-30, 1e30
+"""Logits divided by what lies between are numbers of single precision still, and what is refused stays refused."""
+
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
@@ -59,3 +62,8 @@ class DecodeOptions:
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that
     text in its tokenizer's own tokens, where it might have chosen others."""
+
+    @property
+    def usable_temperature(self) -> float:
+        """The temperature, or the one within the limits of arithmetic that draws the same; 0 of one that is too low."""
+        return 0.0 if self.temperature < LEAST_TEMPERATURE else min(self.temperature, GREATEST_TEMPERATURE)

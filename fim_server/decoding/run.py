@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fim_server.decoding.beside import Beside
     from fim_server.decoding.closing import Closing
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.protocols import CancelFlag, Matcher, Session
@@ -155,7 +156,7 @@ class Run:
         self.constraint = constraint
         self.stop_ids = stop_ids
         self._arithmetic = model.backend.arithmetic
-        self._sampler = self._arithmetic.sampler(options.temperature, options.seed)
+        self._sampler = self._arithmetic.sampler(options.usable_temperature, options.seed)
         self.watch = watch
         self.fast_forward = options.fast_forward
         self.single_line = options.single_line
@@ -176,10 +177,14 @@ class Run:
         """Collected where it is a list."""
         self.chunk = options.prefill_chunk
         """Tokens of the prompt in one forward pass."""
+        self.beside: Beside | None = None
+        """What reads the prompt already."""
         self.reused = 0
         self.prefilled = 0
         self.started = time.perf_counter()
         self.prefill_seconds = 0.0
+        self.hidden_seconds = 0.0
+        """The part of it that lies before the run began."""
         self.tokens: list[int] = []
         self.probability = 1.0
         """Of the middle so far, where runners-up are collected."""
@@ -199,6 +204,19 @@ class Run:
         logits = self.reading.forward(token_ids)
         self.forward_seconds = time.perf_counter() - started
         self.model_seconds += self.forward_seconds
+        return logits
+
+    def read_beside(self, prompt: Sequence[int]) -> Logits | None:
+        """The logits after a prompt whose reading was begun before; None where it was not, or has not ended."""
+        beside, self.beside = self.beside, None
+        if beside is None:
+            return None
+        logits = beside.logits(prompt)
+        self.prefilled, self.prefill_seconds = beside.tokens, beside.seconds
+        self.model_seconds += beside.seconds
+        self.hidden_seconds = beside.seconds_before(self.started)
+        if logits is not None:
+            self.reused = beside.reused
         return logits
 
     def take(self, choice: Choice) -> int | StopReason:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fim_server.errors import LimitError, RecordError
-from fim_server.language.limited_files import lines_of, read_limited
+from fim_server.language.limited_files import lines_of, parse_json, read_limited
 
 MODES = ("unconstrained", "checked", "constrained")
 """Every mode, in the order of tables."""
@@ -151,7 +151,7 @@ def read_records(path: str | Path) -> Iterator[Record]:
             for line in lines_of(lines):
                 number += 1
                 if line.endswith(b"\n"):
-                    yield Record.from_json(json.loads(line))
+                    yield Record.from_json(parse_json(line))
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror or error}") from None
     except LimitError as error:
@@ -250,7 +250,7 @@ class RunInfo:
         """The folder's ``run.json``. Raises RecordError if there is none, or it is none."""
         path = Path(folder) / RUN_FILE
         try:
-            values = json.loads(read_limited(path))
+            values = parse_json(read_limited(path))
             values["data"] = tuple(Data(**one) for one in values["data"])
             values["modes"] = tuple(values["modes"])
             return cls(**values)

@@ -12,9 +12,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from fim_server.language.limited_files import read_found
+
 LEFT_OVER_SECONDS = 3600
 """Age from which on a temporary file is one that a process left when it was killed; writing one takes less than a
 second. Unit: seconds."""
+
+_MOST_BYTES = 256 << 20
+"""Of a compiled language, of which the largest that comes with the package has less than one."""
 
 _MAGIC = b"fim-server cache 1 "
 _TEMPORARY = re.compile(r"[\w-]+\.\d+-\d+-\d+\.new", re.ASCII)
@@ -41,7 +46,7 @@ def cache_folder() -> Path | None:
 def read_text(path: Path) -> str | None:
     """What `write_text` wrote to a file; None if there is no such file, or a byte of it is another than was written."""
     try:
-        content = path.read_bytes()
+        content = read_found(path, _MOST_BYTES)
     except OSError:
         return None
     head, _, body = content.partition(b"\n")

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from fim_server.errors import LanguageError
+from fim_server.language.limited_files import read_found
 
 NEWEST = "newest"
 
 _MARKER = re.compile(r"(?://|#) (?=since|until)(?:since (?P<since>\S+))? ?(?:until (?P<until>\S+))?\s*$")
+
+_MOST_PROJECT_BYTES, _MOST_SPECIFIERS = 1 << 20, 1000
+"""Bytes of a project's file, and characters of what it says of versions, up to which they are looked at."""
 
 _PATCHES = 100
 """Patch releases tried of each version: no known language has had so many of one."""
@@ -107,12 +111,14 @@ class Versions:
         else:
             return None
         try:
-            value: object = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+            text = read_found(file, _MOST_PROJECT_BYTES).decode("utf-8")
+            # What does not name the key says nothing, and is not worth the time that a parser takes for hostile files.
+            value: object = tomllib.loads(text) if self.project_key[-1] in text else {}
+        except (OSError, ValueError, RecursionError):
             return None
         for key in self.project_key:
             value = value.get(key, {}) if isinstance(value, dict) else {}
-        return _oldest(self.known, value) if isinstance(value, str) else None
+        return _oldest(self.known, value) if isinstance(value, str) and len(value) <= _MOST_SPECIFIERS else None
 
 
 @cache

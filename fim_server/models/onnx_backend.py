@@ -12,7 +12,6 @@ Nothing here knows torch, tokenizers or prompts; rows of logits are numpy arrays
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fim_server.errors import ModelError, StoppedError
+from fim_server.language.limited_files import parse_json, read_found
 from fim_server.language.stop import telling
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.masking import word_count
@@ -84,7 +84,7 @@ def export_of(model_folder: Path) -> Path | None:
 def is_stale(model_folder: Path) -> bool:
     """Whether a model's export is, by its own record, of other weights than the folder holds."""
     try:
-        recorded = json.loads((model_folder / EXPORT_FOLDER / RECORD).read_text(encoding="utf-8"))[DIGEST]
+        recorded = parse_json(read_found(model_folder / EXPORT_FOLDER / RECORD))[DIGEST]
     except (OSError, ValueError, KeyError, TypeError):
         return False
     return bool(recorded != weights_digest(model_folder))
@@ -124,7 +124,7 @@ class OnnxBackend:
         """
         self.threads = threads
         try:
-            configuration = json.loads((folder / CONFIGURATION).read_text(encoding="utf-8"))
+            configuration = parse_json(read_found(folder / CONFIGURATION))
             described = configuration["model"]
             self.size, self.window = int(described["vocab_size"]), int(described["context_length"])
             if not configuration["search"].get("past_present_share_buffer"):
@@ -134,9 +134,10 @@ class OnnxBackend:
             options = self._library.SessionOptions()
             options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
             options.log_severity_level = FATAL
-            self._session = self._library.InferenceSession(
-                str(folder / described["decoder"]["filename"]), options, providers=["CPUExecutionProvider"]
-            )
+            graph = folder / described["decoder"]["filename"]
+            if not graph.is_file():  # the library would wait for a pipe's other end
+                raise ValueError(f"{graph.name}: no such file")
+            self._session = self._library.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
             self._ends = Ends.of(self._session, described["decoder"])
             given = next(one for one in self._session.get_outputs() if one.name == self._ends.logits).shape[-1]
             if self.size != given and (isinstance(given, int) or self.size < 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import StoppedError
@@ -101,39 +102,95 @@ class Reading:
 class Readings:
     """What a model has read lately: several beginnings, because a bracket typed or overtyped changes the suffix.
 
-    As :class:`Reading`; one thread at a time.
+    As :class:`Reading`. Safe to use from several threads, where each uses a reading that it has taken until it gives it
+    back (:class:`Lent`).
     """
 
     def __init__(self, model: FimModel, most: int = MOST_READINGS) -> None:
         self._model = model
         self._most = max(1, most)
+        self._lock = threading.Lock()
         self._known: list[Reading] = []
+        """Those that nobody uses."""
         self.room = 0
         """The tokens for which a reading is made at least, so that a longer request later can go on from it."""
 
     def shared(self, tokens: Sequence[int]) -> int:
         """How many of the first ``tokens`` the reading has that has most of them."""
-        return max((reading.shared(tokens) for reading in self._known), default=0)
+        with self._lock:
+            return max((reading.shared(tokens) for reading in self._known), default=0)
 
     def nearest(self, tokens: Sequence[int], room: int | None = None) -> Reading:
-        """The reading to go on from with a prompt: the one that shares the longest beginning with it.
+        """The reading to go on from with a prompt, where one thread uses them all; see :meth:`take`."""
+        reading = self.take(tokens, room)
+        self.give_back(reading)
+        return reading
+
+    def take(self, tokens: Sequence[int], room: int | None = None) -> Reading:
+        """The reading to go on from with a prompt, which shares the longest beginning with it, for the caller alone.
 
         ``room``: the tokens that it has to hold, the prompt's and what is written after it; None is the model's window.
         Where a reading would be lost for little, a new one takes the place of the one that was used least recently:
         so none is lost to a look at another file, and one that was interrupted early is gone on from all the same.
         """
         window = self._model.window
-        wanted = window if room is None else min(window, steps_of_room(max(room, self.room)))
-        self._known = [known for known in self._known if fits(known, window if room is None else room, window)]
-        best = max(self._known, key=lambda reading: reading.shared(tokens), default=None)
-        if best is None or not is_worth_it(best, tokens):
-            while self._known and len(self._known) >= min(self._most, max(2, KEPT_TOKENS // wanted)):
-                self._known.pop(0)
-            best = Reading(self._model, wanted)
-        else:
-            self._known.remove(best)
-        self._known.append(best)
+        with self._lock:
+            wanted = window if room is None else min(window, steps_of_room(max(room, self.room)))
+            self._known = [known for known in self._known if fits(known, window if room is None else room, window)]
+            best = max(self._known, key=lambda reading: reading.shared(tokens), default=None)
+            if best is None or not is_worth_it(best, tokens):
+                while self._known and len(self._known) >= min(self._most, max(2, KEPT_TOKENS // wanted)):
+                    self._known.pop(0)
+                best = Reading(self._model, wanted)
+            else:
+                self._known.remove(best)
         return best
+
+    def give_back(self, reading: Reading) -> None:
+        """Let others use a reading that was taken."""
+        with self._lock:
+            self._known.append(reading)
+            while len(self._known) > self._most:
+                self._known.pop(0)
+
+    def clear(self) -> None:
+        """Forget what nobody uses."""
+        with self._lock:
+            self._known.clear()
+
+
+class Lent:
+    """Readings that several threads share, as one of them sees them: it has at most one of them at a time."""
+
+    def __init__(self, readings: Readings) -> None:
+        self._readings = readings
+        self._taken: Reading | None = None
+
+    @property
+    def room(self) -> int:
+        """:attr:`Readings.room`."""
+        return self._readings.room
+
+    @room.setter
+    def room(self, tokens: int) -> None:
+        self._readings.room = tokens
+
+    def shared(self, tokens: Sequence[int]) -> int:
+        """How many of the first ``tokens`` the reading has that has most of them."""
+        mine = 0 if self._taken is None else self._taken.shared(tokens)
+        return max(mine, self._readings.shared(tokens))
+
+    def nearest(self, tokens: Sequence[int], room: int | None = None) -> Reading:
+        """The reading to go on from with a prompt, which nobody else uses until the next one, or :meth:`give_back`."""
+        self.give_back()
+        taken = self._taken = self._readings.take(tokens, room)
+        return taken
+
+    def give_back(self) -> None:
+        """Use none any more."""
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            self._readings.give_back(taken)
 
 
 def fits(reading: Reading, needed: int, window: int) -> bool:

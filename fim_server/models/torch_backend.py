@@ -7,6 +7,7 @@ to the device as they are, 19 kB for 151k tokens, and are unpacked there; so do 
 from __future__ import annotations
 
 import platform
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 
 from fim_server.errors import ModelError
+from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.masking import WORD_BITS, mask_bits, word_count
 from fim_server.models.source import first_line
 from fim_server.models.threads import free_cores
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 DEFAULT_WINDOW = 2048
 """Tokens of context taken for a model whose configuration names none."""
+
+MOST_LAYERS = 4096
+"""Of a network that is made; the deepest there are have some hundred."""
 
 
 # --- masks ----------------------------------------------------------------------------------------------------------
@@ -259,6 +264,8 @@ def choose_device(name: str | None) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
+        if device.type == "meta":
+            raise RuntimeError("it computes nothing")
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ModelError(f"device {name}: {first_line(error)}") from None
     return device
@@ -277,17 +284,35 @@ def load_tokenizer(source: str, name: str) -> PreTrainedTokenizerBase:
 
 def load_network(source: str, name: str, device: torch.device) -> Any:
     """A model's network on a device. Raises :class:`ModelError` where its weights cannot be loaded."""
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     # bf16 is slower than fp32 on a CPU (serving.md, measured); a GPU takes the weights as they are stored.
     dtype = torch.float32 if device.type == "cpu" else "auto"
     if device.type == "cpu":
         torch.set_num_threads(free_cores(torch.get_num_threads()))
     try:
-        network: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, trust_remote_code=False)
+        with warnings.catch_warnings(action="ignore"):  # of libraries, on sizes that make no sense, before they raise
+            check_sizes(AutoConfig.from_pretrained(source, trust_remote_code=False))
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                source, dtype=dtype, trust_remote_code=False, output_loading_info=True
+            )
+        network, info = loaded
+        # Transformers makes them up, and warns.
+        if missing := sorted(info["missing_keys"]):
+            raise ValueError(f"{len(missing)} of its tensors are missing, as {missing[0]}")
         return network.to(device)
     except Exception as error:  # as above
         raise ModelError(f"{name}: its weights cannot be loaded ({first_line(error)})") from error
+
+
+def check_sizes(config: Any) -> None:
+    """Raises ValueError for sizes that the libraries would not get done with, or that nothing could be asked of."""
+    layers = getattr(config, "num_hidden_layers", None)
+    if isinstance(layers, int) and layers > MOST_LAYERS:
+        raise ValueError(f"{layers} layers are more than {MOST_LAYERS}")
+    window = getattr(config, "max_position_embeddings", None)
+    if isinstance(window, int) and 0 != window < LEAST_PROMPT_TOKENS:
+        raise ValueError(f"a window of {window} tokens")
 
 
 def quieten() -> None:

@@ -14,6 +14,7 @@ from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.place import Place, silent, wants_single_line
 from fim_server.server.requests import is_same, look_up
+from fim_server.server.watching import look_after
 from fim_server.server.work import LANGUAGES, Request
 from fim_server.text.document import LINE_BREAK
 
@@ -70,5 +71,6 @@ def read_at(ls: FimLanguageServer, uri: str, document: OpenDocument, offset: int
     prefetching = ls.prefetching
     if prefetching is not None and is_same(prefetching.request, request):
         return
-    if look_up(ls, request) is None:
+    if uri not in ls.set_aside and look_up(ls, request) is None:
         ls.worker.read_ahead(request, may_be_pair)
+        look_after(ls)

@@ -19,6 +19,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import reload
 from fim_server.server.messages import explanation_json
 from fim_server.server.status import tell_status
+from fim_server.server.watching import look_after
 from fim_server.server.work import Request
 
 EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
@@ -49,8 +50,12 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
     try:
         split = document.document.split(document.offset_of(position))
         request = Request(uri, split, document.language_id or "", document.path or "", True, False, ls.settings)
-        told = ls.worker.explain(request, lambda explained: explanation_json(uri, position, explained, text))
-        return await asyncio.wrap_future(told)
+        told, cancelled = ls.worker.explain(request, lambda explained: explanation_json(uri, position, explained, text))
+        look_after(ls)
+        try:
+            return await asyncio.wrap_future(told)
+        finally:
+            cancelled.set()  # the editor may have cancelled it
     except (DocumentError, LanguageError, StoppedError) as error:
         raise JsonRpcInvalidParams.of(error) from error
 
@@ -69,7 +74,7 @@ def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:
     ls.worker.use(ls.settings)
     if not enabled:
         ls.worker.rest()
-        for at_work in (ls.running, ls.prefetching):
+        for at_work in (*ls.running.values(), ls.prefetching):
             if at_work is not None:
                 at_work.job.cancelled.set()
     tell_status(ls)

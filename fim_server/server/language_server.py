@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from pygls.lsp.server import LanguageServer
 from fim_server.errors import LanguageError, MissingLibrary, ModelError
 from fim_server.models.store.catalogue import Entry
 from fim_server.models.store.state import State
+from fim_server.server.budget import MemoryBudget
 from fim_server.server.documents import SYNC_KIND, DocumentProtocol, OpenDocument
 from fim_server.server.memory import Memory
 from fim_server.server.messages import FallbackKinds
@@ -90,13 +92,21 @@ class FimLanguageServer(LanguageServer):
         """Set when it is wanted no more."""
         self.last: dict[str, Any] | None = None
         self.said: set[str] = set()
-        self.turn = 0
-        """Counts requests: a number that is no longer this one has been overtaken."""
-        self.overtaken = asyncio.Event()
+        self.overtaken: dict[str, asyncio.Event] = {}
+        """By document, what is set when a newer request than its latest one comes."""
         self.prefetching: UnderWay | None = None
         """What is being prepared before anybody asked."""
-        self.running: UnderWay | None = None
-        """What somebody waits for."""
+        self.running: dict[str, UnderWay] = {}
+        """By document, what somebody waits for."""
+        self.set_aside: dict[str, str] = {}
+        """Documents that are not asked about until they change, and why, in words."""
+        self.watch: asyncio.Task[None] | None = None
+        """What looks after the worker while it is at work."""
+        self.budget = MemoryBudget()
+        """What is dropped where the process has more memory than it may."""
+        self.is_ending = False
+        """Whether the process is about to end, because threads of it are stuck."""
+        self.end_process: Callable[[int], object] = os._exit
         self.at_work = 0
         self.tasks: set[asyncio.Task[Any]] = set()
         self.loading: tuple[str, float] | None = None
@@ -124,8 +134,9 @@ class FimLanguageServer(LanguageServer):
     def close(self) -> None:
         """Stop what is under way, also in other processes, and send nothing more."""
         self.protocol.abandon()
-        for task in self.tasks:
-            task.cancel()
+        for task in (*self.tasks, self.watch):
+            if task is not None:
+                task.cancel()
         self.worker.close()
         if self.fetcher is not None:
             with contextlib.suppress(ProcessLookupError):

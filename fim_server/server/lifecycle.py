@@ -44,8 +44,11 @@ async def on_shutdown(ls: FimLanguageServer, params: None) -> None:
 
 def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams) -> None:
     """Stop what is under way for the text as it was. What is being prepared may still come true."""
-    if ls.running is not None and ls.running.request.uri == params.text_document.uri:
-        ls.running.job.cancelled.set()
+    uri = params.text_document.uri
+    ls.set_aside.pop(uri, None)
+    running = ls.running.get(uri)
+    if running is not None:
+        running.job.cancelled.set()
     read_after_change(ls, params)
 
 
@@ -58,3 +61,4 @@ def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -
     """Forget what is known of a document."""
     ls.worker.forget(params.text_document.uri)
     ls.memory.forget(params.text_document.uri)
+    ls.set_aside.pop(params.text_document.uri, None)

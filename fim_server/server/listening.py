@@ -49,7 +49,10 @@ class Endpoint:
 
         Raises OSError where there are none, or others than loopback though the endpoint is not public.
         """
-        found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        except UnicodeError:  # a part that is empty, too long, or of half characters
+            raise OSError("not the name of a host") from None
         addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
         if not self.is_public and not all(map(is_loopback, addresses)):
             raise OSError("not a loopback address: name it with --host, and have clients show a token")

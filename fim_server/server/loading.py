@@ -11,6 +11,7 @@ from lsprotocol import types
 from fim_server.errors import FimServerError
 from fim_server.models.store.state import to_be_got
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
+from fim_server.server.process import resident_bytes
 from fim_server.server.status import offer_in_words, tell_status
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ async def load(ls: FimLanguageServer) -> None:
             detail = str(error).strip().split("\n", 1)[0]
             fail(ls, f"the model cannot be loaded ({type(error).__name__}{detail and ': '}{detail})")
     else:
+        ls.budget.note_loaded(resident_bytes())
         ls.log(
             types.MessageType.Info,
             f"model {model.name} ready on {model.device} ({model.runtime}, {model.format.family} format)",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.pace import Pace
-from fim_server.models.reading import Readings
+from fim_server.models.reading import Lent, Readings
 from fim_server.server.place import Place
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
@@ -34,20 +34,40 @@ EXTRA_MS = 100.0
 """The long prompt is taken where reading what is left of it takes at most this much longer than of the short one."""
 
 
-class Prompts:
-    """The readings of one model. One thread at a time."""
+class KeptReadings:
+    """What a model has read, of prompts of both lengths: shared by the threads that complete with it."""
 
-    def __init__(self, model: FimModel, pace: Pace) -> None:
-        self._model = model
-        self._pace = pace
-        self._short = Readings(model)
-        self._long = Readings(model, most=1)
+    def __init__(self, model: FimModel) -> None:
+        self.short = Readings(model)
+        self.long = Readings(model, most=1)
         """One, because of the memory that it takes, and the place that somebody works at is one."""
 
+    def clear(self) -> None:
+        """Forget what nobody uses."""
+        self.short.clear()
+        self.long.clear()
+
+
+class Prompts:
+    """The readings of one model, as one thread uses them."""
+
+    def __init__(self, model: FimModel, pace: Pace, kept: KeptReadings | None = None) -> None:
+        """``kept``: shared with other threads."""
+        self._model = model
+        self._pace = pace
+        kept = kept or KeptReadings(model)
+        self._short = Lent(kept.short)
+        self._long = Lent(kept.long)
+
     @property
-    def short(self) -> Readings:
+    def short(self) -> Lent:
         """What was read of prompts for somebody who waits."""
         return self._short
+
+    def give_back(self) -> None:
+        """Let others use what was read."""
+        self._short.give_back()
+        self._long.give_back()
 
     def note(self, tokens: int, seconds: float) -> None:
         """Take a pass, or several, into the pace."""
@@ -60,9 +80,7 @@ class Prompts:
         self._short.room = options.max_prompt_tokens + written(request, self._model)
         return options
 
-    def reach(
-        self, request: Request, split: Split, options: DecodeOptions, heals: bool
-    ) -> tuple[DecodeOptions, Readings]:
+    def reach(self, request: Request, split: Split, options: DecodeOptions, heals: bool) -> tuple[DecodeOptions, Lent]:
         """Options and readings to complete a cut with: those of the long prompt, where that is read all but for little.
 
         ``options``: of :meth:`options`; ``heals``: as in :func:`.decoding.alternatives.read_before`.
@@ -120,10 +138,15 @@ def options_of(request: Request, model: FimModel, pace: Pace, elapsed_ms: float,
         temperature=settings.temperature,
         deadline_ms=max(0.0, deadline - elapsed_ms) if deadline else None,
         single_line=request.single_line,
-        no_comments=inside != "comment" and not Place.of(request.split).is_at_line_end,
+        no_comments=takes_no_comments(request, inside),
         prompt_grid=grid_of(prompt),
         stop_repetition=True,
     )
+
+
+def takes_no_comments(request: Request, inside: str | None) -> bool:
+    """``DecodeOptions.no_comments`` for a cursor; ``inside``: what it is inside of."""
+    return inside != "comment" and not Place.of(request.split).is_at_line_end
 
 
 def written(request: Request, model: FimModel) -> int:

@@ -1,8 +1,7 @@
 """One request's way: taken in as it arrived, answered from memory or by the worker, told of, and what follows prepared.
 
-Awaiting the worker is what pygls can cancel; cancelling sets the flag that the decode loop looks at before every
-forward pass. Text, version and cursor are those of the moment the request arrived; an answer for an older version is
-dropped.
+Awaiting the worker is what pygls can cancel; cancelling sets what stops it there. Text, version and cursor are those of
+the moment the request arrived; an answer for an older version is dropped.
 """
 
 from __future__ import annotations
@@ -14,13 +13,14 @@ from dataclasses import dataclass
 
 from lsprotocol import types
 
-from fim_server.errors import DocumentError, LanguageError, MissingLibrary, ModelError
+from fim_server.errors import DocumentError, LanguageError, MissingLibrary, ModelError, StoppedError
 from fim_server.language import Language
 from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.memory import Answer
 from fim_server.server.place import Place, silent, wants_single_line
 from fim_server.server.status import tell_answered, tell_declined, tell_status
+from fim_server.server.watching import look_after
 from fim_server.server.work import LANGUAGES, Costs, Request, Work, answer_of
 from fim_server.text.document import LINE_BREAK, Split
 
@@ -73,23 +73,27 @@ def take_in(
 async def answer(ls: FimLanguageServer, asked: Asked) -> Answered | None:
     """Answer a request from memory or by the worker. Whatever goes wrong in it is logged, and answered with nothing."""
     ls.usage.requests += 1
-    ls.turn += 1
-    ls.overtaken.set()
-    ls.overtaken = asyncio.Event()
+    before = ls.overtaken.get(asked.uri)
+    if before is not None:
+        before.set()
+    overtaken = ls.overtaken[asked.uri] = asyncio.Event()
     try:
-        return await find_answer(ls, asked, ls.turn, ls.overtaken)
+        return await find_answer(ls, asked, overtaken)
     except asyncio.CancelledError:
         ls.usage.cancelled += 1
         raise
     except Exception as error:  # noqa: BLE001  # one request's failure is not the server's
         ls.report_failure(error)
         return None
+    finally:
+        if ls.overtaken.get(asked.uri) is overtaken:
+            del ls.overtaken[asked.uri]
 
 
-async def find_answer(ls: FimLanguageServer, asked: Asked, turn: int, overtaken: asyncio.Event) -> Answered | None:
+async def find_answer(ls: FimLanguageServer, asked: Asked, overtaken: asyncio.Event) -> Answered | None:
     """Answer a request; None where there is nothing to say to it. What goes wrong in it is raised.
 
-    ``turn``: the request's number, which is ``ls.turn`` until a newer one sets ``overtaken``.
+    ``overtaken``: set by a newer request for the same document.
     """
     request = request_of(ls, asked)
     if isinstance(request, str):
@@ -100,11 +104,11 @@ async def find_answer(ls: FimLanguageServer, asked: Asked, turn: int, overtaken:
     if remembered is not None:
         return conclude(ls, asked, request, Work(remembered), from_model=False)
     waited_ms = 0.0 if asked.invoked else await debounce(ls, asked.uri, overtaken)
-    if turn != ls.turn:
+    if overtaken.is_set():
         ls.usage.superseded += 1
         return None
     work = await run(ls, request)
-    if work is None or turn != ls.turn:
+    if work is None or overtaken.is_set():
         ls.usage.superseded += 1
         if work is not None:
             remember(ls, request, work.answer)
@@ -132,6 +136,8 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
     document = asked.document
     if document is None:
         return "the document is not open"
+    if asked.uri in ls.set_aside:
+        return ls.set_aside[asked.uri]
     text = document.document
     if len(text.text) > ls.settings.max_file_characters:
         size = f"more than {ls.settings.max_file_characters:,} characters (setting maxFileCharacters)"
@@ -181,8 +187,11 @@ async def run(ls: FimLanguageServer, request: Request) -> Work | None:
     if ls.worker.model is None and ls.failure is not None:
         return Work(answer_of(request, (), ls.failure, lasting=False))
     joined = prefetching is not None and not request.invoked and is_same(prefetching.request, request)
+    if prefetching is not None and not joined:
+        prefetching.job.cancelled.set()
     job = prefetching.job if joined and prefetching is not None else ls.worker.submit(request)
-    running = ls.running = UnderWay(request, job)
+    look_after(ls)
+    running = ls.running[request.uri] = UnderWay(request, job)
     started = time.perf_counter()
     ls.at_work += 1
     tell_status(ls)
@@ -191,12 +200,14 @@ async def run(ls: FimLanguageServer, request: Request) -> Work | None:
     except asyncio.CancelledError:
         job.cancelled.set()
         raise
+    except StoppedError as error:  # its thread was given up
+        return Work(answer_of(request, (), ls.set_aside.get(request.uri, str(error)), lasting=False))
     except (ModelError, MissingLibrary):  # said when loading failed
         return Work(answer_of(request, (), ls.failure or "there is no model", lasting=False))
     finally:
         ls.at_work -= 1
-        if ls.running is running:
-            ls.running = None
+        if ls.running.get(request.uri) is running:
+            del ls.running[request.uri]
         if not ls.at_work:
             tell_status(ls)
     if joined and work is not None:
@@ -254,6 +265,7 @@ def prefetch(ls: FimLanguageServer, request: Request, found: Answer) -> None:
     if ls.memory.find(following.key, left, right, following.single_line, False) is not None:
         return
     prefetching = UnderWay(following, ls.worker.submit(following))
+    look_after(ls)
     ls.prefetching = prefetching
     ls.spawn(remember_prefetched(ls, prefetching))
 
@@ -262,7 +274,7 @@ async def remember_prefetched(ls: FimLanguageServer, prefetching: UnderWay) -> N
     """Put what was prepared into the memory."""
     try:
         work = await asyncio.wrap_future(prefetching.job.future)
-    except (ModelError, MissingLibrary, asyncio.CancelledError):
+    except (ModelError, MissingLibrary, StoppedError, asyncio.CancelledError):
         return
     finally:
         if ls.prefetching is prefetching:

@@ -56,6 +56,8 @@ class ServerSettings:
     """Pause before an automatic request; None: from the measured latency."""
     max_file_characters: int = 1_000_000
     """Larger documents get no completions: the engine reads all of a file when it is opened."""
+    memory_mb: int | None = None
+    """What the process may have of memory, in MB; None is a quarter of the machine's, and at least 1,024."""
     prefetch: bool = True
     """Prepare what follows an item before it is accepted, and read what will be asked after an edit."""
     log_code: bool = False
@@ -200,6 +202,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "invokedDeadlineMs": ("invoked_deadline_ms", number(0, 3_600_000)),
     "debounceMs": ("debounce_ms", number(0, 60_000)),
     "maxFileCharacters": ("max_file_characters", whole(0, 100_000_000)),
+    "memoryMb": ("memory_mb", whole(64, 100_000_000)),
     "prefetch": ("prefetch", boolean),
     "logCode": ("log_code", boolean),
     "pythonVersion": ("python_version", python_version),

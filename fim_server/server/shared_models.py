@@ -33,7 +33,7 @@ class SharedModels:
         key = settings.model, settings.device, settings.runtime
         with self._lock:
             known = None if afresh else self._loaded.get(key)
-            if known is not None:
+            if known is not None and not known.turn.is_lost:
                 return known
             loading = self._loading.get(key)
             if loading is None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from lsprotocol import types
 
 from fim_server.models.store.catalogue import Entry
 from fim_server.models.store.state import State
+from fim_server.server.budget import MEGABYTE
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.memory import Answer
 from fim_server.server.messages import latency_json, model_json
+from fim_server.server.process import resident_bytes
 from fim_server.server.work import Costs
 
 STATUS = "fim-server/status"
@@ -35,6 +38,9 @@ def tell_status(ls: FimLanguageServer) -> None:
             "message": ls.fetching.message,
             "progress": round(ls.fetching.share, 3),
         }
+    if ls.set_aside:
+        status["setAside"] = sorted(ls.set_aside)
+    status["memory"] = memory_json(ls)
     if ls.last is not None:
         status["last"] = ls.last
     ls.protocol.notify(STATUS, status)
@@ -65,7 +71,24 @@ def message_of(ls: FimLanguageServer, state: str) -> str:
         case _:
             model = ls.worker.model
             ready = f"ready: {model.name} on {model.device}" if model is not None else "ready"
+            if ls.set_aside:
+                ready += f"; set aside until they change: {', '.join(map(name_of, sorted(ls.set_aside)))}"
             return ready if ls.offer is None else f"{ready}; {offer_in_words(*ls.offer)}"
+
+
+def name_of(uri: str) -> str:
+    """A document's name for people."""
+    return unquote(uri.rstrip("/").rpartition("/")[2]) or uri
+
+
+def memory_json(ls: FimLanguageServer) -> dict[str, Any]:
+    """The status's field `memory`; what is not known is null."""
+    resident, allowed = resident_bytes(), ls.budget.bytes_for(ls.settings.memory_mb)
+    return {
+        "residentMb": None if resident is None else resident // MEGABYTE,
+        "budgetMb": None if allowed is None else allowed // MEGABYTE,
+        "dropped": None if ls.budget.last is None else str(ls.budget.last),
+    }
 
 
 def offer_in_words(entry: Entry, state: State) -> str:

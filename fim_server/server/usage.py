@@ -41,6 +41,8 @@ class Usage:
     superseded: int = 0
     """Requests that a newer one, or a change of the document, has overtaken."""
     failed: int = 0
+    replaced: int = 0
+    """Workers that have not answered and were replaced."""
     since: datetime = field(default_factory=lambda: datetime.now(UTC))
     _totals: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     _servers: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
@@ -92,6 +94,7 @@ class Usage:
             "cancelled": self.cancelled,
             "superseded": self.superseded,
             "failed": self.failed,
+            "replaced": self.replaced,
             "latency": {
                 "p50Ms": rounded(percentile(self._totals, 50)),
                 "p95Ms": rounded(percentile(self._totals, 95)),

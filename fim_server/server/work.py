@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from fim_server.language import Language, Stop
@@ -75,11 +76,18 @@ class PromptTokens:
     read: int = 0
     ahead: int = 0
     reused: int = 0
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def count(self, statistics: Statistics) -> None:
-        """Take a completion into account."""
-        self.read += statistics.prefilled_tokens
-        self.reused += statistics.reused_tokens
+        """Take a completion into account. From any thread."""
+        with self._lock:
+            self.read += statistics.prefilled_tokens
+            self.reused += statistics.reused_tokens
+
+    def count_ahead(self, tokens: int) -> None:
+        """Take into account what was read before anybody asked. From any thread."""
+        with self._lock:
+            self.ahead += tokens
 
     def as_json(self) -> dict[str, int]:
         """The field `promptTokens` of the statistics."""
@@ -94,10 +102,10 @@ class Work:
     costs: Costs = field(default_factory=Costs)
     completions: list[Completion] = field(default_factory=list)
 
-    def count_decoding(self) -> None:
-        """Take the time of the completions into the costs."""
+    def count_decoding(self, hidden_ms: float = 0.0) -> None:
+        """Take the time of the completions into the costs; ``hidden_ms``: of reading, while the session was opened."""
         statistics = [completion.statistics for completion in self.completions]
-        self.costs.prefill_ms = sum(entry.prefill_ms for entry in statistics)
+        self.costs.prefill_ms = max(0.0, sum(entry.prefill_ms for entry in statistics) - hidden_ms)
         self.costs.decode_ms = sum(entry.decode_ms for entry in statistics)
         self.costs.engine_ms = sum(entry.engine_wait_ms for entry in statistics)
 
@@ -108,7 +116,7 @@ class Job:
 
     future: Future[Work | None]
     cancelled: Stop
-    """Stops the work when it is set: within some milliseconds in the engine, within one forward pass of the model."""
+    """Stops the work when it is set: within some milliseconds, or, on torch, within one forward pass of the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,27 @@
-"""The one thread that completes: it loads the model once and then serves one request at a time, the latest first."""
+"""The worker of one client: the model, loaded once, and a lane for each document, which it looks after."""
 
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
-from fim_server.language.shapes import SINGLE_LINE
-from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
-from fim_server.server.memory import Offer
-from fim_server.server.place import Place, quiet, wants_single_line
-from fim_server.server.prompts import Prompts
+from fim_server.server.completing import Completer, Loaded
+from fim_server.server.contexts import Contexts
+from fim_server.server.lanes import Lane
+from fim_server.server.process import release_memory
+from fim_server.server.prompts import KeptReadings
 from fim_server.server.shared_models import SharedModels
-from fim_server.server.work import Explained, Job, PromptTokens, Request, Work, answer_of
+from fim_server.server.work import Explained, Job, PromptTokens, Request
 from fim_server.text.document import Split
 from fim_server.tokens import masks
 
 if TYPE_CHECKING:
-    from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
     from fim_server.server.settings import ServerSettings
 
@@ -31,70 +29,83 @@ T = TypeVar("T")
 
 WARM_UP = Split("def first(values):\n    return ", "\n")
 
-LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
-"""How long it is remembered which language, in which version, a document is in, and for how many documents."""
+MOST_LANES = 8
+"""Documents whose sessions are kept."""
 
-ENGINE_SECONDS = 5.0
-"""How long opening a cursor's contexts may take. What takes longer gets no suggestions, and nobody waits for it."""
-
-CANDIDATES = 12
-"""Tokens of the model that an explanation shows."""
+MOST_AT_WORK = 4
+"""Documents that are worked at at a time. For one more, what has been worked at longest is left."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A request at work.
+class Replaced:
+    """A thread that was given up.
 
     Attributes:
-        inside: `comment` or `string`: what the cursor is inside of.
-        began: When the work on it began, by ``time.perf_counter``.
+        uri: The document that it was at.
+        model: Whether the model was given up with it, because the thread was in one of its passes.
     """
 
-    request: Request
-    model: FimModel
-    language: Language
-    opened: Opened
-    inside: str | None
-    cancelled: Stop
-    began: float
+    uri: str
+    model: bool
 
 
 class CompletionWorker:
-    """Completes on a thread of its own, so that the protocol's thread always answers."""
+    """Completes on threads of its own, so that the protocol's thread, which alone uses this object, always answers."""
 
     def __init__(self, settings: ServerSettings, models: SharedModels | None = None) -> None:
         """``models``: those of the process, shared with its other workers."""
         self._settings = settings
         self._models = SharedModels() if models is None else models
         self._afresh = False
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="fim-complete")
-        self._latest = Stop()
+        self._loader = ThreadPoolExecutor(1, thread_name_prefix="fim-load")
         self._ahead = Stop()
         """Stops what is read before anybody asks."""
         self.prompts = PromptTokens()
-        """What the model has read; written on the worker's thread."""
-        self._loading: Future[FimModel] | None = None
+        """What the model has read."""
+        self._loading: Future[Loaded] | None = None
         self._loaded_with: ServerSettings | None = None
-        self._model: FimModel | None = None
-        self._prompts: Prompts | None = None
-        self._contexts = Contexts()
-        self._languages: dict[tuple[str, str, str | None], tuple[Language, float]] = {}
+        self._lanes: OrderedDict[str, Lane] = OrderedDict()
+        """Those used last at the end."""
+        self._given_up: list[Lane] = []
+        self.was_lost = False
+        """Whether the model was given up and is to be loaded again."""
         self._identities = count(1)
+        self.make_contexts: Callable[[], Contexts] = Contexts
 
     @property
     def model(self) -> FimModel | None:
         """The model, once it is loaded."""
-        return self._model
+        loaded = self._loaded()
+        return None if loaded is None else loaded.model
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a thread is at something, or has something to do."""
+        return any(lane.is_busy for lane in self._lanes.values())
+
+    @property
+    def given_up(self) -> int:
+        """How many threads that were given up have not come back."""
+        self._given_up = [lane for lane in self._given_up if lane.is_busy]
+        return len(self._given_up)
 
     def load(self, report: Callable[[str, float], None] = lambda message, share: None) -> Future[FimModel]:
         """Start loading the model, once. The future raises ModelError if that fails, now and ever after.
 
-        ``report`` is told what is being done and how far it is, from 0 to 1, on the worker's thread.
+        ``report`` is told what is being done and how far it is, from 0 to 1, on another thread.
         """
-        if self._loading is None:
-            self._loaded_with = self._settings
-            self._loading = self._executor.submit(self._load, self._settings, report, self._afresh)
-        return self._loading
+        loading = self._load_once(report)
+        found: Future[FimModel] = Future()
+
+        def pass_on(loading: Future[Loaded]) -> None:
+            error = loading.exception()
+            if error is not None:
+                found.set_exception(error)
+            else:
+                found.set_result(loading.result().model)
+
+        loading.add_done_callback(pass_on)
+        return found
 
     def loads_like(self, settings: ServerSettings) -> bool:
         """Whether nothing is loaded yet, or what these settings ask for."""
@@ -105,35 +116,62 @@ class CompletionWorker:
         self._settings = settings
 
     def forget(self, uri: str) -> None:
-        """Forget what is known of a document."""
+        """Forget what is known of a document, and give its memory back."""
         self._ahead.set()
-        self._executor.submit(self._contexts.forget, uri)
+        lane = self._lanes.pop(uri, None)
+        if lane is not None:
+            lane.close()
 
-    def reload(self, settings: ServerSettings) -> None:
-        """Forget the model and everything that came of it; `load` starts again, with other settings."""
-        self._latest.set()
+    def reload(self, settings: ServerSettings, afresh: bool = True) -> None:
+        """Forget the model and everything that came of it; `load` starts again, with other settings.
+
+        ``afresh``: load it from the disk though others have it.
+        """
         self._ahead.set()
+        self.forget_sessions()
         self._settings = settings
         self._loading = None
-        self._model = None
-        self._afresh = True
-        self._executor.submit(self._forget)
+        self._afresh = afresh
+
+    def forget_sessions(self) -> None:
+        """Leave what is under way, and forget all documents' sessions."""
+        while self._lanes:
+            self._lanes.popitem()[1].close()
+
+    def forget_caches(self) -> None:
+        """Forget what can be had again soon: what the model has read, masks, and the sessions of idle documents."""
+        loaded = self._loaded()
+        if loaded is not None:
+            loaded.readings.clear()
+            for language in {language for lane in self._lanes.values() for language in lane.completer.languages}:
+                masks.clear(language, loaded.model.vocabulary)
+        for uri in [uri for uri, lane in self._lanes.items() if not lane.is_busy]:
+            self._lanes.pop(uri).close()
+        release_memory()
+
+    def lose(self) -> None:
+        """Forget everything, as if all had to be given up; see `was_lost`."""
+        self.reload(self._settings, afresh=False)
+        self.was_lost = True
 
     def submit(self, request: Request) -> Job:
-        """Queue a request and cancel the one before: only the latest cursor matters.
+        """Queue a request and stop the document's one before: only its latest cursor matters.
 
         The job's future gives None where it was cancelled before it came to anything, and raises ModelError where there
         is no model, LanguageError where the language is not one of ours.
         """
-        self._latest.set()
         self._ahead.set()
-        self._latest = cancelled = Stop()
+        lane = self._lane(request.uri)
+        if lane.asked is not None:
+            lane.asked.set()
+        lane.asked = cancelled = Stop()
         self._ahead = afterwards = Stop()
-        loading = self.load()
+        loading = self._load_once()
         submitted = time.perf_counter()
-        future = self._executor.submit(self._work, loading, request, cancelled, submitted)
+        completer = lane.completer
+        future = lane.submit(cancelled, lambda: completer.answer(loading, request, cancelled, submitted), is_asked=True)
         if request.settings.prefetch:
-            self._executor.submit(self._read_on, loading, request, cancelled, afterwards)
+            lane.submit(afterwards, lambda: completer.read_on(loading, request, cancelled, afterwards))
         return Job(future, cancelled)
 
     def read_ahead(self, request: Request, may_be_pair: bool = False) -> None:
@@ -143,31 +181,72 @@ class CompletionWorker:
         cursor may be a bracket and its closer, between which the cursor stands in truth.
         """
         self._ahead.set()
-        loading = self._loading
-        if loading is None or self._model is None:
+        loaded = self._loaded()
+        if loaded is None:
             return
         self._ahead = cancelled = Stop()
-        self._executor.submit(self._read_ahead, self._model, request, cancelled, may_be_pair)
+        lane = self._lane(request.uri)
+        lane.submit(cancelled, lambda: lane.completer.read_ahead(loaded, request, cancelled, may_be_pair))
 
     def rest(self) -> None:
         """Read nothing that nobody has asked for."""
         self._ahead.set()
 
-    def explain(self, request: Request, tell: Callable[[Explained], T]) -> Future[T]:
-        """Queue a question about a cursor; it cancels nothing. ``tell`` words the answer, on the same thread.
+    def explain(self, request: Request, tell: Callable[[Explained], T]) -> tuple[Future[T], Stop]:
+        """Queue a question about a cursor, which cancels nothing; returns what ends it as well.
 
-        The future raises StoppedError, with a message for people, where the engine would take too long.
+        ``tell`` words the answer, on the document's thread. The future raises StoppedError, with a message for people,
+        where the engine would take too long.
         """
         self._ahead.set()
-        return self._executor.submit(self._told, request, tell)
+        lane, loading, cancelled = self._lane(request.uri), self._loading, Stop()
+        future = lane.submit(
+            cancelled, lambda: lane.completer.explain(loading, request, cancelled, tell), is_asked=True
+        )
+        return future, cancelled
+
+    def look_after(self) -> list[Replaced]:
+        """Look whether the threads at work still do something, and give up those that do not; to be called regularly.
+
+        A thread that is given up is left to itself: nothing is asked of it any more, nothing it holds is used by
+        others, and its document gets a new one. Where it is in a pass of the model, that is given up, too, for all who
+        share it; see `was_lost`.
+        """
+        replaced = []
+        loaded = self._loaded()
+        for lane in list(self._lanes.values()):
+            step = lane.step
+            if not lane.is_stuck() or step is None:
+                continue
+            in_model = loaded is not None and loaded.model.turn.is_watched_by(step.stop)
+            if in_model and loaded is not None:
+                loaded.model.turn.lose()
+            del self._lanes[lane.uri]
+            lane.give_up()
+            self._given_up.append(lane)
+            replaced.append(Replaced(lane.uri, in_model))
+        if loaded is not None and loaded.model.turn.is_lost:
+            self.lose()
+        return replaced
 
     def close(self) -> None:
         """Stop what is under way and take nothing more."""
-        self._latest.set()
         self._ahead.set()
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self.forget_sessions()
+        self._loader.shutdown(wait=False, cancel_futures=True)
 
-    def _load(self, settings: ServerSettings, report: Callable[[str, float], None], afresh: bool) -> FimModel:
+    def _loaded(self) -> Loaded | None:
+        loading = self._loading
+        done = loading is not None and loading.done() and loading.exception() is None
+        return loading.result() if loading is not None and done else None
+
+    def _load_once(self, report: Callable[[str, float], None] = lambda message, share: None) -> Future[Loaded]:
+        if self._loading is None:
+            self._loaded_with = self._settings
+            self._loading = self._loader.submit(self._load, self._settings, report, self._afresh)
+        return self._loading
+
+    def _load(self, settings: ServerSettings, report: Callable[[str, float], None], afresh: bool) -> Loaded:
         report("loading the libraries", 0.05)
         from fim_server.decoding.complete import complete
         from fim_server.decoding.options import DecodeOptions
@@ -184,200 +263,25 @@ class CompletionWorker:
         report("warming up", 0.99)
         # The first pass of a model, and the first single line of a language, take a while that nobody should wait for.
         complete(model, Language.load("python"), WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))
-        self._prompts = Prompts(model, measure(model))
-        self._model = model
-        return model
+        return Loaded(model, measure(model), KeptReadings(model))
 
-    def _forget(self) -> None:
-        self._prompts = None
-        self._contexts.clear()
+    def _lane(self, uri: str) -> Lane:
+        """A document's lane, with room for it to work."""
+        lane = self._lanes.get(uri)
+        if lane is None:
+            idle = [known for known, other in self._lanes.items() if not other.is_busy]
+            if len(self._lanes) >= MOST_LANES and idle:
+                self._lanes.pop(idle[0]).close()
+            contexts = self.make_contexts()
+            completer = Completer(contexts, self.prompts, self._identities, lambda: not self._is_asked_elsewhere(uri))
+            lane = self._lanes[uri] = Lane(uri, completer)
+        self._lanes.move_to_end(uri)
+        others = [(other.step.began, known) for known, other in self._lanes.items() if known != uri and other.step]
+        if len(others) >= MOST_AT_WORK:
+            self._lanes.pop(min(others)[1]).close()
+        return lane
 
-    def _work(self, loading: Future[FimModel], request: Request, cancelled: Stop, submitted: float) -> Work | None:
-        if cancelled.is_set():
-            return None
-        try:
-            with cancelled:
-                return self._answer(loading, request, cancelled, submitted)
-        except StoppedError:
-            if cancelled.is_set():
-                return None
-            return Work(answer_of(request, (), too_long(), lasting=False))
-
-    def _answer(self, loading: Future[FimModel], request: Request, cancelled: Stop, submitted: float) -> Work | None:
-        """The same, watched; raises StoppedError where it is to be left."""
-        started = time.perf_counter()
-        model = loading.result()  # queued on this same thread before, so it is there
-        language = self._language(request)
-        with Stop(ENGINE_SECONDS):
-            opened = self._contexts.open(request.uri, language, request.split)
-        work = Work(answer_of(request, ()))
-        work.costs.queue_ms = 1000 * (started - submitted)
-        work.costs.open_ms = 1000 * (time.perf_counter() - started)
-        inside = opened.session.inside
-        reason = quiet(Place.of(request.split), inside, request.invoked, request.settings)
-        if reason is not None:
-            work.answer = answer_of(request, (), reason)
-            return work
-        # A deadline is for the work, not for the model's loading: what comes late then still comes.
-        self._decode(Task(request, model, language, opened, inside, cancelled, started), work)
-        return None if cancelled.is_set() else work
-
-    def _decode(self, task: Task, work: Work) -> None:
-        """Have the model write, and put what came of it into ``work``."""
-        from fim_server.decoding.alternatives import alternatives
-        from fim_server.decoding.closing import Closing
-        from fim_server.decoding.healing import Healing
-
-        request = task.request
-        healing = Healing.of(task.model, request.split)
-        offers: list[Offer] = []
-        reason = None
-        opened = task.opened
-        prompts = self._prompts
-        assert prompts is not None, "the model was loaded on this thread"
-        options = prompts.options(request, 1000 * (time.perf_counter() - task.began), task.inside)
-        options, readings = prompts.reach(request, healing.split, options, bool(healing.text))
-        for completion in alternatives(
-            task.model,
-            opened.session,
-            healing.split,
-            request.settings.alternatives if request.invoked else 1,
-            replace(options, closing=Closing.of(opened.session, opened.left, opened.right)),
-            task.cancelled,
-            readings=readings,
-            healing=healing.text,
-        ):
-            completion = healing.undo(completion)
-            work.completions.append(completion)
-            self.prompts.count(completion.statistics)
-            prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
-            offer = self._offer(completion, request, task.opened)
-            if isinstance(offer, str):
-                reason = reason or offer
-            elif all(offer.text != other.text for other in offers):
-                offers.append(offer)
-        work.count_decoding()
-        late = any(completion.stop_reason == "deadline" for completion in work.completions)
-        work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
-
-    def _read_on(self, loading: Future[FimModel], request: Request, cancelled: Stop, stopped: Stop) -> None:
-        """Read the long prompt of a request that was answered, until somebody asks for something else."""
-        if not cancelled.is_set() and loading.exception() is None:
-            self._read_ahead(loading.result(), request, stopped, False)
-
-    def _read_ahead(self, model: FimModel, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
-        """The same, on the worker's thread; what goes wrong is said when somebody asks."""
-        if cancelled.is_set() or self._prompts is None or model is not self._model:
-            return
-        try:
-            language = self._language(request)
-        except LanguageError:
-            return
-        if may_be_pair and request.split.left[-1:] in language.spelling.closers:
-            request = between_pair(request)
-        with suppress(StoppedError), cancelled, Stop(ENGINE_SECONDS):
-            self._read_prompts(model, language, request, cancelled)
-
-    def _read_prompts(self, model: FimModel, language: Language, request: Request, cancelled: Stop) -> None:
-        from fim_server.decoding.healing import Healing
-
-        prompts = self._prompts
-        assert prompts is not None, "who calls has looked"
-        opened = self._contexts.open(request.uri, language, request.split)
-        inside = opened.session.inside
-        if cancelled.is_set() or quiet(Place.of(request.split), inside, False, request.settings) is not None:
-            return
-        healing = Healing.of(model, request.split)
-        options = prompts.options(request, 0, inside)
-        read = prompts.read_ahead(request, healing.split, options, cancelled, bool(healing.text))
-        self.prompts.ahead += read
-        if read and not cancelled.is_set() and request.single_line and opened.guarantee != "none":
-            opened.session.matcher(model.vocabulary, shape=SINGLE_LINE)  # the first one reads the file once more
-
-    def _language(self, request: Request) -> Language:
-        """The request's language. Which one it is says the project's own file, which is not read at every keystroke."""
-        key = (request.path, request.language_id, request.settings.python_version)
-        now = time.monotonic()
-        known = self._languages.get(key)
-        if known is None or now - known[1] > LANGUAGE_SECONDS:
-            if len(self._languages) >= MOST_LANGUAGES:
-                self._languages.clear()
-            known = self._languages[key] = (request.language(), now)
-        return known[0]
-
-    def _offer(self, completion: Completion, request: Request, opened: Opened) -> Offer | str:
-        """A completion as an offer, or why it is none."""
-        if completion.text is None:
-            return completion.reason or "there is no text"
-        text = completion.text
-        if opened.guarantee == "none":
-            shown = text.split("\n", 1)[0] if request.single_line else text
-            text = before_unopened(shown, opened.session.spelling.brackets)
-        if opened.guarantee != "none":
-            text = without_repetition(text, request.split.right, lambda shorter: opened.session.check(shorter).complete)
-        if not text.strip():
-            return "the model inserts nothing here"
-        problem = fits(text, request.split, opened)
-        if problem is not None:
-            return problem
-        return Offer(
-            str(next(self._identities)),
-            text,
-            opened.covered,
-            opened.guarantee,
-            completion,
-            opened.session.spelling.closers,
-        )
-
-    def _told(self, request: Request, tell: Callable[[Explained], T]) -> T:
-        try:
-            explained = self._explain(request)
-            with Stop(ENGINE_SECONDS):
-                return tell(explained)
-        except StoppedError as error:
-            raise StoppedError(too_long()) from error
-
-    def _explain(self, request: Request) -> Explained:
-        from fim_server.decoding.alternatives import candidates
-
-        language = request.language()
-        with Stop(ENGINE_SECONDS):
-            opened = self._contexts.open(request.uri, language, request.split)
-        model, prompts = self._model, self._prompts
-        if model is None or prompts is None or not request.settings.enabled:
-            return Explained(language, opened, [])
-        options = prompts.options(request, 0, opened.session.inside)
-        found = candidates(model, opened.session, request.split, CANDIDATES, options, prompts.short)
-        return Explained(
-            language,
-            opened,
-            [
-                (one.text, one.probability, one.allowed, None if one.allowed else refusal(opened, one.text))
-                for one in found
-            ],
-        )
-
-
-def too_long() -> str:
-    """Why there is no answer about a file that takes too long to read."""
-    return f"the file takes more than {ENGINE_SECONDS:g} s to read"
-
-
-def between_pair(request: Request) -> Request:
-    """A request with its cursor one character further left."""
-    split = request.split
-    moved = replace(split, left=split.left[:-1], right=split.left[-1] + split.right)
-    single_line = request.single_line or wants_single_line(Place.of(moved), request.settings)
-    return replace(request, split=moved, single_line=single_line)
-
-
-def refusal(opened: Opened, text: str) -> str:
-    """Why a token is refused, in words; the empty text is an end token."""
-    if opened.guarantee == "none":
-        return "nothing is known of what may come here"
-    if text == "":
-        return "the text cannot end here"
-    explanation = opened.session.start().explain(text)
-    rest = text[len(explanation.accepted) :]
-    place = f"after {explanation.accepted!r}" if explanation.accepted else "here"
-    return f"{rest[:1]!r} cannot come {place}" if rest else "it holds a part of a character"
+    def _is_asked_elsewhere(self, uri: str) -> bool:
+        """Whether somebody waits for another document. From any thread."""
+        steps = [lane.step for known, lane in list(self._lanes.items()) if known != uri]
+        return any(step is not None and step.is_asked for step in steps)

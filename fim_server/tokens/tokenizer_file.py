@@ -15,6 +15,10 @@ MAX_TOKENS = 1 << 22
 """Longest mask of a vocabulary read from a file, in tokens: 16 times the largest vocabulary there is (262k). Ids are
 checked against it before anything is allocated, because one wrong number in a file would ask for terabytes."""
 
+MOST_TOKEN_BYTES = 1 << 16
+"""Bytes of a token read from a file; the longest of real ones, runs of blanks, have a few hundred. Token tables are
+made of every token's bytes in every state."""
+
 END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>", "<EOT>", "<|eot_id|>", "<eos>")
 """Names that tokenizers give to the token that ends a text; a model family's own list comes with its FIM format."""
 
@@ -47,6 +51,9 @@ def read_tokens(definition: bytes, size: int | None) -> tuple[list[bytes | None]
 def sized(texts: dict[int, bytes], pieces: dict[int, str], size: int | None) -> list[bytes | None]:
     """Byte strings by id, in a list as long as a mask is to be."""
     count = max(pieces, default=-1) + 1
+    longest = max(map(len, texts.values()), default=0)
+    if longest > MOST_TOKEN_BYTES:
+        raise VocabularyError(f"a token of {longest} bytes: not more than {MOST_TOKEN_BYTES}")
     if size is None:
         size = count
     elif not 0 < size <= MAX_TOKENS:

@@ -6,6 +6,8 @@
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
+use arbitrary::{Arbitrary, Unstructured};
+
 /// Marsaglia's xorshift64*: inputs have to be the same everywhere, and nothing else is asked of them.
 struct Draw(u64);
 
@@ -63,6 +65,18 @@ fn any_session_answers_alike_whichever_way_it_is_asked() {
         let parts = [draw.bytes(10), draw.bytes(6), draw.bytes(10)]
             .map(|part| part.into_iter().map(|b| b % 0xff).collect::<Vec<u8>>());
         targets::session(&parts.join(&0xff));
+    });
+}
+
+#[test]
+fn any_operations_on_sessions_agree_with_the_plainer_ways() {
+    run(400, |draw| {
+        let bytes = draw.bytes(600);
+        let mut input = Unstructured::new(&bytes);
+        let count = draw.below(16);
+        let operations: Vec<_> =
+            (0..count).filter_map(|_| targets::operations::Operation::arbitrary(&mut input).ok()).collect();
+        targets::operations::run(&operations);
     });
 }
 

@@ -16,6 +16,7 @@ import pytest
 from fim_server import Language, LanguageError, _core
 from fim_server.language import cache
 from fim_server.language import compile as definitions
+from odd_files import odd, posix, put
 
 GRAMMAR = 'start: (A | "(" start ")")+\nA: /a[b-d]*/\nBLANK: / +/\n%ignore BLANK\n'
 SPEC = 'name = "toy"\nsuffixes = []\nstart = "start"\nbrackets = [["(", ")"]]\n'
@@ -228,6 +229,17 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(folder: Path, tm
     names = {path.name for path in folder.iterdir()}
     assert not names & {path.name for path in left}
     assert {path.name for path in (*mine, fresh)} <= names
+
+
+@posix
+@odd
+def test_what_stands_in_a_files_place_is_not_waited_for(folder: Path, tmp_path: Path, kind: str) -> None:
+    paths = files(tmp_path)
+    assert works(Language.from_files(*paths))
+    [path] = folder.iterdir()
+    put(kind, path)
+    assert works(Language.from_files(*paths))
+    assert path.is_file() or kind == "folder", "what can be replaced is"
 
 
 @pytest.mark.parametrize("name", ["../../escaped", "a/b", "x" * 400, "nul\\u0000", "ünï"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
+import time
 import tomllib
 import warnings
 from pathlib import Path
@@ -19,6 +20,7 @@ from fim_server.language.versions import Versions
 from fim_server.server import ServerSettings
 from fim_server.server.work import Request
 from fim_server.text.document import Document
+from odd_files import odd, posix, put
 
 CASES = Path(__file__).parents[1] / "cases" / "versions.toml"
 PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
@@ -188,6 +190,32 @@ def test_the_oldest_python_that_the_project_supports(tmp_path: Path, requires: s
 def test_projects_that_do_not_say(tmp_path: Path, text: str) -> None:
     path = project(tmp_path, text)
     assert Language.for_path(path).version is None
+
+
+@posix
+@odd
+def test_projects_whose_file_is_none(tmp_path: Path, kind: str) -> None:
+    path = project(tmp_path, "")
+    put(kind, tmp_path / "pyproject.toml")
+    assert Language.for_path(path).version is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[project]\nrequires-python = {'9' * 5000}\n",
+        f"[project]\nrequires-python = '>={'9' * 5000}'\n",
+        f"[project]\nrequires-python = '{'>=3.9,' * 100_000}>=3.9'\n",
+        f"requires-python = {'[' * 10_000}\n",
+        f"[{'a.' * 20_000}a]\n",
+    ],
+    ids=["number", "version", "many", "nested", "tables"],
+)
+def test_projects_that_say_too_much(tmp_path: Path, text: str) -> None:
+    path = project(tmp_path, text)
+    started = time.process_time()
+    assert Language.for_path(path).version is None
+    assert time.process_time() - started < 1
 
 
 def test_the_nearest_project_counts(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from fim_server.decoding.options import DecodeOptions
 from fim_server.models.masking import contains, word_count
 from fim_server.models.numpy_logits import NumpyArithmetic
 from fim_server.models.torch_backend import TorchArithmetic
@@ -66,6 +67,19 @@ def test_nothing_is_drawn_that_is_refused_and_seeds_repeat() -> None:
         drawn = [sampler.draw(logits) for _ in range(200)]
         assert set(drawn) == {3, 700}
         assert drawn == [again.draw(logits) for _ in range(200)]
+
+
+@pytest.mark.parametrize("temperature", [5e-324, 1e-320, 1e-40, 1e-30, 1e30, 1e39, 1e308])
+@pytest.mark.filterwarnings("error")
+def test_any_temperature_draws_what_is_allowed(temperature: float) -> None:
+    usable = DecodeOptions(temperature=temperature).usable_temperature
+    logits = row(100, 1)
+    logits[::2] = float("-inf")
+    ours, theirs = OURS.sampler(usable, 0), THEIRS.sampler(usable, 0)
+    tensor = torch.from_numpy(logits)
+    for drawn in ({ours.draw(logits) for _ in range(20)}, {theirs.draw(tensor) for _ in range(20)}):
+        assert all(token % 2 for token in drawn)
+        assert drawn == {int(logits.argmax())} if temperature < 1 else len(drawn) > 5
 
 
 @pytest.mark.parametrize("seed", [-1, -(1 << 63), 0, 1 << 63, (1 << 64) - 1])

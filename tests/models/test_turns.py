@@ -68,9 +68,14 @@ def test_a_thread_knows_what_watches_it_and_another_can_be_watched_by_the_same()
     outer, inner = Stop(), Stop()
     with outer, inner, outer:
         assert list(watching()) == [outer, inner, outer]
-        thread, found = in_thread(lambda: (watch_also((outer,)), list(watching())))
+
+        def watched() -> list[Stop]:
+            watch_also((outer,))
+            return list(watching())
+
+        thread, found = in_thread(watched)
         thread.join(PATIENCE)
-        assert found == [(None, [outer])]
+        assert found == [[outer]]
     assert not watching()
     heed()
     inner.set()

@@ -15,8 +15,10 @@ import pytest_asyncio
 from lsprotocol import types
 
 from editor import AUTOMATIC, PATIENCE, Client, Editor, serving
+from fim_server.errors import StoppedError
 from fim_server.language import Stop
 from fim_server.server import ahead
+from fim_server.server.completing import Completer, between_pair
 from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory
 from fim_server.server.place import MOST_PLACES, Places
@@ -24,7 +26,7 @@ from fim_server.server.prompts import LEAST_AHEAD
 from fim_server.server.settings import ServerSettings
 from fim_server.server.usage import Usage
 from fim_server.server.work import Request
-from fim_server.server.worker import CompletionWorker, between_pair
+from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import PositionEncoding, Split
 
 TEXT = "import os\n\n\ndef names(path, count):\n    return sorted(os.listdir(path))[:count]\n"
@@ -42,6 +44,8 @@ class Asked:
         self.places, self.memory, self.usage = Places(), Memory(), Usage(requests=1)
         self.prefetching: Any = None
         self.fallback = None
+        self.set_aside: dict[str, str] = {}
+        self.watch = SimpleNamespace(done=lambda: False)
         self.requests: list[tuple[Request, bool]] = []
         self.worker = SimpleNamespace(read_ahead=lambda request, pair: self.requests.append((request, pair)))
         self.document = OpenDocument(URI, source=text, encoding=PositionEncoding.UTF16, version=1, language_id="python")
@@ -89,6 +93,13 @@ def test_what_is_read_is_where_the_edit_ends(start: int, end: int, text: str, le
     assert not request.invoked
     assert not pair
     assert asked.places.of(URI) == len(request.split.left)
+
+
+def test_nothing_is_read_of_a_document_that_is_set_aside() -> None:
+    asked = Asked(TEXT)
+    asked.set_aside[URI] = "its worker was replaced"
+    asked.change(AT, AT, "x")
+    assert asked.requests == []
 
 
 def test_a_pair_may_have_the_cursor_between_it() -> None:
@@ -175,61 +186,99 @@ def test_places_of_long_ago_are_forgotten() -> None:
 # --- the worker -----------------------------------------------------------------------------------------------------
 
 
-def test_only_the_last_place_is_read_and_any_request_stops_it() -> None:
-    worker, gate, found = CompletionWorker(ServerSettings()), threading.Event(), []
-    worker._executor.submit(gate.wait)
-    loaded: Any = SimpleNamespace()
-    worker._model = worker._loading = loaded
+def ready() -> CompletionWorker:
+    worker, loaded = CompletionWorker(ServerSettings()), Future[Any]()
+    loaded.set_result(SimpleNamespace(model=SimpleNamespace()))
+    worker._loading = loaded
+    return worker
 
-    def note(model: object, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
+
+def finish(worker: CompletionWorker) -> None:
+    for lane in tuple(worker._lanes.values()):
+        lane.submit(Stop(), lambda: None).result(PATIENCE)
+
+
+def test_only_the_last_place_is_read_and_any_request_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, gate, found = ready(), threading.Event(), []
+
+    def note(self: Completer, loaded: object, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
+        assert gate.wait(PATIENCE)
         found.append((request.uri, cancelled))
 
-    worker._read_ahead = note  # type: ignore[method-assign]
+    monkeypatch.setattr(Completer, "read_ahead", note)
+    monkeypatch.setattr(Completer, "answer", lambda *arguments: None)
 
     def request(uri: str) -> Request:
-        return Request(uri, Split("", ""), "python", "", False, False, ServerSettings())
+        return Request(uri, Split("", ""), "python", "", False, False, ServerSettings(prefetch=False))
 
     for uri in ("a", "b", "c"):
         worker.read_ahead(request(uri))
     gate.set()
-    worker._executor.submit(lambda: None).result(PATIENCE)
-    assert [(uri, cancelled.is_set()) for uri, cancelled in found] == [("a", True), ("b", True), ("c", False)]
-    worker._work = lambda *arguments: None  # type: ignore[method-assign]
+    finish(worker)
+    assert sorted((uri, cancelled.is_set()) for uri, cancelled in found) == [("a", True), ("b", True), ("c", False)]
+    last = next(cancelled for uri, cancelled in found if uri == "c")
     worker.submit(request("d")).future.result(PATIENCE)
-    assert found[-1][1].is_set()
-    worker._model = None
+    assert last.is_set()
+    worker._loading = None
     worker.read_ahead(request("e"))
-    worker._executor.submit(lambda: None).result(PATIENCE)
+    finish(worker)
     assert len(found) == 3
     worker.close()
 
 
-def test_a_request_that_was_answered_is_read_on_from() -> None:
-    worker, found = CompletionWorker(ServerSettings()), list[str]()
-    loaded: Future[Any] = Future()
-    loaded.set_result(SimpleNamespace())
-    worker._model, worker._loading = loaded.result(), loaded
-    gate = threading.Event()
+def test_a_request_that_was_answered_is_read_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, gate, found = ready(), threading.Event(), list[str]()
 
-    def note(model: object, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
-        found.append(request.uri)
+    def note(self: Completer, loaded: object, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
+        found.append(request.split.left)
 
     def work(*arguments: object) -> None:
         gate.wait(PATIENCE)
 
-    worker._read_ahead = note  # type: ignore[method-assign]
-    worker._work = work  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(Completer, "read_ahead", note)
+    monkeypatch.setattr(Completer, "answer", work)
 
-    def request(uri: str, prefetch: bool) -> Request:
-        return Request(uri, Split("", ""), "python", "", False, False, ServerSettings(prefetch=prefetch))
+    def request(left: str, prefetch: bool) -> Request:
+        return Request("a", Split(left, ""), "python", "", False, False, ServerSettings(prefetch=prefetch))
 
     worker.submit(request("overtaken", True))
     worker.submit(request("answered", True))
     gate.set()
-    worker._executor.submit(lambda: None).result(PATIENCE)
+    finish(worker)
     worker.submit(request("not ahead", False))
-    worker._executor.submit(lambda: None).result(PATIENCE)
+    finish(worker)
     assert found == ["answered"]
+    worker.close()
+
+
+def test_nothing_is_read_ahead_while_somebody_waits_for_another_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, gate, begun, opened = ready(), threading.Event(), threading.Event(), list[str]()
+
+    def work(*arguments: object) -> None:
+        begun.set()
+        assert gate.wait(PATIENCE)
+
+    def note(self: Completer, loaded: object) -> Any:
+        opened.append("read")
+        raise StoppedError
+
+    monkeypatch.setattr(Completer, "answer", work)
+    monkeypatch.setattr(Completer, "_prompts_of", note)
+
+    def request(uri: str) -> Request:
+        return Request(uri, Split("", ""), "python", "", False, False, ServerSettings(prefetch=False))
+
+    job = worker.submit(request("waits"))
+    assert begun.wait(PATIENCE)
+    worker.read_ahead(request("other"))
+    worker._lanes["other"].submit(Stop(), lambda: None).result(PATIENCE)
+    assert opened == []
+    gate.set()
+    job.future.result(PATIENCE)
+    finish(worker)
+    worker.read_ahead(request("other"))
+    finish(worker)
+    assert opened == ["read"]
     worker.close()
 
 

@@ -235,7 +235,7 @@ async def test_statistics_count_what_is_offered_and_accepted(client: Client) -> 
     assert datetime.fromisoformat(after["since"]).tzinfo is not None
     assert set(after) == {
         *("requests", "answeredFromCache", "shown", "accepted", "acceptedCharacters", "cancelled", "superseded"),
-        *("failed", "latency", "promptTokens", "since"),
+        *("failed", "replaced", "latency", "promptTokens", "since"),
     }
 
 

@@ -1,7 +1,8 @@
-"""A request that nobody waits for leaves the worker whatever it does, so that others do not wait for it."""
+"""A request that nobody waits for leaves the worker whatever it does; a slow one keeps no other document waiting."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -11,80 +12,214 @@ from typing import Any
 import pytest
 
 from fim_server.errors import StoppedError
+from fim_server.language import Stop
+from fim_server.models.load import load_model
+from fim_server.models.pace import Pace
+from fim_server.models.reading import Reading
+from fim_server.models.turn import Turn
+from fim_server.server import completing
 from fim_server.server import worker as workers
+from fim_server.server.completing import Completer, Loaded
+from fim_server.server.contexts import Contexts
+from fim_server.server.prompts import KeptReadings
 from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request
+from fim_server.server.work import Request, Work, answer_of
 from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import Split
 
 LONG = "1," * 3_000_000 + "]\n"
 """Right of the cursor: its opening takes longer than these tests wait."""
 
-PATIENCE = 10.0
+PATIENCE = 20.0
+
+
+def ready(settings: ServerSettings | None = None) -> CompletionWorker:
+    """A worker that has loaded a model which is never asked."""
+    worker = CompletionWorker(settings or ServerSettings(prefetch=False))
+    loaded: Future[Any] = Future()
+    model: Any = SimpleNamespace(turn=Turn())
+    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
+    worker._loading = loaded
+    return worker
 
 
 @pytest.fixture
-def worker() -> Iterator[CompletionWorker]:
-    """A worker whose model writes nothing."""
-    worker = CompletionWorker(ServerSettings(prefetch=False))
-    loaded: Future[Any] = Future()
-    loaded.set_result(SimpleNamespace())
-    worker._model, worker._loading = loaded.result(), loaded
-    worker._decode = lambda task, work: None  # type: ignore[method-assign]
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CompletionWorker]:
+    """A worker whose model reads and writes nothing."""
+
+    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Any:
+        opened = None
+        with Stop(completing.ENGINE_SECONDS):
+            opened = self.contexts.open(request.uri, self._language(request), request.split)
+        assert opened is not None
+        return None if cancelled.is_set() else Work(answer_of(request, ()))
+
+    monkeypatch.setattr(Completer, "_answer", answer)
+    worker = ready()
     yield worker
     worker.close()
 
 
-def request(uri: str, left: str, right: str) -> Request:
-    return Request(uri, Split(left, right), "python", "", False, True, ServerSettings(prefetch=False))
+def request(uri: str, left: str, right: str, **settings: Any) -> Request:
+    return Request(uri, Split(left, right), "python", "", False, True, ServerSettings(prefetch=False, **settings))
 
 
-def begun(worker: CompletionWorker) -> None:
-    """Wait until the worker's thread has taken its next work."""
+def begun(worker: CompletionWorker, uri: str) -> None:
+    """Wait until a document's thread is at work."""
     deadline = time.monotonic() + PATIENCE
-    while worker._executor._work_queue.qsize() and time.monotonic() < deadline:
+    while worker._lanes[uri].step is None and time.monotonic() < deadline:
         time.sleep(0.001)
     time.sleep(0.05)
 
 
-def test_another_document_does_not_wait_for_an_overtaken_request(worker: CompletionWorker) -> None:
+def test_another_document_does_not_wait_and_the_slow_one_still_finishes(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    whole = Completer._answer
+
+    def answer(self: Completer, loading: Any, asked: Request, *rest: Any) -> Any:
+        if asked.uri == "slow":
+            assert gate.wait(PATIENCE)
+        return whole(self, loading, asked, *rest)
+
+    monkeypatch.setattr(Completer, "_answer", answer)
+    slow = worker.submit(request("slow", "x = ", "\n"))
+    begun(worker, "slow")
+    for number in range(3):
+        assert worker.submit(request("other", f"x{number} = ", "\n")).future.result(PATIENCE) is not None
+    assert not slow.future.done()
+    assert not slow.cancelled.is_set()
+    gate.set()
+    assert slow.future.result(PATIENCE) is not None
+
+
+def test_the_engine_at_one_document_keeps_no_other_waiting(worker: CompletionWorker) -> None:
     slow = worker.submit(request("slow", "x = [", LONG))
-    begun(worker)
-    other = worker.submit(request("other", "x = ", "\n"))
-    answered = other.future.result(PATIENCE)
-    assert answered is not None
+    begun(worker, "slow")
+    assert worker.submit(request("other", "x = ", "\n")).future.result(PATIENCE) is not None
+    assert not slow.cancelled.is_set()
+
+
+def test_a_document_has_one_request_at_a_time(worker: CompletionWorker) -> None:
+    slow = worker.submit(request("slow", "x = [", LONG))
+    begun(worker, "slow")
+    other = worker.submit(request("slow", "x = ", "\n"))
+    assert other.future.result(PATIENCE) is not None
     assert slow.future.result(0) is None
 
 
 def test_a_cancelled_request_ends(worker: CompletionWorker) -> None:
     slow = worker.submit(request("slow", "x = [", LONG))
-    begun(worker)
+    begun(worker, "slow")
     slow.cancelled.set()
     assert slow.future.result(PATIENCE) is None
 
 
+def test_what_was_cancelled_before_the_model_was_loaded_ends() -> None:
+    worker = CompletionWorker(ServerSettings(prefetch=False))
+    worker._loading = Future()
+    waiting = worker.submit(request("a", "x = ", "\n"))
+    waiting.cancelled.set()
+    assert waiting.future.result(PATIENCE) is None
+    worker.close()
+
+
+def test_no_more_documents_than_a_few_are_at_work_and_kept(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "MOST_AT_WORK", 2)
+    monkeypatch.setattr(workers, "MOST_LANES", 3)
+    jobs = []
+    for number in range(3):
+        jobs.append(worker.submit(request(str(number), "x = [", LONG)))
+        begun(worker, str(number))
+    assert jobs[0].future.result(PATIENCE) is None
+    assert not jobs[1].future.done()
+    for job in jobs:
+        job.cancelled.set()
+        job.future.result(PATIENCE)
+    for number in range(10):
+        assert worker.submit(request(f"short {number}", "x = ", "\n")).future.result(PATIENCE) is not None
+    assert len(worker._lanes) <= 4
+
+
 def test_what_takes_too_long_is_left_and_says_so(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "ENGINE_SECONDS", 0.05)
+    monkeypatch.setattr(completing, "ENGINE_SECONDS", 0.05)
     work = worker.submit(request("slow", "x = [", LONG)).future.result(PATIENCE)
     assert work is not None
     assert work.answer.offers == ()
     assert work.answer.reason == "the file takes more than 0.05 s to read"
-    after = worker.submit(request("other", "x = ", "\n")).future.result(PATIENCE)
+    monkeypatch.setattr(completing, "ENGINE_SECONDS", PATIENCE)
+    after = worker.submit(request("slow", "x = ", "\n")).future.result(PATIENCE)
     assert after is not None
     assert after.answer.reason is None
 
 
 def test_a_question_that_takes_too_long_says_so(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "ENGINE_SECONDS", 0.05)
-    asked = worker.explain(request("slow", "x = [", LONG), lambda explained: explained)
+    worker._loading = None
+    monkeypatch.setattr(completing, "ENGINE_SECONDS", 0.05)
+    asked, _ = worker.explain(request("slow", "x = [", LONG), lambda explained: explained)
     with pytest.raises(StoppedError, match=r"the file takes more than 0\.05 s to read"):
         asked.result(PATIENCE)
-    told = worker.explain(request("other", "x = ", "\n"), lambda explained: explained.opened.guarantee)
+    monkeypatch.setattr(completing, "ENGINE_SECONDS", PATIENCE)
+    told, _ = worker.explain(request("other", "x = ", "\n"), lambda explained: explained.opened.guarantee)
     assert told.result(PATIENCE) == "exact"
 
 
+def test_a_question_that_nobody_waits_for_ends(worker: CompletionWorker) -> None:
+    worker._loading = None
+    asked, cancelled = worker.explain(request("slow", "x = [", LONG), lambda explained: explained)
+    begun(worker, "slow")
+    cancelled.set()
+    with pytest.raises(StoppedError):
+        asked.result(PATIENCE)
+
+
 def test_reading_ahead_leaves_a_file_for_what_is_asked(worker: CompletionWorker) -> None:
-    worker._prompts = SimpleNamespace()  # type: ignore[assignment]
     worker.read_ahead(request("slow", "x = [", LONG))
-    begun(worker)
-    assert worker.submit(request("other", "x = ", "\n")).future.result(PATIENCE) is not None
+    begun(worker, "slow")
+    assert worker.submit(request("slow", "x = ", "\n")).future.result(PATIENCE) is not None
+
+
+# --- opening beside reading -----------------------------------------------------------------------------------------
+
+
+def test_the_prompt_is_read_while_the_session_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening waits here for the model to have read some, which it would not have before."""
+    model = load_model(None, "cpu")
+    worker = CompletionWorker(ServerSettings(prefetch=False))
+    loaded: Future[Loaded] = Future()
+    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
+    worker._loading = loaded
+    read, forward, opens = threading.Event(), Reading.forward, Contexts.open
+
+    def note(self: Reading, tokens: Any) -> Any:
+        read.set()
+        return forward(self, tokens)
+
+    def late(self: Contexts, *arguments: Any) -> Any:
+        assert read.wait(PATIENCE)
+        return opens(self, *arguments)
+
+    monkeypatch.setattr(Reading, "forward", note)
+    monkeypatch.setattr(Contexts, "open", late)
+    text = "import os\n\n\ndef load(path):\n    with open(path) as file:\n        return "
+    found = worker.submit(request("a", text, "\n\n\nload(os.sep)\n", deadline_ms=None)).future.result(PATIENCE)
+    assert found is not None
+    assert found.completions[0].statistics.prefilled_tokens > 0
+    worker.close()
+
+
+def test_a_prompt_is_left_where_nothing_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(None, "cpu")
+    worker = CompletionWorker(ServerSettings(prefetch=False))
+    loaded: Future[Loaded] = Future()
+    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
+    worker._loading = loaded
+    found = worker.submit(request("a", "x = 1  # a comment that is long enough " * 3, "\n")).future.result(PATIENCE)
+    assert found is not None
+    assert found.answer.reason is not None
+    assert "comment" in found.answer.reason
+    assert found.completions == []
+    worker.close()

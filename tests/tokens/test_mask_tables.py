@@ -38,6 +38,7 @@ from definitions import compiled_or_none
 from fim_server import Language, Matcher, Session, Vocabulary, _core
 from fim_server.errors import SearchLimitError
 from fim_server.tokens import masks
+from odd_files import odd, posix, put
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))
@@ -1078,6 +1079,17 @@ def test_a_damaged_table_is_built_again(tmp_path: Path) -> None:
         assert masks.prepare(python(), again).cached, (what, "the bad file is replaced")
         assert table_file(tmp_path) == path
         assert answers(again) == expected, what
+
+
+@posix
+@odd
+def test_what_stands_in_a_tables_place_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+    tokens = [*BYTES, b"if"]
+    masks.prepare(python(), vocabulary_of(tokens, [], tmp_path))
+    put(kind, table_file(tmp_path))
+    vocabulary = vocabulary_of(tokens, [], tmp_path)
+    assert not masks.prepare(python(), vocabulary).cached
+    assert answers(vocabulary) == answers(vocabulary_of(tokens))
 
 
 def test_another_table_under_a_name(tmp_path: Path) -> None:

@@ -453,6 +453,21 @@ def test_a_file_that_cannot_be_read_is_named_in_one_line(tmp_path: Path, content
         read(tmp_path, content)
 
 
+@pytest.mark.parametrize("place", ["vocab", "added"])
+def test_a_token_that_is_too_long_is_refused(tmp_path: Path, place: str) -> None:
+    """Its table would take minutes."""
+
+    def change(content: dict[str, Any]) -> None:
+        token = max(content["model"]["vocab"].values()) + 1
+        if place == "vocab":
+            content["model"]["vocab"]["a" * 100_000] = token
+        else:
+            content["added_tokens"] = [{"id": token, "content": "a" * 100_000, "special": False}]
+
+    with pytest.raises(VocabularyError, match=r"a token of 100000 bytes: not more than 65536"):
+        read(tmp_path, broken(change))
+
+
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b'{"model": "\xe9"}')
     for name in ("missing.json", ".", "latin.json", "no\0name"):

@@ -25,6 +25,7 @@ export const SERVER_SETTINGS = [
   "invokedDeadlineMs",
   "debounceMs",
   "maxFileCharacters",
+  "memoryMb",
   "prefetch",
   "logCode",
   "pythonVersion",

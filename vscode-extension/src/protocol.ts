@@ -81,6 +81,8 @@ export interface ServerStatus {
   readonly model: { readonly name: string; readonly device: string; readonly format: string } | null;
   readonly offer: ModelOffer | null;
   readonly fetching: Fetching | null;
+  /** Documents that are not asked about until they change, because a worker was stuck at them. */
+  readonly setAside: readonly string[];
   readonly last: LastRequest | null;
 }
 
@@ -234,6 +236,7 @@ export function readStatus(value: unknown): ServerStatus | undefined {
       message: text(fetching["message"]),
       progress: Math.min(1, Math.max(0, count(fetching["progress"]))),
     },
+    setAside: Array.isArray(from["setAside"]) ? from["setAside"].map(text) : [],
     last: last && {
       uri: text(last["uri"]),
       items: count(last["items"]),

@@ -105,6 +105,7 @@ function tooltip(state: State, words: string, language: ActiveLanguage | undefin
     ...modelRows(status),
     ...offerRows(state),
     ...languageRows(language),
+    ...setAsideRows(status),
     ...lastRows(status?.last ?? undefined),
   ];
   if (rows.length > 0) {
@@ -130,6 +131,11 @@ function offerRows(state: State): Row[] {
   return offer === undefined
     ? []
     : [["Better&nbsp;model", `${escapeMarkdown(offerWords(offer))} [Get it](command:${SECTION}.getBetterModel)`]];
+}
+
+function setAsideRows(status: ServerStatus | undefined): Row[] {
+  const names = (status?.setAside ?? []).map((uri) => escapeMarkdown(uri.slice(uri.lastIndexOf("/") + 1)));
+  return names.length === 0 ? [] : [["Set&nbsp;aside", `${names.join(", ")}: until changed, since a worker was stuck`]];
 }
 
 const MODE_WORDS: Readonly<Record<Mode, string>> = { automatic: "while you type", manual: "when asked", off: "off" };

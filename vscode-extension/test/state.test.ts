@@ -92,6 +92,13 @@ test("the tooltip says the model, the last answer, its guarantee and where the t
   assert.match(tooltip, /130 ms: reading by the model 80 ms, writing by the model 45 ms, reading the file 2 ms/);
 });
 
+test("the tooltip names documents that are set aside", () => {
+  const setAside = ["file:///home/a|b.py"];
+  const { tooltip } = statusView(running({ state: "ready", message: "ready", model: MODEL, setAside }), PYTHON);
+  assert.match(tooltip, /\| Set&nbsp;aside \| a\\\|b\\\.py: until changed, since a worker was stuck \|/);
+  assert.doesNotMatch(statusView(running({ state: "ready" }), PYTHON).tooltip, /aside/);
+});
+
 test("the tooltip says why nothing was offered", () => {
   const last = { ...LAST, items: 0, reason: "the deadline passed | too early" };
   const { tooltip } = statusView(running({ state: "ready", last }), undefined);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from fim_server.datasets.samples import read_json_lines
 from fim_server.datasets.sources.files import LEFT_OUT_FOLDERS, walk
 from fim_server.datasets.sources.source import Source, SourceText
 from fim_server.errors import DatasetError
+from fim_server.language.limited_files import parse_json, read_found
 
 EVAL_EXTRA = "pip install 'fim-server[eval]'"
 
@@ -100,7 +100,7 @@ def _first(row: Mapping[str, Any], columns: Iterable[str]) -> Any:
 def _packages_beside(path: Path) -> dict[str, tuple[str | None, str | None]]:
     """Version and licence by package, of the ``sources.json`` beside a corpus of `fim_server.training`."""
     try:
-        described = json.loads(path.with_name("sources.json").read_text(encoding="utf-8"))
+        described = parse_json(read_found(path.with_name("sources.json")))
         return {one["package"]: (one.get("version"), one.get("licence")) for one in described["packages"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {}

@@ -14,6 +14,7 @@ from typing import Any
 from fim_server.datasets.licences import licence_of
 from fim_server.datasets.sources.source import Source, SourceText
 from fim_server.errors import DatasetError
+from fim_server.language.limited_files import read_found
 
 STANDARD_LIBRARY = "python-standard-library"
 
@@ -87,7 +88,7 @@ class Packages(Source):
 
 def read(path: Path) -> bytes | None:
     try:
-        return path.read_bytes() if path.is_file() else None
+        return read_found(path)
     except OSError:
         return None
 

@@ -7,9 +7,12 @@ parser overflows its stack: the process dies, the text counts as not parsing, an
 from __future__ import annotations
 
 import json
+import os
+import re
 import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from fim_server.errors import JudgeError
@@ -19,13 +22,16 @@ CHILD = Path(__file__).with_name("judge_child.py")
 PATIENCE_S = 60.0
 """For one text. A file of a megabyte takes a second."""
 
+LONGEST_LINE = 256
+"""Bytes of an answer; a version is the longest there is."""
+
 
 class Judge:
     """An interpreter that says whether files parse."""
 
     def __init__(self, executable: str | None = None) -> None:
         """Starts it: a path or a name on the PATH; None is the interpreter that runs this. Raises JudgeError."""
-        self._executable = executable or sys.executable
+        self._executable = sys.executable if executable is None else executable
         self.version = ""
         """Of the interpreter, as in ``3.13.0``."""
         self.deaths = 0
@@ -45,7 +51,7 @@ class Judge:
         except OSError as error:
             raise JudgeError(f"{self._executable}: {error.strerror or error}") from None
         version = read_line(process)
-        if not version.startswith("3."):
+        if not re.fullmatch(r"3\.(9|[1-9]\d)\.\d+\S*", version, re.ASCII):
             process.kill()
             process.wait()
             raise JudgeError(f"{self._executable}: not a Python that can judge (3.9 or newer)")
@@ -81,7 +87,15 @@ class Judge:
 
 
 def read_line(process: subprocess.Popen[str]) -> str:
-    """The next line of a process, which says one at a time; empty if none comes in time."""
+    """The next line of a process, which says one at a time; empty if none comes in time, or one that has no end."""
     assert process.stdout is not None
-    ready, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
-    return process.stdout.readline().strip() if ready else ""
+    descriptor, deadline, line = process.stdout.fileno(), time.monotonic() + PATIENCE_S, b""
+    while not line.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        if left <= 0 or len(line) >= LONGEST_LINE or not select.select([descriptor], [], [], left)[0]:
+            return ""
+        piece = os.read(descriptor, LONGEST_LINE)
+        if not piece:
+            break
+        line += piece
+    return line.decode("ascii", "replace").strip()

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fim_server.errors import ModelError
+from fim_server.language.limited_files import parse_json, read_found
 from fim_server.models import onnx_backend
 from fim_server.models.adapter import read_adapter
 from fim_server.models.onnx_backend import EXPORT_FOLDER, weights_digest
@@ -83,7 +84,7 @@ def build(
 def built_of(folder: Path) -> tuple[Any, Any]:
     """The version that a folder was built by here, and the digest of the adapter in it; None where there is none."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = parse_json(read_found(folder / RECORD))
         return record["version"], record["adapter_sha256"]
     except (OSError, ValueError, KeyError, TypeError):
         return None, None

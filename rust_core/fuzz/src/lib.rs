@@ -2,6 +2,9 @@
 //!
 //! `cargo fuzz` runs them on what libFuzzer finds (the long form), `tests/fuzz.rs` of the engine on fixed seeds (the short form).
 
+mod naive;
+pub mod operations;
+
 use fim_server_core::{Language, LanguageSpec, Matcher, Session, Tables, TokenId, Vocabulary, mask_words};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -78,10 +81,13 @@ pub fn session(data: &[u8]) {
     state.rollback(taken).expect("what was taken");
     assert_eq!(state.is_complete(), session.check("").complete);
 
-    static TABLES: OnceLock<Arc<Tables>> = OnceLock::new();
-    let tables = TABLES.get_or_init(|| Arc::new(Tables::new(vocabulary(), None)));
     let _ = state.advance(middle.as_bytes());
-    same_masks(&Matcher::new(state, tables.clone()), tables);
+    same_masks(&Matcher::new(state, tables().clone()), tables());
+}
+
+fn tables() -> &'static Arc<Tables> {
+    static TABLES: OnceLock<Arc<Tables>> = OnceLock::new();
+    TABLES.get_or_init(|| Arc::new(Tables::new(vocabulary(), None)))
 }
 
 fn same_masks(matcher: &Matcher, tables: &Tables) {

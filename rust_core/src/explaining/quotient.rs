@@ -391,15 +391,24 @@ fn reduce(rules: &mut FxHashMap<Nonterminal, Vec<Vec<Piece>>>) {
     rules.retain(|key, _| reached.contains(key));
 }
 
+/// The set that a rest begins at.
+fn set_of(key: Nonterminal) -> Option<SetId> {
+    if let Nonterminal::Rest(set, ..) = key { Some(set) } else { None }
+}
+
 fn print(grammar: &Grammar, rules: &FxHashMap<Nonterminal, Vec<Vec<Piece>>>) -> String {
     let mut order: Vec<Nonterminal> = rules.keys().copied().collect();
     order.sort_unstable();
+    // Sets are told apart by their order, not by their numbers: a chart that another session began has others before them.
+    let mut sets: Vec<SetId> = order.iter().filter_map(|key| set_of(*key)).collect();
+    sets.dedup();
+    let number = |set| sets.partition_point(|&before| before <= set);
     let mut names: FxHashMap<Nonterminal, String> = FxHashMap::default();
     let mut taken: FxHashMap<String, usize> = FxHashMap::default();
     for &key in &order {
         let base = match key {
             Nonterminal::Start => "middle".to_string(),
-            Nonterminal::Rest(set, symbol, _) => format!("after {}@{}", grammar.title(symbol), set.0),
+            Nonterminal::Rest(set, symbol, _) => format!("after {}@{}", grammar.title(symbol), number(set)),
             Nonterminal::Whole(symbol, ..) => grammar.title(symbol).to_string(),
             Nonterminal::Cut(symbol, ..) => format!("{} up to the cursor", grammar.title(symbol)),
         };

@@ -151,6 +151,10 @@ impl Spanner {
     /// The file is missing, damaged, or of another language, vocabulary or version: it is to be built again.
     pub fn load(path: &Path, language: &Definition, vocabulary: &Vocabulary) -> Result<Self, Error> {
         let damaged = |what: String| Error::new(ErrorKind::Vocabulary, format!("{}: {what}", path.display()));
+        // Opening a pipe would wait for somebody who writes to it.
+        if !std::fs::metadata(path).map_err(|error| damaged(error.to_string()))?.is_file() {
+            return Err(damaged("this is no file".into()));
+        }
         let file = std::fs::File::open(path).map_err(|error| damaged(error.to_string()))?;
         // SAFETY: files of the cache are written under another name, then renamed, and never changed. Should another program
         // cut one short while it is mapped, reading it ends this process, as with every mapped file.

@@ -1,0 +1,64 @@
+"""The memory budget: what is dropped, and in which order, where the process has more than it may."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from fim_server.server.process import machine_bytes
+
+MEGABYTE = 1 << 20
+
+SHARE, LEAST_MB = 4, 1024
+"""By default a server may have one part in so many of the machine's memory, and at least so much."""
+
+ROOM_MB = 512
+"""What a server may have in any case besides what it had when its model was loaded."""
+
+
+class Step(StrEnum):
+    """What is dropped, the mildest first."""
+
+    CACHES = "caches"
+    SESSIONS = "sessions"
+    WORKER = "worker"
+
+
+STEPS = tuple(Step)
+
+
+class MemoryBudget:
+    """Which step is next. A step is taken where the one before was not enough."""
+
+    def __init__(self) -> None:
+        self._taken = 0
+        self._loaded = 0
+        self.last: Step | None = None
+        """The last step that was taken."""
+
+    def bytes_for(self, setting_mb: int | None) -> int | None:
+        """The budget by the setting; None where nothing is known of the machine and nothing is set."""
+        if setting_mb is None:
+            machine = machine_bytes()
+            if machine is None:
+                return None
+            setting = max(LEAST_MB * MEGABYTE, machine // SHARE)
+        else:
+            setting = setting_mb * MEGABYTE
+        return max(setting, self._loaded + ROOM_MB * MEGABYTE)
+
+    def note_loaded(self, resident: int | None) -> None:
+        """What the process had when its model was loaded: less it will not have."""
+        self._loaded = resident or 0
+
+    def next_step(self, resident: int | None, allowed: int | None) -> Step | None:
+        """What to drop now, if anything. The worker is replaced once, until there was enough memory again."""
+        if resident is None or allowed is None:
+            return None
+        if resident <= allowed:
+            self._taken = 0
+            return None
+        if self._taken == len(STEPS):
+            return None
+        self.last = STEPS[self._taken]
+        self._taken += 1
+        return self.last

@@ -1,0 +1,368 @@
+"""What is done for one document on its own thread: sessions are opened, the model reads and writes, offers are made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, TypeVar
+
+from fim_server.errors import LanguageError, StoppedError
+from fim_server.language import Language, Stop
+from fim_server.language.shapes import SINGLE_LINE
+from fim_server.language.stop import heed
+from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
+from fim_server.server.memory import Offer
+from fim_server.server.place import Place, quiet, wants_single_line
+from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
+from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
+
+if TYPE_CHECKING:
+    from fim_server.decoding.beside import Beside
+    from fim_server.decoding.healing import Healing
+    from fim_server.decoding.options import DecodeOptions
+    from fim_server.decoding.results import Completion
+    from fim_server.models.model import FimModel
+    from fim_server.models.pace import Pace
+    from fim_server.models.reading import Lent
+
+T = TypeVar("T")
+
+LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
+"""How long it is remembered which language, in which version, a document is in, and for how many documents."""
+
+ENGINE_SECONDS = 5.0
+"""How long opening a cursor's contexts may take, and all else that the engine is asked for a request besides. What
+takes longer gets no suggestions."""
+
+EXPLAIN_MODEL_MS = 3000.0
+"""How long the model may read for an explanation, which goes without its candidates after that."""
+
+CANDIDATES = 12
+"""Tokens of the model that an explanation shows."""
+
+SLICE_SECONDS = 0.005
+"""How long the model's loading is waited for before it is looked whether anybody waits for the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The model, and what the threads of a worker share of it."""
+
+    model: FimModel
+    pace: Pace
+    readings: KeptReadings
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A request at work.
+
+    Attributes:
+        inside: `comment` or `string`: what the cursor is inside of.
+        began: When the work on it began, by ``time.perf_counter``.
+        beside: What reads its prompt since then.
+    """
+
+    request: Request
+    model: FimModel
+    language: Language
+    opened: Opened
+    inside: str | None
+    cancelled: Stop
+    began: float
+    healing: Healing
+    options: DecodeOptions
+    readings: Lent
+    beside: Beside
+
+
+class Completer:
+    """What a document's thread has: its sessions, and its share of what the model has read. Used by that thread alone.
+
+    All its methods are left, with StoppedError, once the stop that watches the thread is set.
+    """
+
+    def __init__(
+        self, contexts: Contexts, tokens: PromptTokens, identities: count[int], is_wanted: Callable[[], bool]
+    ) -> None:
+        """What it shares with others.
+
+        ``tokens`` are counted there; ``identities``: names of offers. ``is_wanted``: whether there is time to read what
+        nobody has asked for.
+        """
+        self.contexts = contexts
+        self._tokens = tokens
+        self._identities = identities
+        self._is_wanted = is_wanted
+        self._loaded: Loaded | None = None
+        self._prompts: Prompts | None = None
+        self._languages: dict[tuple[str, str, str | None], tuple[Language, float]] = {}
+
+    @property
+    def languages(self) -> list[Language]:
+        """The languages it has to do with. From any thread."""
+        return [language for language, _ in tuple(self._languages.values())]
+
+    def give_back(self) -> None:
+        """Let other threads use what the model has read."""
+        if self._prompts is not None:
+            self._prompts.give_back()
+
+    def answer(self, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Work | None:
+        """What comes of a request; None where it is ``cancelled``.
+
+        Raises ModelError where there is no model, LanguageError where the language is not one of ours.
+        """
+        try:
+            return self._answer(loading, request, cancelled, submitted)
+        except StoppedError:
+            if cancelled.is_set():
+                return None
+            return Work(answer_of(request, (), too_long(), lasting=False))
+
+    def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
+        """Have the prompts of a request read; what goes wrong is said when somebody asks."""
+        try:
+            language = self._language(request)
+        except LanguageError:
+            return
+        if may_be_pair and request.split.left[-1:] in language.spelling.closers:
+            request = between_pair(request)
+        with suppress(StoppedError), Stop(ENGINE_SECONDS):
+            self._read_prompts(loaded, language, request, cancelled)
+
+    def read_on(self, loading: Future[Loaded], request: Request, cancelled: Stop, stopped: Stop) -> None:
+        """Read the long prompt of a request that was answered, until ``stopped``; not if it was ``cancelled``."""
+        if not cancelled.is_set() and loading.done() and loading.exception() is None:
+            self.read_ahead(loading.result(), request, stopped, False)
+
+    def explain(
+        self, loading: Future[Loaded] | None, request: Request, cancelled: Stop, tell: Callable[[Explained], T]
+    ) -> T:
+        """What ``tell`` makes of what there is to say about a cursor.
+
+        Raises StoppedError, with a message for people, where the engine would take too long.
+        """
+        try:
+            explained = self._explain(loading, request, cancelled)
+            with Stop(ENGINE_SECONDS):
+                return tell(explained)
+        except StoppedError as error:
+            raise StoppedError(too_long()) from error
+
+    def _answer(self, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Work | None:
+        from fim_server.decoding.healing import Healing
+
+        started = time.perf_counter()
+        loaded = wait_for(loading)
+        # A deadline is for the work, not for the model's loading: what comes late then still comes.
+        began = time.perf_counter()
+        model = loaded.model
+        language = self._language(request)
+        prompts = self._prompts_of(loaded)
+        healing = Healing.of(model, request.split)
+        options, readings = prompts.reach(request, healing.split, prompts.options(request, 0, None), bool(healing.text))
+        work = Work(answer_of(request, ()))
+        beside = self._begin_reading(model, healing, options, readings)
+        try:
+            opening = time.perf_counter()
+            with Stop(ENGINE_SECONDS):
+                opened = self.contexts.open(request.uri, language, request.split)
+            work.costs.queue_ms = 1000 * (started - submitted)
+            work.costs.open_ms = 1000 * (time.perf_counter() - opening)
+            inside = opened.session.inside
+            reason = quiet(Place.of(request.split), inside, request.invoked, request.settings)
+            if reason is not None:
+                work.answer = answer_of(request, (), reason)
+                return work
+            with Stop(ENGINE_SECONDS + (options.deadline_ms or 0) / 1000) if options.deadline_ms else cancelled:
+                self._decode(
+                    Task(
+                        request,
+                        model,
+                        language,
+                        opened,
+                        inside,
+                        cancelled,
+                        began,
+                        healing,
+                        options,
+                        readings,
+                        beside,
+                    ),
+                    work,
+                )
+        finally:
+            beside.close()
+        return None if cancelled.is_set() else work
+
+    def _begin_reading(self, model: FimModel, healing: Healing, options: DecodeOptions, readings: Lent) -> Beside:
+        """Have the prompt read from now on, while the session is opened."""
+        from fim_server.decoding.beside import Beside
+
+        return Beside(model, healing.split, options, readings, bool(healing.text))
+
+    def _decode(self, task: Task, work: Work) -> None:
+        """Have the model write, and put what came of it into ``work``."""
+        from fim_server.decoding.alternatives import alternatives
+        from fim_server.decoding.closing import Closing
+
+        request, opened, options = task.request, task.opened, task.options
+        offers: list[Offer] = []
+        reason = None
+        prompts = self._prompts
+        assert prompts is not None, "the prompt is one of its"
+        elapsed_ms = 1000 * (time.perf_counter() - task.began)
+        options = replace(
+            options,
+            closing=Closing.of(opened.session, opened.left, opened.right),
+            no_comments=takes_no_comments(request, task.inside),
+            deadline_ms=None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms),
+        )
+        began = time.perf_counter()
+        for completion in alternatives(
+            task.model,
+            opened.session,
+            task.healing.split,
+            request.settings.alternatives if request.invoked else 1,
+            options,
+            task.cancelled,
+            readings=task.readings,
+            healing=task.healing.text,
+            beside=task.beside,
+        ):
+            completion = task.healing.undo(completion)
+            work.completions.append(completion)
+            self._tokens.count(completion.statistics)
+            prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
+            offer = self._offer(completion, request, opened)
+            if isinstance(offer, str):
+                reason = reason or offer
+            elif all(offer.text != other.text for other in offers):
+                offers.append(offer)
+        work.count_decoding(hidden_ms=1000 * task.beside.seconds_before(began))
+        late = any(completion.stop_reason == "deadline" for completion in work.completions)
+        work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
+
+    def _read_prompts(self, loaded: Loaded, language: Language, request: Request, cancelled: Stop) -> None:
+        from fim_server.decoding.healing import Healing
+
+        if cancelled.is_set() or not self._is_wanted():
+            return
+        prompts = self._prompts_of(loaded)
+        opened = self.contexts.open(request.uri, language, request.split)
+        inside = opened.session.inside
+        if cancelled.is_set() or quiet(Place.of(request.split), inside, False, request.settings) is not None:
+            return
+        healing = Healing.of(loaded.model, request.split)
+        options = prompts.options(request, 0, inside)
+        read = prompts.read_ahead(request, healing.split, options, cancelled, bool(healing.text))
+        self._tokens.count_ahead(read)
+        if read and not cancelled.is_set() and request.single_line and opened.guarantee != "none":
+            opened.session.matcher(loaded.model.vocabulary, shape=SINGLE_LINE)  # the first one reads the file once more
+
+    def _prompts_of(self, loaded: Loaded) -> Prompts:
+        """This thread's share of what the model has read."""
+        if self._loaded is not loaded or self._prompts is None:
+            self._loaded, self._prompts = loaded, Prompts(loaded.model, loaded.pace, loaded.readings)
+        return self._prompts
+
+    def _language(self, request: Request) -> Language:
+        """The request's language. Which one it is says the project's own file, which is not read at every keystroke."""
+        key = (request.path, request.language_id, request.settings.python_version)
+        now = time.monotonic()
+        known = self._languages.get(key)
+        if known is None or now - known[1] > LANGUAGE_SECONDS:
+            if len(self._languages) >= MOST_LANGUAGES:
+                self._languages.clear()
+            known = self._languages[key] = (request.language(), now)
+        return known[0]
+
+    def _offer(self, completion: Completion, request: Request, opened: Opened) -> Offer | str:
+        """A completion as an offer, or why it is none."""
+        if completion.text is None:
+            return completion.reason or "there is no text"
+        text = completion.text
+        if opened.guarantee == "none":
+            shown = text.split("\n", 1)[0] if request.single_line else text
+            text = before_unopened(shown, opened.session.spelling.brackets)
+        if opened.guarantee != "none":
+            text = without_repetition(text, request.split.right, lambda shorter: opened.session.check(shorter).complete)
+        if not text.strip():
+            return "the model inserts nothing here"
+        problem = fits(text, request.split, opened)
+        if problem is not None:
+            return problem
+        return Offer(
+            str(next(self._identities)),
+            text,
+            opened.covered,
+            opened.guarantee,
+            completion,
+            opened.session.spelling.closers,
+        )
+
+    def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:
+        from fim_server.decoding.alternatives import candidates
+
+        language = request.language()
+        with Stop(ENGINE_SECONDS):
+            opened = self.contexts.open(request.uri, language, request.split)
+        is_loaded = loading is not None and loading.done() and loading.exception() is None
+        if loading is None or not is_loaded or not request.settings.enabled:
+            return Explained(language, opened, [])
+        loaded = loading.result()
+        prompts = self._prompts_of(loaded)
+        options = replace(prompts.options(request, 0, opened.session.inside), deadline_ms=EXPLAIN_MODEL_MS)
+        model, session = loaded.model, opened.session
+        with Stop(ENGINE_SECONDS + EXPLAIN_MODEL_MS / 1000):
+            found = candidates(model, session, request.split, CANDIDATES, options, prompts.short, cancelled)
+            return Explained(
+                language,
+                opened,
+                [
+                    (one.text, one.probability, one.allowed, None if one.allowed else refusal(opened, one.text))
+                    for one in found
+                ],
+            )
+
+
+def wait_for(loading: Future[Loaded]) -> Loaded:
+    """What is loaded, once it is. Raises what loading does, and StoppedError where nobody waits for it any more."""
+    while True:
+        try:
+            return loading.result(None if loading.done() else SLICE_SECONDS)
+        except NotYet:
+            if loading.done():
+                raise
+            heed()
+
+
+def too_long() -> str:
+    """Why there is no answer about a file that takes too long to read."""
+    return f"the file takes more than {ENGINE_SECONDS:g} s to read"
+
+
+def between_pair(request: Request) -> Request:
+    """A request with its cursor one character further left."""
+    split = request.split
+    moved = replace(split, left=split.left[:-1], right=split.left[-1] + split.right)
+    single_line = request.single_line or wants_single_line(Place.of(moved), request.settings)
+    return replace(request, split=moved, single_line=single_line)
+
+
+def refusal(opened: Opened, text: str) -> str:
+    """Why a token is refused, in words; the empty text is an end token."""
+    if opened.guarantee == "none":
+        return "nothing is known of what may come here"
+    if text == "":
+        return "the text cannot end here"
+    explanation = opened.session.start().explain(text)
+    rest = text[len(explanation.accepted) :]
+    place = f"after {explanation.accepted!r}" if explanation.accepted else "here"
+    return f"{rest[:1]!r} cannot come {place}" if rest else "it holds a part of a character"

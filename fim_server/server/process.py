@@ -1,0 +1,52 @@
+"""The process's memory: what it has, what its machine has, and giving back what is free."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fim_server import _core
+
+CONTROL_GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Where Linux says what the processes of a container may have together, by its versions."""
+
+
+def resident_bytes() -> int | None:
+    """Bytes of memory that the process holds now; None where the system does not tell (all but Linux)."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def machine_bytes() -> int | None:
+    """Bytes of memory of the machine, or of the container where it has less; None where the system does not tell."""
+    found: list[int] = []
+    with suppress(OSError, ValueError, AttributeError):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for path in CONTROL_GROUPS:
+        with suppress(OSError, ValueError):
+            found.append(int(path.read_text(encoding="ascii")))
+    return min((size for size in found if size > 0), default=None)
+
+
+def release_memory() -> None:
+    """Give back to the system what the engine and the C library hold free (the latter with glibc alone)."""
+    _core.release_memory()
+    trim = c_library_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def c_library_trim() -> Any:
+    """``malloc_trim``, where the C library has it."""
+    if not sys.platform.startswith("linux"):
+        return None
+    with suppress(OSError, AttributeError):
+        return ctypes.CDLL(None).malloc_trim
+    return None

@@ -1,0 +1,113 @@
+"""Looking after the worker while it is at work: stuck threads are replaced, memory is kept within its budget."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+
+from lsprotocol import types
+
+from fim_server.server.budget import MEGABYTE, Step
+from fim_server.server.lanes import SILENT_LOOKS
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.loading import load
+from fim_server.server.process import resident_bytes
+from fim_server.server.status import tell_status
+from fim_server.server.worker import Replaced
+
+LOOK_SECONDS = 0.5
+"""Between two looks."""
+
+MOST_GIVEN_UP = 2
+"""Threads that were given up and have not come back. Each may keep a processor busy, and nothing ends a thread but the
+process's end, which is where one more leads."""
+
+STUCK = 3
+"""Exit status of a process that ends because of that."""
+
+FAREWELL_SECONDS = 0.2
+"""How long it goes on, so that what it has said is sent."""
+
+DROPPED = {
+    Step.CACHES: "what the model has read and the sessions of idle documents were dropped",
+    Step.SESSIONS: "all sessions were dropped",
+    Step.WORKER: "the worker was replaced",
+}
+
+
+def look_after(ls: FimLanguageServer) -> None:
+    """Have the worker looked after until it has nothing to do."""
+    if ls.watch is None or ls.watch.done():
+        ls.watch = asyncio.ensure_future(keep_looking(ls))
+
+
+async def keep_looking(ls: FimLanguageServer) -> None:
+    """Look every now and then, and once more when all is done."""
+    goes_on = True
+    while goes_on:
+        await asyncio.sleep(LOOK_SECONDS)
+        goes_on = ls.worker.is_at_work
+        try:
+            goes_on = look(ls) or goes_on
+        except Exception as error:  # noqa: BLE001  # whatever goes wrong in it, the next look comes
+            ls.report_failure(error)
+        if ls.is_ending:
+            return
+
+
+def look(ls: FimLanguageServer) -> bool:
+    """Replace threads that are stuck, and drop what is over the budget; returns whether anything was done."""
+    replaced = ls.worker.look_after()
+    for one in replaced:
+        set_aside(ls, one)
+    if ls.worker.given_up > MOST_GIVEN_UP:
+        give_up(ls)
+        return True
+    step = ls.budget.next_step(resident_bytes(), ls.budget.bytes_for(ls.settings.memory_mb))
+    if step is not None:
+        drop(ls, step)
+    if ls.worker.was_lost:
+        ls.worker.was_lost = False
+        ls.spawn(load(ls))
+    elif replaced or step is not None:
+        tell_status(ls)
+    return bool(replaced) or step is not None
+
+
+def set_aside(ls: FimLanguageServer, replaced: Replaced) -> None:
+    """Ask no more about a document until it changes."""
+    seconds = SILENT_LOOKS * LOOK_SECONDS
+    why = f"its worker has not answered for {seconds:g} s and was replaced; it is asked about again once it changes"
+    ls.set_aside[replaced.uri] = why
+    ls.usage.replaced += 1
+    ls.memory.forget(replaced.uri)
+    model = "; the model was in use, and is loaded again" if replaced.model else ""
+    ls.log(types.MessageType.Error, f"{replaced.uri}: {why}{model}")
+
+
+def give_up(ls: FimLanguageServer) -> None:
+    """End the process: too many of its threads are stuck."""
+    ls.failure = f"{ls.worker.given_up} workers have not answered and cannot be ended: the server ends itself"
+    ls.log(types.MessageType.Error, ls.failure)
+    ls.is_ending = True
+    tell_status(ls)
+    logging.shutdown()
+    asyncio.get_running_loop().call_later(FAREWELL_SECONDS, ls.end_process, STUCK)
+
+
+def drop(ls: FimLanguageServer, step: Step) -> None:
+    """Take a step towards the budget."""
+    resident, allowed = resident_bytes() or 0, ls.budget.bytes_for(ls.settings.memory_mb) or 0
+    ls.memory.clear()
+    match step:
+        case Step.CACHES:
+            ls.worker.forget_caches()
+        case Step.SESSIONS:
+            ls.worker.forget_sessions()
+        case Step.WORKER:
+            ls.worker.lose()
+    if step is not Step.CACHES:
+        gc.collect()
+    had, may = resident // MEGABYTE, allowed // MEGABYTE
+    ls.log(types.MessageType.Warning, f"{had:,} MB of memory, {may:,} MB allowed (setting memoryMb): {DROPPED[step]}")

@@ -1,0 +1,367 @@
+"""Workers that do not answer are replaced, and memory over the budget is given back."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fim_server.errors import StoppedError
+from fim_server.language import Language, Stop
+from fim_server.models.model import FimModel
+from fim_server.models.pace import Pace
+from fim_server.server import budget as budgets
+from fim_server.server import process, watching
+from fim_server.server.app import create_server
+from fim_server.server.budget import LEAST_MB, MEGABYTE, ROOM_MB, MemoryBudget, Step
+from fim_server.server.completing import Completer, Loaded
+from fim_server.server.lanes import SILENT_LOOKS
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.prompts import KeptReadings
+from fim_server.server.requests import run
+from fim_server.server.settings import ServerSettings
+from fim_server.server.status import STATUS, tell_status
+from fim_server.server.work import Request, Work, answer_of
+from fim_server.server.worker import CompletionWorker
+from fim_server.text.document import Split
+
+PATIENCE = 20.0
+
+SETTINGS = ServerSettings(prefetch=False)
+
+
+class Backend:
+    """One whose passes last until they are let go."""
+
+    name, device, size, window = "fake", "cpu", 1, 1
+
+    def __init__(self) -> None:
+        self.begun, self.gate = threading.Event(), threading.Event()
+
+    def forward(self, tokens: object, cache: object) -> None:
+        self.begun.set()
+        assert self.gate.wait(PATIENCE)
+
+
+class Blocked:
+    """Work that hears of nothing until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.gate, self.left = threading.Event(), threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self.begun.set()
+        assert self.gate.wait(PATIENCE)
+        self.left.set()
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """By document, what is done for a request, which is answered afterwards."""
+    todo: dict[str, Any] = {}
+
+    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Any:
+        todo.get(request.uri, lambda: None)()
+        return None if cancelled.is_set() else Work(answer_of(request, ()))
+
+    monkeypatch.setattr(Completer, "_answer", answer)
+    return todo
+
+
+def give_model(worker: CompletionWorker) -> Backend:
+    backend = Backend()
+    parts: Any = {"format": SimpleNamespace(family="none"), "vocabulary": None}
+    model = FimModel("fake", backend, **parts)  # type: ignore[arg-type]
+    loaded: Future[Loaded] = Future()
+    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
+    worker._loading = loaded
+    return backend
+
+
+@pytest.fixture
+def server(work: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[FimLanguageServer]:
+    """A server whose model is never asked, that says what it has to say to a list, and loads nothing."""
+    server = create_server(SETTINGS)
+    give_model(server.worker)
+    said: list[Any] = []
+    monkeypatch.setattr(server, "log", lambda kind, message: said.append(message))
+    monkeypatch.setattr(server.protocol, "notify", lambda method, status: said.append((method, status)))
+    monkeypatch.setattr(server, "end_process", lambda status: said.append(("ended", status)))
+    server.said_here = said  # type: ignore[attr-defined]
+    yield server
+    server.worker.close()
+
+
+def said_by(server: FimLanguageServer) -> list[Any]:
+    said: list[Any] = server.said_here  # type: ignore[attr-defined]
+    return said
+
+
+def status_of(server: FimLanguageServer) -> dict[str, Any]:
+    tell_status(server)
+    status: dict[str, Any] = next(one[1] for one in reversed(said_by(server)) if one[0] == STATUS)
+    return status
+
+
+def request(uri: str) -> Request:
+    return Request(uri, Split("x = ", "\n"), "python", "", False, True, SETTINGS)
+
+
+def looks(worker: CompletionWorker, count: int = SILENT_LOOKS) -> list[tuple[str, bool]]:
+    """Look so often, and once before, from when on silence is counted."""
+    found = []
+    for _ in range(count + 1):
+        time.sleep(0.02)  # in which a thread that waits for the model says so several times
+        found += [(one.uri, one.model) for one in worker.look_after()]
+    return found
+
+
+# --- the watchdog ---------------------------------------------------------------------------------------------------
+
+
+def test_a_thread_that_does_not_answer_is_replaced(work: dict[str, Any]) -> None:
+    worker = CompletionWorker(SETTINGS)
+    give_model(worker)
+    stuck = work["stuck"] = Blocked()
+    job = worker.submit(request("stuck"))
+    assert stuck.begun.wait(PATIENCE)
+    assert looks(worker, SILENT_LOOKS - 1) == []
+    assert [(one.uri, one.model) for one in worker.look_after()] == [("stuck", False)]
+    with pytest.raises(StoppedError):
+        job.future.result(0)
+    assert job.cancelled.is_set()
+    assert worker.given_up == 1
+    del work["stuck"]
+    for uri in ("stuck", "other"):
+        assert worker.submit(request(uri)).future.result(PATIENCE) is not None
+    assert looks(worker) == []
+    stuck.gate.set()
+    assert stuck.left.wait(PATIENCE)
+    deadline = threading.Event()
+    while worker.given_up and not deadline.wait(0.01):
+        pass
+    assert worker.model is not None
+    worker.close()
+
+
+def test_a_thread_that_is_slow_and_answers_is_left_alone(work: dict[str, Any]) -> None:
+    worker = CompletionWorker(SETTINGS)
+    give_model(worker)
+    job, begun = None, threading.Event()
+
+    def in_the_engine() -> None:
+        begun.set()
+        Language.load("python").open("x = [", "1," * 3_000_000 + "]\n")
+
+    work["slow"] = in_the_engine
+    job = worker.submit(request("slow"))
+    assert begun.wait(PATIENCE)
+    step = worker._lanes["slow"].step
+    assert step is not None
+    for _ in range(3 * SILENT_LOOKS):
+        before = step.stop.looks
+        while step.stop.looks == before and not job.future.done():
+            pass
+        assert worker.look_after() == []
+    assert not job.future.done()
+    job.cancelled.set()
+    assert job.future.result(PATIENCE) is None
+    worker.close()
+
+
+def test_a_model_whose_pass_does_not_end_is_given_up_and_nobody_waits_for_it(work: dict[str, Any]) -> None:
+    worker = CompletionWorker(SETTINGS)
+    backend = give_model(worker)
+    model = worker.model
+    assert model is not None
+    work["in a pass"] = work["waits"] = lambda: model.forward([1], None)
+    stuck = worker.submit(request("in a pass"))
+    assert backend.begun.wait(PATIENCE)
+    waiting = worker.submit(request("waits"))
+    assert looks(worker) == [("in a pass", True)]
+    assert worker.was_lost
+    assert worker.model is None
+    with pytest.raises(StoppedError):
+        stuck.future.result(0)
+    assert waiting.cancelled.is_set()
+    assert isinstance(waiting.future.exception(PATIENCE), RuntimeError | None)  # given up, or stopped as well
+    backend.gate.set()
+    give_model(worker)
+    work.clear()
+    assert worker.submit(request("waits")).future.result(PATIENCE) is not None
+    worker.close()
+
+
+@pytest.mark.asyncio
+async def test_the_document_is_not_asked_about_until_it_changes(
+    server: FimLanguageServer, work: dict[str, Any]
+) -> None:
+    stuck = work["file:///a%20b.py"] = Blocked()
+    job = server.worker.submit(request("file:///a%20b.py"))
+    assert stuck.begun.wait(PATIENCE)
+    while not watching.look(server):
+        pass
+    assert job.future.done()
+    assert list(server.set_aside) == ["file:///a%20b.py"]
+    assert any("has not answered for 5 s" in str(one) for one in said_by(server))
+    status = status_of(server)
+    assert status["setAside"] == ["file:///a%20b.py"]
+    assert "a b.py" in status["message"]
+    assert server.usage.as_json()["replaced"] == 1
+    stuck.gate.set()
+
+
+@pytest.mark.asyncio
+async def test_a_request_whose_thread_was_given_up_is_answered(server: FimLanguageServer, work: dict[str, Any]) -> None:
+    stuck = work["a"] = Blocked()
+
+    async def ask() -> Any:
+        return await run(server, request("a"))
+
+    asked = asyncio.ensure_future(ask())
+    assert await asyncio.to_thread(stuck.begun.wait, PATIENCE)
+    while not watching.look(server):
+        pass
+    found = await asyncio.wait_for(asked, PATIENCE)
+    assert found.answer.reason == server.set_aside["a"]
+    assert server.watch is not None
+    server.watch.cancel()
+    stuck.gate.set()
+
+
+@pytest.mark.asyncio
+async def test_a_process_with_too_many_stuck_threads_ends(server: FimLanguageServer, work: dict[str, Any]) -> None:
+    stuck = [Blocked() for _ in range(watching.MOST_GIVEN_UP + 1)]
+    for number, one in enumerate(stuck):
+        work[str(number)] = one
+        server.worker.submit(request(str(number)))
+        assert one.begun.wait(PATIENCE)
+    while not watching.look(server):
+        pass
+    assert server.is_ending
+    assert status_of(server)["state"] == "error"
+    for _ in range(200):
+        if ("ended", watching.STUCK) in said_by(server):
+            break
+        await asyncio.sleep(0.01)
+    assert ("ended", watching.STUCK) in said_by(server)
+    for one in stuck:
+        one.gate.set()
+
+
+# --- the memory budget ----------------------------------------------------------------------------------------------
+
+
+def test_steps_are_taken_one_after_another_while_they_are_not_enough() -> None:
+    budget = MemoryBudget()
+    assert budget.next_step(None, 1) is None
+    assert budget.next_step(1, None) is None
+    assert [budget.next_step(11, 10) for _ in range(5)] == [Step.CACHES, Step.SESSIONS, Step.WORKER, None, None]
+    assert budget.last is Step.WORKER
+    assert budget.next_step(10, 10) is None
+    assert budget.next_step(11, 10) is Step.CACHES
+
+
+def test_the_budget_is_the_machines_and_leaves_room_for_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = MemoryBudget()
+    monkeypatch.setattr(budgets, "machine_bytes", lambda: 64 * 1024 * MEGABYTE)
+    assert budget.bytes_for(None) == 16 * 1024 * MEGABYTE
+    monkeypatch.setattr(budgets, "machine_bytes", lambda: 1024 * MEGABYTE)
+    assert budget.bytes_for(None) == LEAST_MB * MEGABYTE
+    monkeypatch.setattr(budgets, "machine_bytes", lambda: None)
+    assert budget.bytes_for(None) is None
+    assert budget.bytes_for(700) == 700 * MEGABYTE
+    budget.note_loaded(8000 * MEGABYTE)
+    assert budget.bytes_for(700) == (8000 + ROOM_MB) * MEGABYTE
+
+
+@pytest.mark.asyncio
+async def test_a_server_over_its_budget_drops_what_it_has_in_three_steps(
+    server: FimLanguageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.settings = server.settings.having("memory_mb", 600)
+    monkeypatch.setattr(watching, "resident_bytes", lambda: 601 * MEGABYTE)
+    loads: list[object] = []
+
+    async def load(ls: object) -> None:
+        loads.append(ls)
+
+    monkeypatch.setattr(watching, "load", load)
+    worker = server.worker
+    readings = worker._loaded()
+    assert readings is not None
+    readings.readings.short.nearest([1], 1)
+    for uri in ("a", "b"):
+        worker.submit(request(uri)).future.result(PATIENCE)
+    while worker.is_at_work:
+        pass
+    assert watching.look(server)
+    assert not worker._lanes
+    assert readings.readings.short._known == []
+    assert status_of(server)["memory"]["dropped"] == "caches"
+    assert status_of(server)["memory"]["budgetMb"] == 600
+    worker.submit(request("a")).future.result(PATIENCE)
+    assert watching.look(server)
+    assert not worker._lanes
+    assert status_of(server)["memory"]["dropped"] == "sessions"
+    assert worker.model is not None
+    assert watching.look(server)
+    assert worker._loading is None
+    assert status_of(server)["memory"]["dropped"] == "worker"
+    for task in tuple(server.tasks):
+        await task
+    assert loads == [server]
+    assert not watching.look(server)
+    assert sum("setting memoryMb" in str(one) for one in said_by(server)) == 3
+
+
+@pytest.mark.skipif(process.resident_bytes() is None, reason="the system does not tell")
+def test_a_large_sessions_memory_goes_back_when_its_document_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = CompletionWorker(SETTINGS)
+    give_model(worker)
+    large = "".join(f"    'key{number}': ({number}, 'v{number}', [1, 2, 3]),\n" for number in range(10_000)) + "}\n"
+
+    def answer(self: Completer, loading: Any, request: Request, cancelled: Stop, submitted: float) -> Any:
+        self.contexts.open(request.uri, Language.load("python"), Split("x = {\n", large))
+        return Work(answer_of(request, ()))
+
+    monkeypatch.setattr(Completer, "_answer", answer)
+    Language.load("python").open("x = ", "\n")
+    process.release_memory()
+    before = process.resident_bytes() or 0
+    worker.submit(request("a")).future.result(10 * PATIENCE)
+    lane = worker._lanes["a"]
+    grown = (process.resident_bytes() or 0) - before
+    assert grown > 10 * MEGABYTE
+    worker.forget("a")
+    lane._executor.shutdown(wait=True)
+    left = (process.resident_bytes() or 0) - before
+    assert left < grown / 3
+
+
+@pytest.mark.skipif(process.resident_bytes() is None, reason="the system does not tell")
+def test_memory_stays_flat_over_two_hundred_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = CompletionWorker(SETTINGS)
+    give_model(worker)
+    text = "".join(f"    'key {number}': [{number}, 'a', (b, c)],\n" for number in range(150)) + "}\n"
+
+    def answer(self: Completer, loading: Any, request: Request, cancelled: Stop, submitted: float) -> Any:
+        self.contexts.open(request.uri, Language.load("python"), request.split)
+        return Work(answer_of(request, ()))
+
+    monkeypatch.setattr(Completer, "_answer", answer)
+    resident = []
+    for number in range(200):
+        split = Split(f"x{number} = {{\n", f"    'own': {number},\n" + text)
+        asked = Request(f"{number}.py", split, "python", "", False, True, SETTINGS)
+        assert worker.submit(asked).future.result(PATIENCE) is not None
+        resident.append(process.resident_bytes() or 0)
+    worker.close()
+    early, late = max(resident[30:60]), max(resident[-30:])
+    assert late - early < 30 * MEGABYTE, f"{early // MEGABYTE} to {late // MEGABYTE} MB"
