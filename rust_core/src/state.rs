@@ -81,6 +81,12 @@ impl State {
         Self { session, history: vec![opening] }
     }
 
+    /// One that goes on from here, and knows nothing of the way here.
+    pub(crate) fn onward(&self) -> Self {
+        let here = self.history.last().expect("never empty").clone();
+        Self { session: self.session.clone(), history: vec![here] }
+    }
+
     /// Appends bytes up to the first impossible one; returns how many were appended.
     pub fn advance(&mut self, bytes: &[u8]) -> usize {
         let mut engine = self.session.lock();
