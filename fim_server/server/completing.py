@@ -167,8 +167,11 @@ class Completer:
         prompts = self._prompts_of(loaded)
         healing = Healing.of(model, request.split)
         options, readings = prompts.reach(request, healing.split, prompts.options(request, 0, None), bool(healing.text))
+        place = Place.of(request.split)
         work = Work(answer_of(request, ()))
-        beside = self._begin_reading(model, healing, options, readings)
+        # Where nothing will be offered whatever the cursor is inside of, nothing need be read.
+        silent = quiet(place, None, request.invoked, request.settings) is not None
+        beside = None if silent else self._begin_reading(model, healing, options, readings)
         try:
             opening = time.perf_counter()
             with Stop(ENGINE_SECONDS):
@@ -176,8 +179,8 @@ class Completer:
             work.costs.queue_ms = 1000 * (started - submitted)
             work.costs.open_ms = 1000 * (time.perf_counter() - opening)
             inside = opened.session.inside
-            reason = quiet(Place.of(request.split), inside, request.invoked, request.settings)
-            if reason is not None:
+            reason = quiet(place, inside, request.invoked, request.settings)
+            if reason is not None or beside is None:
                 work.answer = answer_of(request, (), reason)
                 return work
             with Stop(ENGINE_SECONDS + (options.deadline_ms or 0) / 1000) if options.deadline_ms else cancelled:
@@ -198,7 +201,8 @@ class Completer:
                     work,
                 )
         finally:
-            beside.close()
+            if beside is not None:
+                beside.close()
         return None if cancelled.is_set() else work
 
     def _begin_reading(self, model: FimModel, healing: Healing, options: DecodeOptions, readings: Lent) -> Beside:
@@ -247,7 +251,9 @@ class Completer:
                 offers.append(offer)
         work.count_decoding(hidden_ms=1000 * task.beside.seconds_before(began))
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
-        work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
+        # What was found on a part of the text is asked again: the next key finds the whole.
+        lasting = (bool(offers) or not late) and not opened.is_unfinished
+        work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting)
 
     def _read_prompts(self, loaded: Loaded, language: Language, request: Request, cancelled: Stop) -> None:
         from fim_server.decoding.healing import Healing
@@ -305,6 +311,7 @@ class Completer:
             opened.guarantee,
             completion,
             opened.session.spelling.closers,
+            opened.covered_lines,
         )
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:

@@ -160,3 +160,24 @@ def test_what_is_stopped_has_moved_nothing() -> None:
             fresh.commit(ord("(") + 1)
         assert (matcher.mask() == fresh.mask()).all()
     assert stopped > 0
+
+
+def test_what_comes_to_hold_too_much_is_left_and_the_next_is_not() -> None:
+    stop = Stop(holding=2_000_000)
+    with stop:
+        with pytest.raises(StoppedError):
+            python().open("x = [", LONG)
+        assert not stop.is_set()
+        small = python().open("x = [", "1, 2]\n")
+    assert small.guarantee == "exact"
+    with pytest.raises(OverflowError):
+        Stop(holding=-1)
+
+
+def test_a_session_says_what_it_holds() -> None:
+    """Twice the text holds some twice as much, and what follows a keystroke holds no less than what it goes on from."""
+    small, large = (python().open("x = [", "1, [2, 3],\n" * count + "]\n") for count in (2_000, 4_000))
+    assert 1.5 < large.held / small.held < 2.5
+    moved = large.moved("x = [1, ")
+    assert moved is not None
+    assert large.held <= moved.held < 1.1 * large.held

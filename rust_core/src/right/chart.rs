@@ -190,15 +190,16 @@ impl Chart<'_> {
         let is_read = pending.items.is_empty() && pending.chunks.is_empty();
         let is_first = self.charted.lattice.is_first(id);
         if is_read && pending.read.is_empty() && !is_first {
-            self.charted.lattice.put(id, RightSetId(0), 0);
+            self.charted.lattice.put(id, RightSetId(0), &[]);
             return;
         }
         let place = self.charted.lattice.place(id);
         let kind = Kind { nested: place.is_in_literal(), loops: matches!(place, Place::Line { top: Top::Above, .. }) };
         let more = (is_read && !is_first).then_some(u32::from(kind.nested) | u32::from(kind.loops) << 1);
         worker.record.begin(&self.charted.lattice, id, &pending.read, more);
-        if let Some((set, offset)) = self.known.find(&self.charted.lattice, &mut self.leaps, &worker.record) {
-            self.charted.lattice.put(id, set, offset);
+        let found = self.known.find(&self.charted.lattice, &mut self.leaps, &worker.record, &mut worker.set.offsets);
+        if let Some(set) = found {
+            self.charted.lattice.put(id, set, &worker.set.offsets);
         } else {
             self.make(worker, id, kind, &pending);
         }
@@ -210,6 +211,7 @@ impl Chart<'_> {
     /// Completes a node's set.
     fn make(&mut self, worker: &mut Worker, id: NodeId, kind: Kind, pending: &Pending) {
         worker.begin();
+        self.charted.parts.begin_set();
         worker.chunks.extend(&pending.chunks);
         for &(dot, origin) in &pending.items {
             worker.push(dot, origin);
@@ -370,16 +372,13 @@ impl Chart<'_> {
         last.filter(|_| moved == 1)
     }
 
-    /// Puts a closed set into its node, the least cost of its parts being added to all.
+    /// Puts a closed set into its node.
     fn finish(&mut self, worker: &mut Worker, id: NodeId, kind: Kind) {
         let language = self.language;
         let grammar = &language.grammar;
         let Worker { set, chunks, .. } = worker;
         self.charted.parts.closed(language, chunks, kind, &mut set.parts);
-        let least = set.parts.iter().map(|part| part.1).min().unwrap_or(0);
-        for part in &mut set.parts {
-            part.1 -= least;
-        }
+        set.group();
         set.items.sort_unstable_by_key(|&(dot, origin)| (grammar.next(dot), dot, origin));
         let Charted { lattice, parts, links, .. } = &mut *self.charted;
         let is_first = lattice.is_first(id);
@@ -390,8 +389,8 @@ impl Chart<'_> {
         let free_items = set.parts.iter().any(|&(part, _)| parts.get(part).has_items());
         let is_alive = is_first || !set.items.is_empty() || !set.links.is_empty() || free_items;
         let known = lattice.sets.intern(id, set, prediction, is_alive);
-        lattice.put(id, known, least);
-        self.known.keep(lattice, &worker.record, known, least);
+        lattice.put(id, known, &set.offsets);
+        self.known.keep(&worker.record, known, &set.offsets, parts.most_added());
     }
 }
 

@@ -8,8 +8,9 @@
 use crate::ids::{KindId, NodeId, RightSetId, SymbolId};
 use crate::language::free::Cost;
 use crate::right::lattice::{Incoming, Lattice};
+use crate::right::parts::APART;
 use crate::right::places::{Begun, Taken};
-use crate::right::sets::{far_node, is_near, near_node};
+use crate::right::sets::{GAP, far_node, is_near, near_node};
 use rustc_hash::FxHashMap;
 
 /// Outcomes that are kept: a text that does not repeat itself needs none, and what repeats soon finds its own again.
@@ -32,8 +33,6 @@ struct Seen {
     set: RightSetId,
     kind: KindId,
     is_crossed: bool,
-    /// What is added to its costs beyond what is added to those of the node that is read from, if it has any.
-    offset: Option<Cost>,
 }
 
 /// What was computed, and from what.
@@ -42,20 +41,71 @@ struct Outcome {
     seen: Box<[Seen]>,
     leaps: Box<[Leap<u32>]>,
     made: Box<[Leap<u32>]>,
+    offsets: Offsets,
     set: RightSetId,
-    offset: Option<Cost>,
+    /// For each group of its parts the offset that its own follows from, and what is added to that.
+    groups: Box<[(u32, Cost)]>,
+}
+
+/// What is added to the costs of the groups of parts at some nodes.
+///
+/// What follows from parts follows from how their costs differ, as long as they are near each other. Where one is more than
+/// another by [`GAP`], nothing that is made of the one meets what is made of the other, so that it may as well be more by more.
+#[derive(Debug, Default)]
+struct Offsets {
+    of: Box<[Cost]>,
+    /// Their indices, the least first.
+    order: Box<[u32]>,
+}
+
+// What is added while a set is made is less than half a gap, and chunks are closed together only if they are nearer than the
+// other half.
+const _: () = assert!(GAP / 2 > APART);
+
+impl Offsets {
+    fn new(of: &[Cost]) -> Self {
+        let mut order: Vec<u32> = (0..).take(of.len()).collect();
+        order.sort_by_key(|&index| of[index as usize]);
+        Self { of: of.into(), order: order.into() }
+    }
+
+    /// Whether others differ from each other as these do.
+    fn are_like(&self, others: &[Cost]) -> bool {
+        let Some((&first, &other)) = self.of.first().zip(others.first()) else { return true };
+        let by = other.wrapping_sub(first);
+        if self.of.iter().zip(others).all(|(&one, &other)| other.wrapping_sub(one) == by) {
+            return true;
+        }
+        self.order.windows(2).all(|pair| {
+            let [low, high] = [pair[0] as usize, pair[1] as usize];
+            let (gap, other) = (self.of[high] - self.of[low], others[high].checked_sub(others[low]));
+            other.is_some_and(|other| other == gap || gap >= GAP && other >= GAP)
+        })
+    }
+
+    /// Whether all are near each other.
+    fn are_near(&self) -> bool {
+        self.order.windows(2).all(|pair| self.of[pair[1] as usize] - self.of[pair[0] as usize] < GAP)
+    }
+
+    /// The offset that one which was made of them follows from, and what was added.
+    fn source(&self, made: Cost) -> Option<(u32, Cost)> {
+        let below = self.order.partition_point(|&index| self.of[index as usize] <= made);
+        let index = self.order[below.checked_sub(1)?];
+        Some((index, made - self.of[index as usize]))
+    }
 }
 
 /// What a set in the making is computed from.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     node: NodeId,
-    /// What is added to the costs of the node that is read from.
-    base: Cost,
     key: Vec<u32>,
     /// It follows from what is recorded alone.
     is_whole: bool,
     seen: Vec<Seen>,
+    /// What is added to the costs of the nodes that were looked at.
+    offsets: Vec<Cost>,
     leaps: Vec<Leap<u32>>,
     made: Vec<Leap<u32>>,
 }
@@ -64,17 +114,18 @@ impl Record {
     /// Begins one for a node, and what is read into its set. `more` is what else is done to the set, if that is known.
     pub(super) fn begin(&mut self, lattice: &Lattice, node: NodeId, read: &[Incoming], more: Option<u32>) {
         self.seen.clear();
+        self.offsets.clear();
         self.leaps.clear();
         self.made.clear();
         self.key.clear();
         self.node = node;
         self.is_whole = false;
-        let (Some(first), Some(more)) = (read.first(), more) else { return };
+        let Some(more) = more.filter(|_| !read.is_empty()) else { return };
         self.is_whole = true;
-        self.base = lattice.offset(first.from);
         self.key.push(more);
         for &Incoming { symbol, from, taken } in read {
             let seen = self.see(lattice, from);
+            self.look(lattice, from);
             let (how, modes) = match taken {
                 Taken::All => (0, 0),
                 Taken::Modes(modes) => (1, modes),
@@ -84,21 +135,27 @@ impl Record {
                 }
             };
             let symbol = u32::from(symbol.0) << 1 | how;
-            let offset = seen.offset.unwrap_or(u32::MAX);
             #[allow(clippy::cast_possible_truncation)] // both halves
             let modes = [modes as u32, (modes >> 32) as u32];
-            self.key.extend([seen.node, seen.set.0, seen.kind.0, symbol, modes[0], modes[1], offset]);
+            self.key.extend([seen.node, seen.set.0, seen.kind.0, symbol, modes[0], modes[1]]);
         }
     }
 
     fn see(&self, lattice: &Lattice, node: NodeId) -> Seen {
-        let set = lattice.set_id(node);
         Seen {
             node: near_node(self.node, node),
-            set,
+            set: lattice.set_id(node),
             kind: lattice.kind_of(node),
             is_crossed: lattice.is_crossed(node),
-            offset: lattice.has_parts(node).then(|| lattice.offset(node).wrapping_sub(self.base)),
+        }
+    }
+
+    /// Takes note of a node.
+    fn look(&mut self, lattice: &Lattice, node: NodeId) {
+        let seen = self.see(lattice, node);
+        if self.seen.iter().all(|other| other.node != seen.node) {
+            self.seen.push(seen);
+            self.offsets.extend(lattice.offsets(node));
         }
     }
 
@@ -108,10 +165,7 @@ impl Record {
             return;
         }
         self.leaps.push((self.name(from), self.name(to)));
-        let node = near_node(self.node, to.1);
-        if self.seen.iter().all(|seen| seen.node != node) {
-            self.seen.push(self.see(lattice, to.1));
-        }
+        self.look(lattice, to.1);
     }
 
     /// Completing one comes to completing another.
@@ -174,6 +228,7 @@ impl Leaps {
 pub(super) struct Known {
     outcomes: FxHashMap<Key, Vec<Outcome>>,
     count: usize,
+    offsets: Vec<Cost>,
     /// Whether reading a symbol from a set, in a line of a kind, leads anywhere.
     leads: FxHashMap<(RightSetId, SymbolId, Taken, Begun), bool>,
     /// None are kept.
@@ -189,35 +244,59 @@ impl Known {
         Self { is_off: true, ..Self::default() }
     }
 
-    /// The set of a node and what is added to its costs, if that is known; its leaps are made.
-    pub(super) fn find(&mut self, lattice: &Lattice, leaps: &mut Leaps, record: &Record) -> Option<(RightSetId, Cost)> {
+    /// The set of a node, if that is known, and in `offsets` what is added to the costs of its groups; its leaps are made.
+    pub(super) fn find(
+        &mut self,
+        lattice: &Lattice,
+        leaps: &mut Leaps,
+        record: &Record,
+        offsets: &mut Vec<Cost>,
+    ) -> Option<RightSetId> {
         if !record.is_whole || self.is_off {
             return None;
         }
         let node = |name: u32| far_node(record.node, name);
+        // What a leap comes to may be nearer than R's beginning, or later than all there is.
+        let exists = |name: u32| node(name).index() < lattice.node_count();
         let is_seen = |seen: &Seen| {
             let at = node(seen.node);
-            lattice.set_id(at) == seen.set
+            exists(seen.node)
+                && lattice.set_id(at) == seen.set
                 && lattice.kind_of(at) == seen.kind
                 && lattice.is_crossed(at) == seen.is_crossed
-                && seen.offset.is_none_or(|offset| lattice.offset(at) == record.base.wrapping_add(offset))
         };
+        let scratch = &mut self.offsets;
         let outcome = self.outcomes.get(record.key.as_slice())?.iter().find(|outcome| {
+            if !outcome.seen.iter().all(is_seen) {
+                return false;
+            }
+            scratch.clear();
+            for seen in &outcome.seen {
+                scratch.extend(lattice.offsets(node(seen.node)));
+            }
             let is_made = |&((from, at), (to, end)): &Leap<u32>| leaps.last((from, node(at))) == (to, node(end));
-            outcome.seen.iter().all(is_seen) && outcome.leaps.iter().all(is_made)
+            outcome.offsets.are_like(scratch) && outcome.leaps.iter().all(is_made)
         })?;
         for &((from, at), (to, end)) in &outcome.made {
             leaps.insert((from, node(at)), (to, node(end)));
         }
+        offsets.clear();
+        offsets.extend(outcome.groups.iter().map(|&(index, more)| scratch[index as usize] + more));
         self.found += 1;
-        Some((outcome.set, outcome.offset.map_or(0, |offset| record.base.wrapping_add(offset))))
+        Some(outcome.set)
     }
 
-    /// Keeps what was computed.
-    pub(super) fn keep(&mut self, lattice: &Lattice, record: &Record, set: RightSetId, offset: Cost) {
+    /// Keeps what was computed: a set, what is added to the costs of its groups, and the most that this is more than what it
+    /// follows from.
+    pub(super) fn keep(&mut self, record: &Record, set: RightSetId, groups: &[Cost], most_added: Cost) {
         if !record.is_whole || self.is_off {
             return;
         }
+        let offsets = Offsets::new(&record.offsets);
+        if most_added >= GAP / 2 && !offsets.are_near() {
+            return;
+        }
+        let Some(groups) = groups.iter().map(|&group| offsets.source(group)).collect() else { return };
         if self.count >= OUTCOMES {
             self.outcomes.clear();
             self.count = 0;
@@ -226,12 +305,13 @@ impl Known {
             seen: record.seen.as_slice().into(),
             leaps: record.leaps.as_slice().into(),
             made: record.made.as_slice().into(),
+            offsets,
             set,
-            offset: (!lattice.sets.parts(set).is_empty()).then(|| offset.wrapping_sub(record.base)),
+            groups,
         };
         let own = match self.outcomes.get_mut(record.key.as_slice()) {
             Some(own) => own,
-            None => self.outcomes.entry(record.key.as_slice().into()).or_default(),
+            None => self.outcomes.entry(record.key.as_slice().into()).or_insert_with(|| Vec::with_capacity(1)),
         };
         if own.len() == ALTERNATIVES {
             own.remove(0);

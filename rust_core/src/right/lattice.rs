@@ -24,8 +24,8 @@ struct Node {
     beside: u32,
     /// Its set, if that is completed, and what marks it.
     state: u32,
-    /// What is to be added to the costs of the set's parts.
-    offset: Cost,
+    /// What is added to the costs of the set's parts; where they are of several groups, where that is said.
+    offset: u32,
 }
 
 /// The file may begin at a node: nothing but blank lines stands before the cursor.
@@ -78,6 +78,8 @@ const FEW: usize = 8;
 pub(super) struct Lattice {
     nodes: Chunked<Node>,
     edges: Chunked<Edge>,
+    /// What is added to the costs of each group of a node's parts, where there are several.
+    offsets: Chunked<Cost>,
     pending: FxHashMap<NodeId, Pending>,
     spare: Vec<Pending>,
     pub(super) sets: Sets,
@@ -101,6 +103,7 @@ impl Lattice {
         Self {
             nodes: Chunked::default(),
             edges: Chunked::default(),
+            offsets: Chunked::default(),
             pending: FxHashMap::default(),
             spare: Vec::new(),
             sets: Sets::new(),
@@ -162,16 +165,15 @@ impl Lattice {
         self.node(id).kind
     }
 
-    /// What is added to the costs of a node's parts.
+    /// What is added to the costs of a node's parts, by group.
     #[inline]
-    pub(super) fn offset(&self, id: NodeId) -> Cost {
-        self.node(id).offset
-    }
-
-    /// Whether a node has free parts.
-    #[inline]
-    pub(super) fn has_parts(&self, id: NodeId) -> bool {
-        !self.sets.parts(self.set_id(id)).is_empty()
+    pub(super) fn offsets(&self, id: NodeId) -> &[Cost] {
+        let node = self.node(id);
+        match self.sets.get(node.set()).groups {
+            0 => &[],
+            1 => std::slice::from_ref(&node.offset),
+            groups => self.offsets.slice(node.offset as usize, groups as usize),
+        }
     }
 
     /// The set of a node.
@@ -180,9 +182,15 @@ impl Lattice {
         self.sets.get(self.node(id).set())
     }
 
-    /// Puts the completed set into a node.
-    pub(super) fn put(&mut self, id: NodeId, set: RightSetId, offset: Cost) {
+    /// Puts the completed set into a node, with what is added to the costs of each group of its parts.
+    pub(super) fn put(&mut self, id: NodeId, set: RightSetId, offsets: &[Cost]) {
         assert!(set.0 < OPEN, "sets fit 30 bits");
+        debug_assert_eq!(self.sets.get(set).groups as usize, offsets.len());
+        let offset = match offsets {
+            [] => 0,
+            &[offset] => offset,
+            offsets => u32::try_from(self.offsets.append(offsets)).expect("groups fit u32"),
+        };
         let node = self.nodes.get_mut(id.index());
         node.state = node.state & (FIRST | CROSSED) | set.0;
         node.offset = offset;
@@ -244,9 +252,9 @@ impl Lattice {
     /// The free parts of a node, with what is to be added to their costs.
     #[inline]
     pub(super) fn parts(&self, id: NodeId) -> impl ExactSizeIterator<Item = At<PartId>> + '_ {
-        let node = self.node(id);
-        let offset = node.offset;
-        self.sets.parts(node.set()).iter().map(move |&(part, own)| (part, own.saturating_add(offset)))
+        let offsets = self.offsets(id);
+        let parts = self.sets.parts(self.set_id(id)).iter();
+        parts.map(move |&(part, group, own)| (part, own.saturating_add(offsets[group as usize])))
     }
 
     /// What is to be read into the set of a node.

@@ -34,7 +34,7 @@ pub(super) type FreeItem = (DotId, SourceId, Cost);
 type Chunks = Box<[At<ChunkId>]>;
 
 /// Costs that are further apart than this are held apart. Unit: bytes of middle.
-const APART: Cost = 64;
+pub(super) const APART: Cost = 64;
 
 /// What leads into a free part, the least cost being 0: moved dots, and nonterminals that end there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -125,6 +125,9 @@ pub(super) struct Parts {
     linked: FxHashMap<(PartId, LinkId), Option<At<ChunkId>>>,
     begun: FxHashMap<(PartId, LoneId, Begun), Option<At<ChunkId>>>,
     closing: Closing,
+    /// The most that reading, and completing what is read, have added to costs in one set.
+    most_moved: Cost,
+    most_closed: Cost,
 }
 
 /// Scratch space of one closure.
@@ -150,7 +153,26 @@ impl Parts {
             linked: FxHashMap::default(),
             begun: FxHashMap::default(),
             closing: Closing::default(),
+            most_moved: 0,
+            most_closed: 0,
         }
+    }
+
+    /// What is added from now on to the costs of what leads to something.
+    pub(super) fn begin_set(&mut self) {
+        (self.most_moved, self.most_closed) = (0, 0);
+    }
+
+    /// The most that the parts of a set cost more than what they follow from.
+    pub(super) fn most_added(&self) -> Cost {
+        self.most_moved.saturating_add(self.most_closed)
+    }
+
+    /// Says what is added to costs.
+    fn add(&mut self, known: Option<At<ChunkId>>, offset: Cost) -> Option<At<ChunkId>> {
+        let (chunk, least) = known?;
+        self.most_moved = self.most_moved.max(least);
+        Some((chunk, least.saturating_add(offset)))
     }
 
     #[inline]
@@ -235,7 +257,7 @@ impl Parts {
                 chunk
             }
         };
-        known.map(|(chunk, least)| (chunk, least.saturating_add(offset)))
+        self.add(known, offset)
     }
 
     /// The items of a part that wait for a nonterminal or for one that it finishes, moved over it.
@@ -260,7 +282,7 @@ impl Parts {
                 chunk
             }
         };
-        known.map(|(chunk, least)| (chunk, least.saturating_add(offset)))
+        self.add(known, offset)
     }
 
     /// The moved dots that lists begin with at a node, for what waits in one part. Those of some nonterminals are left out.
@@ -292,7 +314,7 @@ impl Parts {
                 chunk
             }
         };
-        known.map(|(chunk, least)| (chunk, least.saturating_add(offset)))
+        self.add(known, offset)
     }
 
     /// The list that begins at a node with a nonterminal, for what waits in one part.
@@ -351,7 +373,11 @@ impl Parts {
                 let parts = self.close(language, group, kind);
                 self.closed.insert(key.clone(), parts);
             }
-            into.extend(self.closed[&key].iter().map(|&(part, own)| (part, own.saturating_add(least))));
+            for &(part, own) in &self.closed[&key] {
+                // Near chunks were closed together: up to their width more than the least.
+                self.most_closed = self.most_closed.max(own);
+                into.push((part, own.saturating_add(least)));
+            }
             rest = more;
         }
         into.sort_unstable();

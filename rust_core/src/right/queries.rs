@@ -131,7 +131,8 @@ impl Right {
     #[cfg(test)]
     pub(super) fn stands(&self, id: NodeId) -> String {
         let lattice = &self.charted.lattice;
-        let (completed, parts): (Vec<_>, Vec<_>) = (lattice.completed(id).collect(), lattice.parts(id).collect());
+        let (completed, mut parts): (Vec<_>, Vec<_>) = (lattice.completed(id).collect(), lattice.parts(id).collect());
+        parts.sort_unstable();
         let set = lattice.set(id);
         format!("{completed:?} {parts:?} {} {:?}", set.is_alive, set.prediction)
     }

@@ -6,6 +6,7 @@
 
 use crate::grammar::compiled::Grammar;
 use crate::ids::{DotId, LinkId, NodeId, OriginId, PartId, PredictionId, RightSetId, RunId, SymbolId};
+use crate::language::free::Cost;
 use crate::right::chunked::Chunked;
 use crate::right::origins::{At, Completed, Origins};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -13,6 +14,9 @@ use std::hash::{Hash, Hasher};
 
 /// Nodes less far back than this are named by their distance: few in tests, so that short texts have far ones as well.
 const NEAR: u32 = if cfg!(test) { 9 } else { 96 };
+
+/// A node may be made before one that it is read to from: so many of the distances are those of later ones.
+const AHEAD: u32 = if cfg!(test) { 4 } else { 32 };
 
 /// Marks a distance among the numbers of nodes.
 const DISTANCE: u32 = 1 << 30;
@@ -23,6 +27,13 @@ const LINK: u32 = 1 << 31;
 /// What stands at one place: a dot or a link, and where it began.
 type Entry = (u32, u32);
 
+/// A free part, its group, and what is added to its costs beyond what is added to those of the group.
+type Grouped = (PartId, u32, Cost);
+
+/// Costs of which one is more than another by at least this are in groups of their own: readings whose costs drift apart are
+/// alike however far apart they are.
+pub(super) const GAP: Cost = if cfg!(test) { 160 } else { 512 };
+
 /// An Earley set, as the node it belongs to sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Set {
@@ -32,8 +43,10 @@ pub(super) struct Set {
     items: u32,
     /// Completed nonterminals that end here, as far as anything can ask for them.
     completed: RunId,
-    /// The free parts, with what is to be added to their costs.
+    /// The free parts.
     parts: RunId,
+    /// How many groups of them there are: what is added to their costs is said by each node.
+    pub(super) groups: u32,
     /// What all items predict.
     pub(super) prediction: PredictionId,
     /// Some parse comes here.
@@ -46,10 +59,31 @@ pub(super) struct Content {
     pub(super) items: Vec<(DotId, OriginId)>,
     pub(super) links: Vec<(LinkId, NodeId)>,
     pub(super) completed: Vec<Completed>,
+    /// The free parts, with what is added to their costs.
     pub(super) parts: Vec<At<PartId>>,
+    /// The same in groups, and what is added to the costs of each group.
+    grouped: Vec<Grouped>,
+    pub(super) offsets: Vec<Cost>,
 }
 
 impl Content {
+    /// Puts the parts into groups.
+    pub(super) fn group(&mut self) {
+        self.parts.sort_unstable_by_key(|&(part, offset)| (offset, part));
+        self.grouped.clear();
+        self.offsets.clear();
+        let mut last = None;
+        for &(part, offset) in &self.parts {
+            if last.is_none_or(|last| offset - last >= GAP) {
+                self.offsets.push(offset);
+            }
+            last = Some(offset);
+            let least = self.offsets.last().expect("a group");
+            let group = u32::try_from(self.offsets.len() - 1).expect("groups are few");
+            self.grouped.push((part, group, offset - least));
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.items.clear();
         self.links.clear();
@@ -65,7 +99,7 @@ pub(super) struct Sets {
     ids: FxHashMap<Set, RightSetId>,
     own: Runs<Entry>,
     completed: Runs<Entry>,
-    parts: Runs<At<PartId>>,
+    parts: Runs<Grouped>,
     scratch: Vec<Entry>,
 }
 
@@ -90,7 +124,7 @@ impl Sets {
         self.table.get(id.index())
     }
 
-    /// Interns the set of a node, whose parts have a cost of 0.
+    /// Interns the set of a node, whose parts are in groups.
     pub(super) fn intern(
         &mut self,
         node: NodeId,
@@ -109,9 +143,10 @@ impl Sets {
             Completed::Link(link, begun) => (link.0 | LINK, near(node, Origins::at_node(begun))),
         }));
         let completed = self.completed.intern(&self.scratch);
-        let parts = self.parts.intern(&content.parts);
+        let parts = self.parts.intern(&content.grouped);
+        let groups = u32::try_from(content.offsets.len()).expect("groups are few");
         let items = u32::try_from(content.items.len()).expect("a set fits u32");
-        let set = Set { own, items, completed, parts, prediction, is_alive };
+        let set = Set { own, items, completed, parts, groups, prediction, is_alive };
         if let Some(&id) = self.ids.get(&set) {
             return id;
         }
@@ -169,7 +204,7 @@ impl Sets {
 
     /// The free parts.
     #[inline]
-    pub(super) fn parts(&self, set: RightSetId) -> &[At<PartId>] {
+    pub(super) fn parts(&self, set: RightSetId) -> &[Grouped] {
         self.parts.get(self.get(set).parts)
     }
 
@@ -185,14 +220,14 @@ impl Sets {
 /// Whether a node is named by its distance for another one.
 #[inline]
 pub(super) fn is_near(node: NodeId, other: NodeId) -> bool {
-    node.0.wrapping_sub(other.0) < NEAR
+    node.0.wrapping_add(AHEAD).wrapping_sub(other.0) < AHEAD + NEAR
 }
 
 /// Names a node as its set does.
 #[inline]
 fn near(node: NodeId, origin: OriginId) -> u32 {
     match Origins::node_of(origin) {
-        Some(begun) if is_near(node, begun) => Origins::at_node(NodeId(DISTANCE | (node.0 - begun.0))).0,
+        Some(begun) if is_near(node, begun) => Origins::at_node(NodeId(DISTANCE | (node.0 + AHEAD - begun.0))).0,
         _ => origin.0,
     }
 }
@@ -201,7 +236,9 @@ fn near(node: NodeId, origin: OriginId) -> u32 {
 #[inline]
 fn far(node: NodeId, origin: u32) -> OriginId {
     match Origins::node_of(OriginId(origin)) {
-        Some(named) if named.0 & DISTANCE != 0 => Origins::at_node(NodeId(node.0 - (named.0 ^ DISTANCE))),
+        Some(named) if named.0 & DISTANCE != 0 => {
+            Origins::at_node(NodeId((node.0 + AHEAD).wrapping_sub(named.0 ^ DISTANCE) & (DISTANCE - 1)))
+        }
         _ => OriginId(origin),
     }
 }
@@ -212,7 +249,7 @@ pub(super) fn near_node(node: NodeId, other: NodeId) -> u32 {
     near(node, Origins::at_node(other))
 }
 
-/// The node that has such a name.
+/// The node that has such a name, if there is one.
 #[inline]
 pub(super) fn far_node(node: NodeId, name: u32) -> NodeId {
     Origins::node_of(far(node, name)).expect("it began at a node")
