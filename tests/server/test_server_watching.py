@@ -218,20 +218,19 @@ async def test_the_document_is_not_asked_about_until_it_changes(
 
 
 @pytest.mark.asyncio
-async def test_a_request_whose_thread_was_given_up_is_answered(server: FimLanguageServer, work: dict[str, Any]) -> None:
+async def test_a_request_whose_thread_was_given_up_is_answered(
+    server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     stuck = work["a"] = Blocked()
 
     async def ask() -> Any:
         return await run(server, request("a"))
 
-    asked = asyncio.ensure_future(ask())
-    assert await asyncio.to_thread(stuck.begun.wait, PATIENCE)
-    while not watching.look(server):
-        pass
-    found = await asyncio.wait_for(asked, PATIENCE)
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    found = await asyncio.wait_for(ask(), PATIENCE)
     assert found.answer.reason == server.set_aside["a"]
     assert server.watch is not None
-    server.watch.cancel()
+    await asyncio.wait_for(server.watch, PATIENCE)  # it ends where there is nothing to look after
     stuck.gate.set()
 
 
