@@ -252,7 +252,9 @@ class Completer:
                 offers.append(offer)
         work.count_decoding(hidden_ms=1000 * task.beside.seconds_before(began))
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
-        work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting=bool(offers) or not late)
+        # What was found on a part of the text is asked again: the next key finds the whole.
+        lasting = (bool(offers) or not late) and not opened.is_unfinished
+        work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting)
 
     def _read_prompts(self, loaded: Loaded, language: Language, request: Request, cancelled: Stop) -> None:
         from fim_server.decoding.healing import Healing
@@ -313,6 +315,7 @@ class Completer:
             opened.guarantee,
             completion,
             opened.session.spelling.closers,
+            opened.covered_lines,
         )
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:

@@ -95,3 +95,24 @@ def test_blocks_within_blocks_are_left_for_each_of_them() -> None:
 def test_a_time_that_is_none_is_refused(within: float) -> None:
     with pytest.raises(ValueError, match="within"):
         Stop(within)
+
+
+def test_what_comes_to_hold_too_much_is_left_and_the_next_is_not() -> None:
+    stop = Stop(holding=2_000_000)
+    with stop:
+        with pytest.raises(StoppedError):
+            python().open("x = [", LONG)
+        assert not stop.is_set()
+        small = python().open("x = [", "1, 2]\n")
+    assert small.guarantee == "exact"
+    with pytest.raises(OverflowError):
+        Stop(holding=-1)
+
+
+def test_a_session_says_what_it_holds() -> None:
+    """Twice the text holds some twice as much, and what follows a keystroke holds no less than what it goes on from."""
+    small, large = (python().open("x = [", "1, [2, 3],\n" * count + "]\n") for count in (2_000, 4_000))
+    assert 1.5 < large.held / small.held < 2.5
+    moved = large.moved("x = [1, ")
+    assert moved is not None
+    assert large.held <= moved.held < 1.1 * large.held

@@ -17,6 +17,7 @@ from fim_server.models.load import load_model
 from fim_server.models.pace import Pace
 from fim_server.models.reading import Reading
 from fim_server.models.turn import Turn
+from fim_server.recovery.budget import Budget
 from fim_server.server import completing
 from fim_server.server import worker as workers
 from fim_server.server.completing import Completer, Loaded
@@ -28,7 +29,7 @@ from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import Split
 
 LONG = "1," * 3_000_000 + "]\n"
-"""Right of the cursor: its opening takes longer than these tests wait."""
+"""Right of the cursor: its opening takes longer than these tests wait, and there is no time to open a part of it."""
 
 PATIENCE = 20.0
 
@@ -36,6 +37,7 @@ PATIENCE = 20.0
 def ready(settings: ServerSettings | None = None) -> CompletionWorker:
     """A worker that has loaded a model which is never asked."""
     worker = CompletionWorker(settings or ServerSettings(prefetch=False))
+    worker.make_contexts = lambda: Contexts(Budget(seconds=0.0))
     loaded: Future[Any] = Future()
     model: Any = SimpleNamespace(turn=Turn())
     loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
