@@ -107,6 +107,11 @@ class Session:
         """
         return self._core.inside
 
+    @property
+    def held(self) -> int:
+        """Bytes of memory that opening it took, with the sessions that it was moved from, whose work it shares."""
+        return self._core.held
+
     def check(self, middle: str) -> Verdict:
         """Says whether a middle is viable, and whether it is complete.
 

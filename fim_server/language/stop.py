@@ -24,16 +24,19 @@ class Stop:
     A `Stop` is like a `threading.Event` that nobody can wait for.
     """
 
-    def __init__(self, within: float | None = None) -> None:
+    def __init__(self, within: float | None = None, holding: int | None = None) -> None:
         """Makes one that is not set.
 
         Args:
             within: Seconds from now after which it is set by itself.
+            holding: Bytes of memory that one call may come to hold more than at its beginning: one that passes them is
+                left, too, and the next one may try again.
 
         Raises:
             ValueError: ``within`` is negative or not a number.
+            OverflowError: ``holding`` is negative.
         """
-        self._core = _core.Stop(within)
+        self._core = _core.Stop(within, holding)
         self._looks = 0
         self._told: set[Callable[[], None]] = set()
 

@@ -22,18 +22,24 @@ class IgnoredLines:
         line: The first one, counted from 0 in left + right.
         count: How many.
         stand_in: The line, without its end, that stands in their place in the reduced contexts; mostly there is none.
+        beyond: They may well parse, but all of the text does not fit the budget.
     """
 
     line: int
     count: int
     stand_in: str = ""
+    beyond: bool = False
 
     @property
     def diagnostic(self) -> str:
         """The group in one line, for people, who count from 1."""
+        if self.beyond and self.stand_in:
+            return f"line {self.line + 1} is too long to be read in time and is left out in part"
         if self.count == 1:
-            return f"line {self.line + 1} does not parse and is left out"
-        return f"lines {self.line + 1} to {self.line + self.count} do not parse and are left out"
+            why = "is too far away to be read in time" if self.beyond else "does not parse"
+            return f"line {self.line + 1} {why} and is left out"
+        why = "are too far away to be read in time" if self.beyond else "do not parse"
+        return f"lines {self.line + 1} to {self.line + self.count} {why} and are left out"
 
 
 Around = tuple[list[str], list[str]]
@@ -51,6 +57,11 @@ class Document:
         following = _LINE.findall(right)
         self.head = following.pop(0) if following else ""
         self.below: list[str] = following
+
+    @property
+    def lines(self) -> int:
+        """How many lines there are, the cursor's included."""
+        return self.cursor_line + 1 + len(self.below)
 
     @property
     def around(self) -> Around:

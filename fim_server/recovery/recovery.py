@@ -14,6 +14,7 @@ and is exact for them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -41,6 +42,7 @@ class Recovered:
         right: The reduced right context.
         ignored: What was left out, in the order of the document.
         openings: Sessions that were opened to find it.
+        lines: How many lines left + right have.
     """
 
     session: Session
@@ -48,6 +50,12 @@ class Recovered:
     right: str
     ignored: tuple[IgnoredLines, ...]
     openings: int = 0
+    lines: int = 0
+
+    @property
+    def covered(self) -> tuple[range, ...]:
+        """The lines that the guarantee covers, counted from 0: those of which nothing is left out."""
+        return covered(self.ignored, self.lines)
 
     @property
     def guarantee(self) -> str:
@@ -68,6 +76,13 @@ class Recovered:
     ) -> Matcher:
         """As `Session.matcher`, for the reduced contexts."""
         return self.session.matcher(vocabulary, shape, healing=healing)
+
+
+def covered(ignored: Sequence[IgnoredLines], lines: int) -> tuple[range, ...]:
+    """The lines of a document of so many that are in none of the groups, which are in its order."""
+    ends = [0, *(group.line + group.count for group in ignored)]
+    begins = [*(group.line for group in ignored), lines]
+    return tuple(range(end, begin) for end, begin in zip(ends, begins, strict=True) if end < begin)
 
 
 def recover(open_session: OpenSession, left: str, right: str, *, budget: int = BUDGET) -> Recovered | None:
@@ -139,7 +154,7 @@ class Recovery:
                 if others and without.guarantee == "exact":
                     groups, session = others, without
         changes = changes_of(groups)
-        return Recovered(session, *document.reduced(changes), groups_of(changes), opener.count)
+        return Recovered(session, *document.reduced(changes), groups_of(changes), opener.count, document.lines)
 
 
 def _recover(opener: Opener, left: str, right: str, known: Session | None) -> Recovered | None:
@@ -159,7 +174,7 @@ def _recover(opener: Opener, left: str, right: str, known: Session | None) -> Re
             return None
     except BudgetSpent:
         return None
-    return Recovered(session, *document.reduced(changes), groups_of(changes), opener.count)
+    return Recovered(session, *document.reduced(changes), groups_of(changes), opener.count, document.lines)
 
 
 def _repaired_below(above: Lines, document: Document, right: str, session: Session) -> dict[int, str | None] | None:

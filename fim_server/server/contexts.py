@@ -1,4 +1,7 @@
-"""The sessions of open documents: reused from keystroke to keystroke, and recovered where a document is broken."""
+"""The sessions of open documents: reused from keystroke to keystroke, recovered where a document is broken.
+
+Where one is too large to be opened while somebody waits, it is opened in part, and as a whole in the background.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from fim_server.errors import StoppedError
+from fim_server.language import Session
+from fim_server.recovery.budget import Budget, Budgeted
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
+from fim_server.server.finishing import Finisher
 from fim_server.server.place import Place, contains_in_order
 from fim_server.server.threads import OneThread
 from fim_server.text.reuse import Sessions
@@ -16,7 +23,7 @@ from fim_server.text.reuse import Sessions
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fim_server.language import Language, Session
+    from fim_server.language import Language
     from fim_server.text.document import Split
 
 SESSIONS = 16
@@ -35,7 +42,7 @@ class Opened:
 
     session: Session
     guarantee: str
-    """`exact`; `partial`: broken lines elsewhere were left out; `none`."""
+    """`exact`; `partial`: lines elsewhere were left out, broken or too far away to be read in time; `none`."""
     left: str
     """The left context as the session has it."""
     right: str
@@ -46,6 +53,13 @@ class Opened:
     """Lines left out, if the guarantee is `partial`."""
     cursor_line: int = 0
     """The cursor's line in the document, from 0."""
+    covered_lines: tuple[range, ...] = ()
+    """The lines of the document, from 0, that the guarantee covers, if it is `partial`."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether more may be known soon: lines are left out that are only too far away to be read in time."""
+        return any(group.beyond for group in self.ignored)
 
     def line_in_document(self, line: int) -> int:
         """The line of the document, from 0, that a line of the session's contexts is."""
@@ -60,45 +74,66 @@ class Opened:
 class Contexts:
     """Opens sessions. Used by one thread: the worker's."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        """``budget``: what opening may take while somebody waits."""
         self._thread = OneThread()
+        self._budget = budget or Budget()
+        self._begin()
+
+    def _begin(self) -> None:
         self._sessions = Sessions(SESSIONS)
+        self._budgeted = Budgeted(self._sessions, self._budget)
+        self._finisher = Finisher(self._sessions, self._budget.memory)
         self._recoveries: OrderedDict[tuple[str, Language], Recovery] = OrderedDict()
 
     def open(self, uri: str, language: Language, split: Split) -> Opened:
         """The session of a cursor.
 
-        Where the text does not parse with the closers right of the cursor, but would without some of them, they are
-        left to the middle: an editor put them there for a bracket that is closed already. Otherwise, where the text
-        does not parse, the lines that break it are left out.
+        Where the text does not fit the budget, it is opened in part and finished in the background. Where it does not
+        parse with the closers right of the cursor, but would without some of them, they are left to the middle: an
+        editor put them there for a bracket that is closed already. Otherwise, where it does not parse, the lines that
+        break it are left out.
         """
         assert self._thread.is_current()
         left, right = split.left, split.right
-        session = self._sessions.open(language, left, right)
-        if session.guarantee == "exact":
-            return Opened(session, "exact", left, right)
+        found = self._open(uri, language, left, right)
+        if is_whole(found):
+            return opened(found, left, right)
         for covered in range(1, min(len(Place.of(split).closers(language)), MOST_COVERED) + 1):
-            without = self._sessions.open(language, left, right[covered:])
-            if without.guarantee == "exact":
-                return Opened(without, "exact", left, right[covered:], covered=covered)
-        found = self._recovery(uri, language).open(left, right)
+            without = self._open(uri, language, left, right[covered:])
+            if is_whole(without):
+                return opened(without, left, right[covered:], covered)
+        if isinstance(found, Session):
+            found = self._recovery(uri, language).open(left, right)
+        return opened(found, left, right)
+
+    def _open(self, uri: str, language: Language, left: str, right: str) -> Session | Recovered:
+        """A session within the budget; if the whole does not fit, it is opened in the background."""
+        try:
+            whole = not self._finisher.is_finishing(uri, language, right)
+            found = self._budgeted.open(language, left, right, whole=whole)
+            if found is None:
+                return self._sessions.open(language, left, right)
+        except StoppedError:
+            # Somebody typed on; what was done would be begun afresh with each key.
+            self._finisher.finish(uri, language, left, right)
+            raise
         if isinstance(found, Recovered):
-            diagnostics = tuple(found.diagnostics)
-            line = left.count("\n")
-            return Opened(found.session, "partial", found.left, found.right, diagnostics, 0, found.ignored, line)
-        return Opened(session, session.guarantee, left, right, tuple(session.diagnostics))
+            self._finisher.finish(uri, language, left, right)
+        return found
 
     def forget(self, uri: str) -> None:
         """Forget what is known of a document."""
         assert self._thread.is_current()
+        self._finisher.leave(uri)
         for key in [key for key in self._recoveries if key[0] == uri]:
             del self._recoveries[key]
 
     def clear(self) -> None:
         """Forget all sessions."""
         assert self._thread.is_current()
-        self._sessions = Sessions(SESSIONS)
-        self._recoveries.clear()
+        self._finisher.close()
+        self._begin()
 
     def _recovery(self, uri: str, language: Language) -> Recovery:
         """What is remembered of a document's broken lines."""
@@ -109,6 +144,30 @@ class Contexts:
         while len(self._recoveries) > DOCUMENTS:
             self._recoveries.popitem(last=False)
         return found
+
+
+def is_whole(found: Session | Recovered) -> bool:
+    """Whether nothing near the cursor is broken: lines may be missing that are only too far away."""
+    if isinstance(found, Session):
+        return found.guarantee == "exact"
+    return all(group.beyond for group in found.ignored)
+
+
+def opened(found: Session | Recovered, left: str, right: str, covered: int = 0) -> Opened:
+    """What was found on two contexts, the right one without the closers that the middle has to bring."""
+    if isinstance(found, Session):
+        return Opened(found, found.guarantee, left, right, () if covered else tuple(found.diagnostics), covered)
+    return Opened(
+        found.session,
+        found.guarantee,
+        found.left,
+        found.right,
+        tuple(found.diagnostics),
+        covered,
+        found.ignored,
+        left.count("\n"),
+        found.covered,
+    )
 
 
 def fits(text: str, split: Split, opened: Opened) -> str | None:

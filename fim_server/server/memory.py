@@ -36,6 +36,8 @@ class Offer:
     """Where it comes from."""
     closers: frozenset[str] = frozenset()
     """The characters that editors put right of the cursor in its language."""
+    covered_lines: tuple[range, ...] = ()
+    """The lines, from 0, that the guarantee covers, if it is `partial`."""
 
     def document(self, split: Split) -> tuple[str, str]:
         """The document after acceptance, cut behind the text."""

@@ -46,8 +46,15 @@ def inline_items(
 
 def accepted_command(offer: Offer) -> types.Command:
     """What an editor runs when an offer is accepted."""
-    argument = {"id": offer.identity, "guarantee": offer.guarantee}
+    argument: dict[str, Any] = {"id": offer.identity, "guarantee": offer.guarantee}
+    if offer.guarantee == "partial":
+        argument["coveredLines"] = lines_json(offer.covered_lines)
     return types.Command(title="Completion accepted", command=ACCEPTED, arguments=[argument])
+
+
+def lines_json(lines: tuple[range, ...]) -> list[dict[str, int]]:
+    """Stretches of lines, counted from 0."""
+    return [{"line": stretch.start, "count": len(stretch)} for stretch in lines]
 
 
 def list_items(
@@ -175,7 +182,8 @@ def explanation_json(uri: str, position: types.Position, explained: Explained, t
         "language": explained.language.title,
         "guarantee": opened.guarantee,
         "diagnostics": list(opened.diagnostics),
-        "ignored": [{"line": group.line, "count": group.count} for group in opened.ignored],
+        "ignored": [{"line": group.line, "count": group.count, "beyond": group.beyond} for group in opened.ignored],
+        "coveredLines": lines_json(opened.covered_lines),
         "inside": session.inside,
         "expected": here.expected,
         "openLeft": [

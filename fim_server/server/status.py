@@ -14,7 +14,7 @@ from fim_server.models.store.state import State
 from fim_server.server.budget import MEGABYTE
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.memory import Answer
-from fim_server.server.messages import latency_json, model_json
+from fim_server.server.messages import latency_json, lines_json, model_json
 from fim_server.server.process import resident_bytes
 from fim_server.server.work import Costs
 
@@ -129,6 +129,7 @@ def last_json(uri: str, costs: Costs, answer: Answer | None, origin: str, reason
         "uri": uri,
         "items": len(offers),
         "guarantee": offers[0].guarantee if offers else "none",
+        "coveredLines": lines_json(offers[0].covered_lines) if offers else [],
         "origin": origin,
         "stopReason": str(completion.stop_reason) if completion is not None else None,
         "reason": reason,
@@ -141,7 +142,9 @@ def last_json(uri: str, costs: Costs, answer: Answer | None, origin: str, reason
 def log_answer(ls: FimLanguageServer, last: Mapping[str, Any]) -> None:
     """One line an answer: the guarantee, how it ended, and what it cost."""
     cost = last["latency"]
-    what = f"guarantee {last['guarantee']}, {last['stopReason']}" if last["items"] else f"nothing ({last['reason']})"
+    lines = ", ".join(f"{found['line'] + 1} to {found['line'] + found['count']}" for found in last["coveredLines"])
+    guarantee = f"guarantee {last['guarantee']}" + (f" (lines {lines})" if lines else "")
+    what = f"{guarantee}, {last['stopReason']}" if last["items"] else f"nothing ({last['reason']})"
     items = f"{last['items']} item{'s' * (last['items'] != 1)} from the {last['origin']}"
     parts = ", ".join(f"{name.removesuffix('Ms')} {value:g}" for name, value in cost.items() if name != "totalMs")
     ls.log(

@@ -23,6 +23,11 @@ class Sessions:
         self._known: dict[tuple[Language, str], Session] = {}
         """By language object and right context, those used last at the end."""
 
+    def knows(self, language: Language, right: str) -> bool:
+        """Whether a session with that right context is kept, so that another one need not read it."""
+        with self._lock:
+            return (language, right) in self._known
+
     def open(self, language: Language, left: str, right: str) -> Session:
         """Opens a session as `Language.open` does, going on from an earlier one where there is one to go on from."""
         key = (language, right)

@@ -37,7 +37,7 @@ pub use matcher::{Matcher, fill_masks};
 pub use session::{Broken, Guarantee, Session};
 pub use spec::{LanguageSpec, check_definition};
 pub use state::State;
-pub use stop::{Stop, Stopped, watched};
+pub use stop::{Stop, Stopped, count, counted, watched};
 
 #[cfg(test)]
 mod test_languages;

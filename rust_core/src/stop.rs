@@ -1,4 +1,5 @@
-//! Stopping work that nobody waits for any more: a flag and a deadline that the engine's loops look at.
+//! Stopping work that nobody waits for any more, or that grows too large: a flag, a deadline and a limit of memory that the
+//! engine's loops look at.
 //!
 //! Who calls the engine says so once, around the calls ([`watched`]); loops deep inside ask ([`poll`]) without having been
 //! handed anything. A loop that has to stop unwinds to there. It asks where what it works on is whole, or where all that it
@@ -18,6 +19,8 @@ const POLLS: u32 = 32;
 pub struct Stop {
     stopped: AtomicBool,
     deadline: Option<Instant>,
+    /// Bytes that what is watched may hold more than when it began.
+    most: Option<usize>,
     looks: AtomicU64,
 }
 
@@ -28,13 +31,37 @@ pub struct Stopped;
 thread_local! {
     static WATCHED: RefCell<Vec<Arc<Stop>>> = const { RefCell::new(Vec::new()) };
     static POLLED: Cell<u32> = const { Cell::new(0) };
+    /// Bytes that this thread has taken from the allocator, less those that it has given back, whoever took them.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    /// `HELD` where what is watched began.
+    static BEGAN: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Notes that this thread has taken bytes (or given them back: below 0). For the program's allocator to call, which the
+/// engine does not choose; where none does, no limit of memory is ever passed.
+#[inline]
+pub fn count(bytes: isize) {
+    HELD.set(HELD.get().wrapping_add(bytes));
+}
+
+/// Does some work, and tells by how many bytes more are held after it than before.
+pub fn counted<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = HELD.get();
+    let done = work();
+    (done, usize::try_from(HELD.get().wrapping_sub(before)).unwrap_or(0))
 }
 
 impl Stop {
     /// One that stops by itself at an instant, if there is one.
     #[must_use]
     pub fn new(deadline: Option<Instant>) -> Self {
-        Self { stopped: AtomicBool::new(false), deadline, looks: AtomicU64::new(0) }
+        Self { stopped: AtomicBool::new(false), deadline, most: None, looks: AtomicU64::new(0) }
+    }
+
+    /// The same, which also stops what has come to hold so many bytes more than when it began.
+    #[must_use]
+    pub fn holding(self, most: Option<usize>) -> Self {
+        Self { most, ..self }
     }
 
     /// Stops what is watched with it, from any thread.
@@ -54,9 +81,10 @@ impl Stop {
         self.looks.load(Ordering::Relaxed)
     }
 
-    fn look(&self) -> bool {
+    /// Looks at it where what it watches holds so many bytes more than when it began.
+    fn look(&self, held: usize) -> bool {
         self.looks.fetch_add(1, Ordering::Relaxed);
-        self.is_set()
+        self.is_set() || self.most.is_some_and(|most| held > most)
     }
 }
 
@@ -66,8 +94,10 @@ impl Stop {
 /// [`Stopped`] where it was left.
 pub fn watched<T>(stops: &[Arc<Stop>], work: impl FnOnce() -> T) -> Result<T, Stopped> {
     let before = WATCHED.replace(stops.to_vec());
+    let began = BEGAN.replace(HELD.get());
     let outcome = catch_unwind(AssertUnwindSafe(work));
     WATCHED.set(before);
+    BEGAN.set(began);
     outcome.or_else(|payload| if payload.is::<Stopped>() { Err(Stopped) } else { resume_unwind(payload) })
 }
 
@@ -76,7 +106,11 @@ pub fn watched<T>(stops: &[Arc<Stop>], work: impl FnOnce() -> T) -> Result<T, St
 pub(crate) fn poll() {
     let polled = POLLED.get().wrapping_add(1);
     POLLED.set(polled);
-    if polled % POLLS == 0 && WATCHED.with_borrow(|watched| watched.iter().any(|stop| stop.look())) {
+    if polled % POLLS != 0 {
+        return;
+    }
+    let held = usize::try_from(HELD.get().wrapping_sub(BEGAN.get())).unwrap_or(0);
+    if WATCHED.with_borrow(|watched| watched.iter().any(|stop| stop.look(held))) {
         // No panic hook is called: nothing is wrong.
         resume_unwind(Box::new(Stopped));
     }
@@ -122,6 +156,34 @@ mod tests {
         });
         assert_eq!(left, Err(Stopped));
         (0..10 * POLLS).for_each(|_| poll()); // nothing is watched here
+    }
+
+    #[test]
+    fn what_holds_too_much_is_left_and_what_gives_back_is_not() {
+        let stop = || Arc::new(Stop::new(None).holding(Some(1_000)));
+        count(5_000); // before it began
+        let (outcome, held) = counted(|| {
+            watched(&[stop()], || {
+                (0..100).for_each(|_| {
+                    count(900);
+                    (0..POLLS).for_each(|_| poll());
+                    count(-900);
+                });
+                count(800);
+            })
+        });
+        assert_eq!((outcome, held), (Ok(()), 800));
+        let (outcome, held) = counted(|| {
+            watched(&[stop()], || {
+                loop {
+                    count(10);
+                    poll();
+                }
+            })
+        });
+        assert_eq!(outcome, Err::<(), _>(Stopped));
+        assert!((1_001..2_000).contains(&held));
+        assert_eq!(counted(|| count(-9_000)).1, 0);
     }
 
     #[test]

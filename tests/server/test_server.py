@@ -256,6 +256,12 @@ async def test_the_latest_request_wins(client: Client) -> None:
         assert_parses(editor.applied(item, offset - 4), written(item))
 
 
+async def test_a_request_for_another_document_overtakes_none(client: Client) -> None:
+    (one, at), (other, there) = slow(client, "one"), slow(client, "other")
+    found = await asyncio.wait_for(asyncio.gather(one.ask(at), other.ask(there)), PATIENCE)
+    assert all(found)
+
+
 async def test_a_result_for_an_old_version_is_dropped(client: Client) -> None:
     editor, offset = slow(client, "stale")
     request = asyncio.ensure_future(client.text_document_inline_completion_async(editor.params(offset)))

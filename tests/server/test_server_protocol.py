@@ -302,7 +302,18 @@ async def test_wrong_arguments_are_refused_and_the_server_lives(client: Client) 
 
 
 EXPLAINED = {
-    *("uri", "position", "language", "guarantee", "diagnostics", "ignored", "inside", "expected", "openLeft"),
+    *(
+        "uri",
+        "position",
+        "language",
+        "guarantee",
+        "diagnostics",
+        "ignored",
+        "coveredLines",
+        "inside",
+        "expected",
+        "openLeft",
+    ),
     *("openRight", "grammar", "shortest", "candidates"),
 }
 

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from fim_server.errors import StoppedError
-from fim_server.language import Stop
+from fim_server.language import Language, Stop
 from fim_server.models.load import load_model
 from fim_server.models.pace import Pace
 from fim_server.models.reading import Reading
 from fim_server.models.turn import Turn
+from fim_server.recovery.budget import Budget
 from fim_server.server import completing
 from fim_server.server import worker as workers
 from fim_server.server.completing import Completer, Loaded
@@ -28,7 +29,7 @@ from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import Split
 
 LONG = "1," * 3_000_000 + "]\n"
-"""Right of the cursor: its opening takes longer than these tests wait."""
+"""Right of the cursor: its opening takes longer than these tests wait, and there is no time to open a part of it."""
 
 PATIENCE = 20.0
 
@@ -36,6 +37,7 @@ PATIENCE = 20.0
 def ready(settings: ServerSettings | None = None) -> CompletionWorker:
     """A worker that has loaded a model which is never asked."""
     worker = CompletionWorker(settings or ServerSettings(prefetch=False))
+    worker.make_contexts = lambda: Contexts(Budget(seconds=0.0))
     loaded: Future[Any] = Future()
     model: Any = SimpleNamespace(turn=Turn())
     loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
@@ -50,7 +52,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CompletionWorker]:
     def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Any:
         opened = None
         with Stop(completing.ENGINE_SECONDS):
-            opened = self.contexts.open(request.uri, self._language(request), request.split)
+            opened = self.contexts.open(request.uri, self._language(request, None), request.split)
         assert opened is not None
         return None if cancelled.is_set() else Work(answer_of(request, ()))
 
@@ -123,6 +125,32 @@ def test_what_was_cancelled_before_the_model_was_loaded_ends() -> None:
     waiting.cancelled.set()
     assert waiting.future.result(PATIENCE) is None
     worker.close()
+
+
+def test_a_language_that_is_long_in_coming_keeps_its_request_alive_and_not_its_thread(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that does not answer, or a table of many tokens: it takes long, and the thread still answers."""
+    begun, gate = threading.Event(), threading.Event()
+
+    def language(self: Request) -> Language:
+        begun.set()
+        assert gate.wait(PATIENCE)
+        return Language.load("python")
+
+    monkeypatch.setattr(Request, "language", language)
+    waiting = worker.submit(request("a", "x = ", "\n"))
+    assert begun.wait(PATIENCE)
+    step = worker._lanes["a"].step
+    assert step is not None
+    for _ in range(3):
+        looks, deadline = step.stop.looks, time.monotonic() + PATIENCE
+        while step.stop.looks == looks:
+            assert time.monotonic() < deadline
+    assert not waiting.future.done()
+    waiting.cancelled.set()
+    assert waiting.future.result(PATIENCE) is None
+    gate.set()
 
 
 def test_no_more_documents_than_a_few_are_at_work_and_kept(
@@ -222,4 +250,17 @@ def test_a_prompt_is_left_where_nothing_is_offered(monkeypatch: pytest.MonkeyPat
     assert found.answer.reason is not None
     assert "comment" in found.answer.reason
     assert found.completions == []
+    worker.close()
+
+
+def test_no_prompt_is_read_inside_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(None, "cpu")
+    worker = CompletionWorker(ServerSettings(prefetch=False))
+    loaded: Future[Loaded] = Future()
+    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
+    worker._loading = loaded
+    monkeypatch.setattr(Reading, "forward", lambda *arguments: pytest.fail("something was read"))
+    found = worker.submit(request("a", "import os\n" * 40 + "val", "ue = 1\n")).future.result(PATIENCE)
+    assert found is not None
+    assert found.answer.reason == "inside a word"
     worker.close()

@@ -197,7 +197,7 @@ test("the page says where, what, and how sure", () => {
   for (const words of [
     "<h1>area.py:7:24</h1>",
     "Python",
-    'class="guarantee partial">partial</strong>: broken lines were left out',
+    'class="guarantee partial">partial</strong>: broken or far lines were left out',
     "lines 12 to 13",
     "line 21",
     "line 12: no",

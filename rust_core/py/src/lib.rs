@@ -12,19 +12,51 @@ use fim_server_core::{Error, ErrorKind};
 use fim_server_core::{LanguageSpec, check_definition as core_check_definition};
 use fim_server_core::{Matcher as CoreMatcher, fill_masks as core_fill_masks};
 use fim_server_core::{ModeId, TokenId};
-use fim_server_core::{Stop as CoreStop, watched};
+use fim_server_core::{Stop as CoreStop, count, counted, watched};
+use mimalloc::MiMalloc;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Sessions come and go with tens of thousands of small allocations, which the system's allocator merges at the worst time.
+/// What each thread takes is counted, so that a session can be told to stop at so many bytes and to say how many it holds.
+struct Counted;
+
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counted = Counted;
+
+// SAFETY: everything is mimalloc's own answer, which keeps the contract; counting allocates nothing and does not unwind.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(signed(layout.size()));
+        // SAFETY: the caller keeps `GlobalAlloc::alloc`'s contract, which is passed on.
+        unsafe { MiMalloc.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(signed(layout.size()));
+        // SAFETY: as above.
+        unsafe { MiMalloc.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-signed(layout.size()));
+        // SAFETY: as above; the pointer came from mimalloc.
+        unsafe { MiMalloc.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(signed(size) - signed(layout.size()));
+        // SAFETY: as above; the pointer came from mimalloc.
+        unsafe { MiMalloc.realloc(pointer, layout, size) }
+    }
+}
 
 unsafe extern "C" {
     /// Of the allocator's library, which the crate `mimalloc` links and does not name.
@@ -84,10 +116,10 @@ struct Stop {
 
 #[pymethods]
 impl Stop {
-    /// `within` are the seconds from now after which it stops by itself.
+    /// `within` are the seconds from now after which it stops by itself, `holding` the bytes that one call may come to hold.
     #[new]
-    #[pyo3(signature = (within = None))]
-    fn new(within: Option<f64>) -> PyResult<Self> {
+    #[pyo3(signature = (within = None, holding = None))]
+    fn new(within: Option<f64>, holding: Option<usize>) -> PyResult<Self> {
         let within = match within {
             None => None,
             Some(seconds) => {
@@ -96,7 +128,7 @@ impl Stop {
             }
         };
         let deadline = within.and_then(|within| Instant::now().checked_add(within));
-        Ok(Self { core: Arc::new(CoreStop::new(deadline)) })
+        Ok(Self { core: Arc::new(CoreStop::new(deadline).holding(holding)) })
     }
 
     fn set(&self) {
@@ -124,6 +156,11 @@ impl Stop {
             }
         });
     }
+}
+
+/// The size of an allocation, which is never larger than `isize::MAX`.
+const fn signed(size: usize) -> isize {
+    size as isize
 }
 
 /// A panic inside leaves the value as it was before the call or extended by whole bytes: never torn.
@@ -183,7 +220,8 @@ impl Language {
 
     /// Opens a pair of contexts.
     fn open(&self, py: Python<'_>, left: &str, right: &str) -> PyResult<Session> {
-        Ok(Session { core: engine(py, || CoreSession::open(&self.core, left, right))? })
+        let (core, held) = engine(py, || counted(|| CoreSession::open(&self.core, left, right)))?;
+        Ok(Session { core, held })
     }
 
     /// The longest match at a text's first byte in a mode: its bytes and the lexemes it may be.
@@ -223,6 +261,8 @@ impl Language {
 #[pyclass(frozen, module = "fim_server._core")]
 struct Session {
     core: Arc<CoreSession>,
+    /// Bytes that opening it has taken, with those of the sessions that it was moved from.
+    held: usize,
 }
 
 #[pymethods]
@@ -265,7 +305,8 @@ impl Session {
 
     /// A session on another left context and the same right one; none where it has to be opened afresh.
     fn moved(&self, py: Python<'_>, left: &str) -> PyResult<Option<Self>> {
-        Ok(engine(py, || self.core.moved(left))?.map(|core| Self { core }))
+        let (moved, more) = engine(py, || counted(|| self.core.moved(left)))?;
+        Ok(moved.map(|core| Self { core, held: self.held + more }))
     }
 
     /// Open constructs of the left context, innermost first: (name, byte offset where it begins).
@@ -289,6 +330,12 @@ impl Session {
     /// Takes the right context into account at every step: the plain twin, for tests.
     fn tighten(&self, py: Python<'_>) {
         py.detach(|| self.core.tighten());
+    }
+
+    /// Bytes that opening it has taken, with those of the sessions that it was moved from, whose engine it shares.
+    #[getter]
+    fn held(&self) -> usize {
+        self.held
     }
 
     /// Sizes of what is kept: left sets, lattice nodes, colours, frames.
