@@ -10,6 +10,7 @@ import contextlib
 import logging
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -157,6 +158,17 @@ class DocumentProtocol(HandshakeProtocol):
             while len(self._arrivals) > MOST_ARRIVALS:  # a handler that was cancelled before it began asks for none
                 del self._arrivals[next(iter(self._arrivals))]
         super()._handle_request(msg_id, method_name, params)
+
+    def _execute_handler(self, msg_id: Any, handler: Any, callback: Any, args: Any = None, kwargs: Any = None) -> None:
+        """Run a handler, and forget what became of it: pygls keeps that of each notification for ever."""
+        super()._execute_handler(msg_id, handler, callback, args, kwargs)
+        future = self._request_futures.get(msg_id)
+        if future is not None:
+            future.add_done_callback(partial(self._forget, msg_id))
+
+    def _forget(self, msg_id: Any, done: Any) -> None:
+        if self._request_futures.get(msg_id) is done:  # a client may use a number again
+            self._request_futures.pop(msg_id, None)
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         """A message in the protocol's types; a request that is none of them is answered, which pygls leaves out."""
