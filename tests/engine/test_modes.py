@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fim_server import Language, LanguageError
+from fim_server import Language, LanguageError, Stop
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 ALPHABET = "a`'{}( ):"
@@ -213,3 +213,20 @@ def test_a_rule_that_ends_a_mode_begins_what_leads_there(tmp_path: Path) -> None
     )
     with pytest.raises(LanguageError, match="the rule of rest that ends a mode with T_END must begin"):
         load(tmp_path, grammar, SPEC)
+
+
+@pytest.mark.parametrize("text", [("f'{", ""), ("f'{", "}'"), ("f'{(", ")}'"), ("f\"{f'{", "")], ids=repr)
+def test_strings_in_strings_are_not_read_for_each_that_is_open(text: tuple[str, str]) -> None:
+    """Looks at a Stop are counted, some for what is read: a string that does not end, or that is in more than
+    can be, was read to the end of the text from every string in it."""
+    opener, closer = text
+    language = Language.load("python")
+
+    def looks(count: int) -> int:
+        with Stop() as stop:
+            language.open("", opener * count + "x" + closer * count)
+        return stop.looks
+
+    few, many = looks(1_000), looks(2_000)
+    assert few > 200
+    assert many < 2.5 * few

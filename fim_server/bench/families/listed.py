@@ -76,6 +76,8 @@ PYTHON = (
     Listed("closers alone", "", ")]}", parses=False),
     Listed("colons alone", "", "x:", parses=False),
     Listed("quotes alone", "", "'\"", parses=False),
+    Listed("fields left open", "", "f'{", parses=False),
+    Listed("fields in fields", "", "f'{", "x", "}'", parses=False),
     # long symbols
     Listed("long name", "", "x", after="\n"),
     Listed("long number", "", "1", after="\n"),

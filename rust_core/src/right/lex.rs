@@ -5,7 +5,7 @@
 use crate::bits;
 use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, Read};
 use crate::chart::predict::Predictions;
-use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
+use crate::ids::{AcceptId, LexemeId, ModeId, SetId, SymbolId};
 use crate::language::compiled::Language;
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
@@ -39,6 +39,27 @@ pub(crate) struct LineStart {
     pub position: u32,
     /// Its column, if the line began in R; at the end of the file column 0.
     pub column: Option<Column>,
+}
+
+/// A literal that holds code, as far as it has been read.
+struct Passing {
+    start: usize,
+    begin: LexemeId,
+    set: SetId,
+    at: usize,
+    /// Brackets that are open, and the most that were at once.
+    open: u32,
+    most: u32,
+}
+
+/// What comes of reading a lexeme of such a literal.
+enum Passed {
+    /// It goes on.
+    On,
+    /// Another one begins in it that is to be read first: where, with what, and where that ends.
+    Inner(usize, AcceptId, u32),
+    /// It has ended, or cannot end.
+    All(Option<(u32, u32)>),
 }
 
 /// What [`Lexed::scan_indentation`] passes.
@@ -110,8 +131,7 @@ impl Lexed {
             let end = u32::try_from(at + length).expect("R fits u32");
             self.symbols[at] = Some((accept, end));
             if language.grammar.leads_away(SymbolId::from(language.lexer.lexemes(accept)[0])) {
-                let passed = self.pass(predictions, accept, end);
-                self.passed.insert(u32::try_from(at).expect("R fits u32"), passed);
+                self.pass(predictions, at, accept, end);
             }
             let Some(next) = self.end(at, end) else { break };
             path.push((at, accept, next as usize));
@@ -137,9 +157,31 @@ impl Lexed {
         self.passed.get(&at).map_or(Some(end), |passed| passed.map(|(end, _)| end))
     }
 
-    /// Where the rule that a lexeme begins has ended, and the most brackets that are open in between: parsed, since the modes
-    /// inside are as the parser says.
-    fn pass(&mut self, predictions: &mut Predictions, accept: AcceptId, end: u32) -> Option<(u32, u32)> {
+    /// Finds where the rule that a lexeme begins has ended, and the most brackets that are open in between: parsed, since the
+    /// modes inside are as the parser says. Of literals in literals the inner ones come first: where one does not end, neither
+    /// does what it is in, so that none is read to R's end for each that is open there.
+    fn pass(&mut self, predictions: &mut Predictions, at: usize, accept: AcceptId, end: u32) {
+        if self.passed.contains_key(&u32::try_from(at).expect("R fits u32")) {
+            return;
+        }
+        let mut passing = vec![self.begin_pass(predictions, at, accept, end)];
+        while let Some(last) = passing.last_mut() {
+            poll();
+            match self.pass_on(predictions, last) {
+                Passed::On => {}
+                Passed::Inner(at, accept, end) => {
+                    let inner = self.begin_pass(predictions, at, accept, end);
+                    passing.push(inner);
+                }
+                Passed::All(found) => {
+                    self.passed.insert(u32::try_from(last.start).expect("R fits u32"), found);
+                    passing.pop();
+                }
+            }
+        }
+    }
+
+    fn begin_pass(&mut self, predictions: &mut Predictions, start: usize, accept: AcceptId, end: u32) -> Passing {
         let language = self.language.clone();
         let grammar = &language.grammar;
         let begin = language.lexer.lexemes(accept)[0];
@@ -148,25 +190,51 @@ impl Lexed {
             let begun = grammar.initial(symbol).iter().map(|&dot| grammar.lhs(dot));
             LeftChart::rooted(&language, predictions, begun)
         });
-        let mut set = chart.scan(&language, predictions, FIRST_SET, Read::Accepted(accept));
-        let mut at = end as usize;
-        let (mut open, mut most) = (0u32, 0);
-        while set != NO_SET && !chart.set(set).items.is_empty() {
-            let mode = chart.set(set).mode;
-            let (length, accept) = language.lexer.longest_match(mode, &self.text[at..])?;
-            at += length;
-            let role = language.accept_role(accept);
-            match role {
-                Role::Open => open += 1,
-                Role::Close => open = open.saturating_sub(1),
-                _ => {}
-            }
-            most = most.max(open);
-            if !role.is_ignored() && role != Role::Newline {
-                set = chart.scan(&language, predictions, set, Read::Accepted(accept));
+        let set = chart.scan(&language, predictions, FIRST_SET, Read::Accepted(accept));
+        Passing { start, begin, set, at: end as usize, open: 0, most: 0 }
+    }
+
+    /// Reads the next lexeme of a literal.
+    fn pass_on(&mut self, predictions: &mut Predictions, passing: &mut Passing) -> Passed {
+        let Some(chart) = self.charts.get_mut(&passing.begin) else { return Passed::All(None) };
+        if passing.set == NO_SET {
+            return Passed::All(None);
+        }
+        if chart.set(passing.set).items.is_empty() {
+            return Passed::All(Some((u32::try_from(passing.at).expect("R fits u32"), passing.most)));
+        }
+        let language = &self.language;
+        let rest = &self.text[passing.at..];
+        let Some((length, accept)) = language.lexer.longest_match(chart.set(passing.set).mode, rest) else {
+            return Passed::All(None);
+        };
+        if language.grammar.leads_away(SymbolId::from(language.lexer.lexemes(accept)[0]))
+            && language.lexer.longest_match(ModeId(0), rest) == Some((length, accept))
+        {
+            match self.passed.get(&u32::try_from(passing.at).expect("R fits u32")) {
+                None => {
+                    let end = u32::try_from(passing.at + length).expect("R fits u32");
+                    return Passed::Inner(passing.at, accept, end);
+                }
+                Some(None) => return Passed::All(None),
+                Some(Some(_)) => {}
             }
         }
-        (set != NO_SET).then(|| (u32::try_from(at).expect("R fits u32"), most))
+        passing.at += length;
+        let role = language.accept_role(accept);
+        match role {
+            Role::Open => passing.open += 1,
+            Role::Close => passing.open = passing.open.saturating_sub(1),
+            _ => {}
+        }
+        passing.most = passing.most.max(passing.open);
+        if passing.most > language.limits.brackets {
+            return Passed::All(None); // no file has it, and those that it is in need not be read through it
+        }
+        if !role.is_ignored() && role != Role::Newline {
+            passing.set = chart.scan(language, predictions, passing.set, Read::Accepted(accept));
+        }
+        Passed::On
     }
 
     /// Scans blank lines, comments and blanks. `begun` says that a line begins at `position` itself; otherwise the cursor
