@@ -22,8 +22,7 @@ from fim_server.tokens.vocabulary import MOST_UNSETTLED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fim_server.decoding.beside import Beside
-    from fim_server.decoding.protocols import CancelFlag, Session
+    from fim_server.decoding.protocols import BegunReading, CancelFlag, Session
     from fim_server.decoding.results import Completion
     from fim_server.decoding.run import Choice, Run, RunnerUp
     from fim_server.models.model import FimModel
@@ -63,7 +62,7 @@ def alternatives(
     on_token: Callable[[int], None] = lambda count: None,
     readings: Readings | Lent | None = None,
     healing: str = "",
-    beside: Beside | None = None,
+    beside: BegunReading | None = None,
 ) -> Iterator[Completion]:
     """The completion, and then up to ``count - 1`` others with other texts, the more likely beginnings first.
 

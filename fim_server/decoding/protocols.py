@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from fim_server.models.backend import Logits
+    from fim_server.models.reading import Reading
+
 
 class CancelFlag(Protocol):
     """What ends decoding once nobody waits for it: a `threading.Event`, or a `fim_server.Stop`."""
@@ -53,6 +56,19 @@ class Session(Protocol):
     @property
     def diagnostics(self) -> Sequence[str]: ...
     def matcher(self, vocabulary: Any, /, shape: Any = None, *, healing: bytes = b"") -> Matcher: ...
+
+
+class BegunReading(Protocol):
+    """What decoding asks of a prompt whose reading was begun before (:class:`.beside.Beside`)."""
+
+    prompt: list[int]
+    reading: Reading
+    reused: int
+    tokens: int
+    seconds: float
+
+    def logits(self, prompt: Sequence[int], /) -> Logits | None: ...
+    def seconds_before(self, moment: float, /) -> float: ...
 
 
 class Language(Protocol):

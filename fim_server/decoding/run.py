@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fim_server.decoding.beside import Beside
     from fim_server.decoding.closing import Closing
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import CancelFlag, Matcher, Session
+    from fim_server.decoding.protocols import BegunReading, CancelFlag, Matcher, Session
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
     from fim_server.models.reading import Reading
@@ -177,7 +176,7 @@ class Run:
         """Collected where it is a list."""
         self.chunk = options.prefill_chunk
         """Tokens of the prompt in one forward pass."""
-        self.beside: Beside | None = None
+        self.beside: BegunReading | None = None
         """What reads the prompt already."""
         self.reused = 0
         self.prefilled = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ from fim_server.server.memory import Offer
 from fim_server.server.place import Place, quiet, wants_single_line
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
+from fim_server.tokens import masks
 
 if TYPE_CHECKING:
     from fim_server.decoding.beside import Beside
@@ -46,7 +47,7 @@ CANDIDATES = 12
 """Tokens of the model that an explanation shows."""
 
 SLICE_SECONDS = 0.005
-"""How long the model's loading is waited for before it is looked whether anybody waits for the request."""
+"""How long another thread is waited for before it is looked whether anybody waits for the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,8 @@ class Completer:
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
         """Have the prompts of a request read; what goes wrong is said when somebody asks."""
         try:
-            language = self._language(request)
-        except LanguageError:
+            language = self._language(request, loaded)
+        except (LanguageError, StoppedError):
             return
         if may_be_pair and request.split.left[-1:] in language.spelling.closers:
             request = between_pair(request)
@@ -163,7 +164,7 @@ class Completer:
         # A deadline is for the work, not for the model's loading: what comes late then still comes.
         began = time.perf_counter()
         model = loaded.model
-        language = self._language(request)
+        language = self._language(request, loaded)
         prompts = self._prompts_of(loaded)
         healing = Healing.of(model, request.split)
         options, readings = prompts.reach(request, healing.split, prompts.options(request, 0, None), bool(healing.text))
@@ -278,15 +279,18 @@ class Completer:
             self._loaded, self._prompts = loaded, Prompts(loaded.model, loaded.pace, loaded.readings)
         return self._prompts
 
-    def _language(self, request: Request) -> Language:
-        """The request's language. Which one it is says the project's own file, which is not read at every keystroke."""
+    def _language(self, request: Request, loaded: Loaded | None) -> Language:
+        """The request's language, ready for the model that is ``loaded``.
+
+        Which one it is says the project's own file, which is not read at every keystroke.
+        """
         key = (request.path, request.language_id, request.settings.python_version)
         now = time.monotonic()
         known = self._languages.get(key)
         if known is None or now - known[1] > LANGUAGE_SECONDS:
             if len(self._languages) >= MOST_LANGUAGES:
                 self._languages.clear()
-            known = self._languages[key] = (request.language(), now)
+            known = self._languages[key] = (aside(lambda: prepared(request, loaded)), now)
         return known[0]
 
     def _offer(self, completion: Completion, request: Request, opened: Opened) -> Offer | str:
@@ -317,10 +321,10 @@ class Completer:
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:
         from fim_server.decoding.alternatives import candidates
 
-        language = request.language()
+        is_loaded = loading is not None and loading.done() and loading.exception() is None
+        language = self._language(request, loading.result() if loading is not None and is_loaded else None)
         with Stop(ENGINE_SECONDS):
             opened = self.contexts.open(request.uri, language, request.split)
-        is_loaded = loading is not None and loading.done() and loading.exception() is None
         if loading is None or not is_loaded or not request.settings.enabled:
             return Explained(language, opened, [])
         loaded = loading.result()
@@ -339,15 +343,32 @@ class Completer:
             )
 
 
-def wait_for(loading: Future[Loaded]) -> Loaded:
-    """What is loaded, once it is. Raises what loading does, and StoppedError where nobody waits for it any more."""
+def wait_for(future: Future[T]) -> T:
+    """What a future gives, once it does. Raises what it raises, and StoppedError where nobody waits for it any more."""
     while True:
         try:
-            return loading.result(None if loading.done() else SLICE_SECONDS)
+            return future.result(None if future.done() else SLICE_SECONDS)
         except NotYet:
-            if loading.done():
+            if future.done():
                 raise
             heed()
+
+
+def aside(work: Callable[[], T]) -> T:
+    """Have something done on a thread of its own that looks at no stop: disks and compilers take the time they take."""
+    executor = ThreadPoolExecutor(1, thread_name_prefix="fim-aside")
+    try:
+        return wait_for(executor.submit(work))
+    finally:
+        executor.shutdown(wait=False)
+
+
+def prepared(request: Request, loaded: Loaded | None) -> Language:
+    """A request's language, with the table of the model's tokens, which takes seconds where there was none before."""
+    language = request.language()
+    if loaded is not None:
+        masks.prepare(language, loaded.model.vocabulary)
+    return language
 
 
 def too_long() -> str:

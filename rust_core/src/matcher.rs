@@ -282,14 +282,13 @@ impl Matcher {
             return Ok(Some(true));
         }
         let bytes = vocabulary.bytes_of(token);
-        let accepted = self.state.advance(bytes);
-        if bytes.is_empty() || accepted < bytes.len() {
-            self.state.rollback(accepted)?;
+        // Where the search is stopped, nothing has been appended.
+        let mut after = self.state.onward();
+        if bytes.is_empty() || after.advance(bytes) < bytes.len() {
             return Err(refused());
         }
-        let place = (self.state.branches().into(), left);
+        let place = (after.branches().into(), left);
         if let Some(&answer) = self.endings.answers.get(&place) {
-            self.state.rollback(bytes.len())?;
             return Ok(answer);
         }
         let last = self.endings.asked.last().map(|asked| &asked.1);
@@ -302,8 +301,7 @@ impl Matcher {
         let hints: Vec<&Plan> = plan.into_iter().chain(last).collect();
         let most = limits::landing_expansions(left);
         let search = Search { vocabulary, hints: &hints, tries: &tries, enough: left, most };
-        let found = self.state.landing(&search);
-        self.state.rollback(bytes.len())?;
+        let found = after.landing(&search);
         let within = found.within(left);
         if within != Some(true) {
             self.endings.answers.insert(place, within);

@@ -81,20 +81,30 @@ impl State {
         Self { session, history: vec![opening] }
     }
 
+    /// One that goes on from here, and knows nothing of the way here.
+    pub(crate) fn onward(&self) -> Self {
+        let here = self.history.last().expect("never empty").clone();
+        Self { session: self.session.clone(), history: vec![here] }
+    }
+
     /// Appends bytes up to the first impossible one; returns how many were appended.
     pub fn advance(&mut self, bytes: &[u8]) -> usize {
-        let session = self.session.clone();
-        let mut engine = session.lock();
+        let mut engine = self.session.lock();
         let mut stepped = Vec::new();
-        for (index, &byte) in bytes.iter().enumerate() {
-            let branches = self.history.last().expect("never empty");
+        // What is stopped on the way has appended nothing.
+        let mut further: Vec<Arc<[Branch]>> = Vec::new();
+        for &byte in bytes {
+            let branches = further.last().or(self.history.last()).expect("never empty");
             engine.advance(branches, byte, &mut stepped);
             if stepped.is_empty() {
-                return index;
+                break;
             }
-            self.history.push(stepped.as_slice().into());
+            further.push(stepped.as_slice().into());
         }
-        bytes.len()
+        drop(engine);
+        let appended = further.len();
+        self.history.append(&mut further);
+        appended
     }
 
     /// Bytes of middle so far.

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from fim_server import Language, Stop, StoppedError, Vocabulary
+from fim_server.language.shapes import SINGLE_LINE
 
 LONG = "1," * 1_000_000 + "]\n"
 """A right context that takes many seconds to open."""
@@ -95,6 +96,70 @@ def test_blocks_within_blocks_are_left_for_each_of_them() -> None:
 def test_a_time_that_is_none_is_refused(within: float) -> None:
     with pytest.raises(ValueError, match="within"):
         Stop(within)
+
+
+HOSTILE = {
+    "nested in L": ("f(" * 150 + "[x for x in " * 40, "\n"),
+    "nested in R": ("x = (", "a" + ")" * 120 + "\n"),
+    "blocks": ("".join(" " * at + "try:\n" for at in range(60)) + " " * 60, ""),
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("mask", "nested in L"),
+        ("mask", "blocks"),
+        ("line", "nested in R"),
+        ("plan", "nested in R"),
+        ("lands", "blocks"),
+        ("lands", "nested in R"),
+        ("completion", "nested in L"),
+    ],
+)
+def test_questions_look_at_what_watches_them(name: str, question: str) -> None:
+    """However the work is done, by the table or the trie: work that looks is left within some dozens of its steps."""
+    session = python().open(*HOSTILE[name])
+    assert session.guarantee == "exact"
+    tokens = [None, *(bytes([byte]) for byte in range(256)), b"): ", b"x, y", b"if x", b"\n    ", b'f"{', b" for x in "]
+    matcher = session.matcher(Vocabulary(tokens, [0]), SINGLE_LINE if question == "line" else None)
+    stop = Stop()
+    with stop:
+        match question:
+            case "mask" | "line":
+                matcher.mask()
+            case "plan":
+                matcher.plan()
+            case "lands":
+                matcher.lands(ord("(") + 1, 12)
+            case "completion":
+                session.start().shortest_completion()
+    assert stop.looks > 0
+
+
+def test_what_is_stopped_has_moved_nothing() -> None:
+    """A state and a matcher that were stopped are where they were, and go on as others do."""
+    left, right = HOSTILE["nested in R"]
+    tokens = [None, *(bytes([byte]) for byte in range(256)), b"a, b", b'f"{']
+    vocabulary = Vocabulary(tokens, [0])
+    stopped = 0
+    for micros in range(0, 2_000, 20):
+        session = python().open(left, right)
+        matcher, state = session.matcher(vocabulary), session.start()
+        fresh = python().open(left, right).matcher(vocabulary)
+        middle = "a, b, [c for d in e if f("
+        try:
+            with Stop(micros / 1e6):
+                state.advance(middle)
+                matcher.lands(ord("[") + 1, 4)
+                matcher.commit(ord("(") + 1)
+        except StoppedError:
+            stopped += 1
+            assert len(state) in (0, len(middle))
+        else:
+            fresh.commit(ord("(") + 1)
+        assert (matcher.mask() == fresh.mask()).all()
+    assert stopped > 0
 
 
 def test_what_comes_to_hold_too_much_is_left_and_the_next_is_not() -> None:

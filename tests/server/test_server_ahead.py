@@ -17,7 +17,7 @@ from lsprotocol import types
 from editor import AUTOMATIC, PATIENCE, Client, Editor, serving
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
-from fim_server.server import ahead
+from fim_server.server import ahead, completing
 from fim_server.server.completing import Completer, between_pair
 from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory
@@ -264,6 +264,7 @@ def test_nothing_is_read_ahead_while_somebody_waits_for_another_document(monkeyp
 
     monkeypatch.setattr(Completer, "answer", work)
     monkeypatch.setattr(Completer, "_prompts_of", note)
+    monkeypatch.setattr(completing, "prepared", lambda request, loaded: request.language())
 
     def request(uri: str) -> Request:
         return Request(uri, Split("", ""), "python", "", False, False, ServerSettings(prefetch=False))

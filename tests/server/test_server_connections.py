@@ -230,6 +230,17 @@ async def test_a_header_without_an_end_is_refused(way: str) -> None:
         assert await has_ended(wire)
 
 
+@pytest.mark.parametrize("length", [b"-5", b"0x10", b"", "\u0663".encode()])
+async def test_lengths_that_are_none_are_refused(length: bytes) -> None:
+    async with either("tcp") as (server, wire):
+        await wire.ask("initialize", "initialize", initialization())
+        wire.writer.write(b"Content-Length: " + length + b"\r\n\r\n{}")
+        await first_error(wire)
+        assert await has_ended(wire)
+        assert await server.ended(PATIENCE) == 0
+        assert "Traceback" not in server.errors.decode()
+
+
 @pytest.mark.parametrize("way", ["stdio", "tcp"])
 @pytest.mark.parametrize("header", [b"content-length: %d\r\n", b"CONTENT-LENGTH:%d\r\n", b"Content-length: %d \r\n"])
 async def test_headers_are_read_in_any_case(way: str, header: bytes) -> None:

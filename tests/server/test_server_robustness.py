@@ -95,6 +95,12 @@ async def test_malformed_requests_are_answered_and_leave_the_server_alive(wire: 
     assert unanswered == []
 
 
+HALF_A_CHARACTER = (
+    b'{"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": {"uri": "file:///s.py", '
+    b'"languageId": "python", "version": 1, "text": "a = \'\\ud800\'\\u0000"}}}'
+)
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -118,7 +124,16 @@ async def test_malformed_requests_are_answered_and_leave_the_server_alive(wire: 
         b'{"jsonrpc": "2.0", "method": "workspace/didChangeConfiguration", "params": {"settings": [1, 2]}}',
         b'{"jsonrpc": "2.0", "method": "workspace/didChangeConfiguration", "params": {"settings": {"fim-server": 5}}}',
         b'{"jsonrpc": "2.0", "method": "workspace/didChangeConfiguration", "params": 5}',
+        b"[" * 200_000,
+        b'{"a":' * 200_000,
+        b'{"jsonrpc": "2.0", "id": 7, "method": ' + b"9" * 5000 + b"}",
+        b'{"jsonrpc": "2.0", "id": ' + b"9" * 5000 + b', "method": "shutdown"}',
+        b'{"jsonrpc": "2.0", "id": 1e999, "method": "textDocument/inlineCompletion", "params": NaN}',
+        b'{"jsonrpc": "2.0", "id": true, "method": {}, "params": {}}',
+        HALF_A_CHARACTER,
+        b"\0" * 1000,
     ],
+    ids=lambda message: ascii(message[:60])[2:-1],
 )
 async def test_garbage_leaves_the_server_alive(wire: tuple[Server, Wire], message: bytes) -> None:
     _, connection = wire
@@ -145,6 +160,30 @@ async def test_a_version_that_goes_backwards_and_ranges_outside_the_text(wire: t
     )
     await connection.ask("outside", INLINE, Wire.completion(uri, 1, 0))
     await lives(connection, "after ranges")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *("", ":", "file:", "file:///", "file:////", "file:///dev/zero", "file:///proc/self/mem", "file:///%00.py"),
+        *("file:///%ff%fe.py", "file:///%zz.py", "file://nobody/share/a.py", "file:///" + "a/" * 50_000 + "a.py"),
+        *(
+            "file:///../../../../etc/passwd",
+            "untitled:\x1b[2J\0",
+            "data:,a.py",
+            "file:///" + "%2e%2e/" * 50 + "a.py",
+            "\ud800",
+        ),
+    ],
+    ids=lambda uri: ascii(uri[:30]),
+)
+async def test_documents_of_no_usual_name_are_only_that(wire: tuple[Server, Wire], uri: str) -> None:
+    """Nothing is read from where a name points to: the text is what the editor sent."""
+    _, connection = wire
+    await connection.open(uri, "def f(a):\n    return \n")
+    answer = await connection.ask(f"in {uri[:30]}", INLINE, Wire.completion(uri, 1, 11))
+    assert "error" in answer or isinstance(answer["result"]["items"], list)
+    await lives(connection, "after a name")
 
 
 async def test_unknown_methods_and_commands_are_refused(wire: tuple[Server, Wire]) -> None:

@@ -16,11 +16,13 @@ from fim_server.errors import StoppedError
 from fim_server.language import Language, Stop
 from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace
+from fim_server.recovery.budget import Budget
 from fim_server.server import budget as budgets
 from fim_server.server import process, watching
 from fim_server.server.app import create_server
 from fim_server.server.budget import LEAST_MB, MEGABYTE, ROOM_MB, MemoryBudget, Step
 from fim_server.server.completing import Completer, Loaded
+from fim_server.server.contexts import Contexts
 from fim_server.server.lanes import SILENT_LOOKS
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.prompts import KeptReadings
@@ -218,20 +220,19 @@ async def test_the_document_is_not_asked_about_until_it_changes(
 
 
 @pytest.mark.asyncio
-async def test_a_request_whose_thread_was_given_up_is_answered(server: FimLanguageServer, work: dict[str, Any]) -> None:
+async def test_a_request_whose_thread_was_given_up_is_answered(
+    server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     stuck = work["a"] = Blocked()
 
     async def ask() -> Any:
         return await run(server, request("a"))
 
-    asked = asyncio.ensure_future(ask())
-    assert await asyncio.to_thread(stuck.begun.wait, PATIENCE)
-    while not watching.look(server):
-        pass
-    found = await asyncio.wait_for(asked, PATIENCE)
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    found = await asyncio.wait_for(ask(), PATIENCE)
     assert found.answer.reason == server.set_aside["a"]
     assert server.watch is not None
-    server.watch.cancel()
+    await asyncio.wait_for(server.watch, PATIENCE)  # it ends where there is nothing to look after
     stuck.gate.set()
 
 
@@ -325,10 +326,11 @@ async def test_a_server_over_its_budget_drops_what_it_has_in_three_steps(
 def test_a_large_sessions_memory_goes_back_when_its_document_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = CompletionWorker(SETTINGS)
     give_model(worker)
-    large = "".join(f"    'key{number}': ({number}, 'v{number}', [1, 2, 3]),\n" for number in range(10_000)) + "}\n"
+    worker.make_contexts = lambda: Contexts(Budget(seconds=PATIENCE, memory=1 << 30))
+    large = "1," * 100_000 + "]\n"
 
     def answer(self: Completer, loading: Any, request: Request, cancelled: Stop, submitted: float) -> Any:
-        self.contexts.open(request.uri, Language.load("python"), Split("x = {\n", large))
+        self.contexts.open(request.uri, Language.load("python"), Split("x = [", large))
         return Work(answer_of(request, ()))
 
     monkeypatch.setattr(Completer, "_answer", answer)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fim_server.errors import StoppedError
-from fim_server.language import Stop
+from fim_server.language import Language, Stop
 from fim_server.models.load import load_model
 from fim_server.models.pace import Pace
 from fim_server.models.reading import Reading
@@ -52,7 +52,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CompletionWorker]:
     def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Any:
         opened = None
         with Stop(completing.ENGINE_SECONDS):
-            opened = self.contexts.open(request.uri, self._language(request), request.split)
+            opened = self.contexts.open(request.uri, self._language(request, None), request.split)
         assert opened is not None
         return None if cancelled.is_set() else Work(answer_of(request, ()))
 
@@ -125,6 +125,32 @@ def test_what_was_cancelled_before_the_model_was_loaded_ends() -> None:
     waiting.cancelled.set()
     assert waiting.future.result(PATIENCE) is None
     worker.close()
+
+
+def test_a_language_that_is_long_in_coming_keeps_its_request_alive_and_not_its_thread(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that does not answer, or a table of many tokens: it takes long, and the thread still answers."""
+    begun, gate = threading.Event(), threading.Event()
+
+    def language(self: Request) -> Language:
+        begun.set()
+        assert gate.wait(PATIENCE)
+        return Language.load("python")
+
+    monkeypatch.setattr(Request, "language", language)
+    waiting = worker.submit(request("a", "x = ", "\n"))
+    assert begun.wait(PATIENCE)
+    step = worker._lanes["a"].step
+    assert step is not None
+    for _ in range(3):
+        looks, deadline = step.stop.looks, time.monotonic() + PATIENCE
+        while step.stop.looks == looks:
+            assert time.monotonic() < deadline
+    assert not waiting.future.done()
+    waiting.cancelled.set()
+    assert waiting.future.result(PATIENCE) is None
+    gate.set()
 
 
 def test_no_more_documents_than_a_few_are_at_work_and_kept(

@@ -24,7 +24,9 @@ use rustc_hash::FxHashMap;
 /// One colour.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Colour {
-    /// Least bytes of further middle, per free state.
+    /// Least bytes of further middle, per state that bounds tell apart ([`Free::price`]).
+    ///
+    /// [`Free::price`]: crate::language::free::Free::price
     pub free: Vec<Cost>,
     /// Nodes from which the rest of R follows; ascending.
     pub nodes: Vec<NodeId>,
@@ -40,9 +42,9 @@ pub(crate) struct Colours {
     words: usize,
     target_of: FxHashMap<NodeId, usize>,
     targets: Vec<NodeId>,
-    /// The targets of R's crossings.
-    crossed: Vec<usize>,
-    /// R's crossings by a symbol that it ends: free state, target, cost.
+    /// R's crossings without a symbol: from, target, cost.
+    crossed: Vec<(FreeId, usize, Cost)>,
+    /// R's crossings by a symbol that it ends: from, target, cost.
     symbol_crossings: FxHashMap<SymbolId, Vec<(FreeId, usize, Cost)>>,
     row: Vec<u64>,
     /// Per target: bitset of the lexemes that R goes on with there.
@@ -89,7 +91,7 @@ impl Colours {
         targets.extend(right.symbol_crossings().iter().map(|&(_, _, node, _)| node));
         targets.sort_unstable();
         targets.dedup();
-        let free_count = language.free.count();
+        let free_count = language.free.priced_count();
         let mut colours = Self {
             table: Vec::new(),
             ids: FxHashMap::default(),
@@ -106,15 +108,22 @@ impl Colours {
             free_count,
         };
         colours.leaving = colours.find_leaving(language, right);
-        colours.crossed = right.crossings().iter().map(|&(_, node, _)| colours.target_of[&node]).collect();
+        let free = &language.free;
+        for &(from, node, cost) in right.crossings() {
+            let target = colours.target_of[&node];
+            // Mostly what it costs are blanks.
+            let cost_from = |from: FreeId| if free.is_written(from) { 0 } else { cost };
+            colours.crossed.extend(free.priced_as(from).map(|from| (from, target, cost_from(from))));
+        }
         for &(from, symbol, node, cost) in right.symbol_crossings() {
             let target = colours.target_of[&node];
-            colours.symbol_crossings.entry(symbol).or_default().push((from, target, cost));
+            let crossings = colours.symbol_crossings.entry(symbol).or_default();
+            crossings.extend(free.priced_as(from).map(|from| (from, target, cost)));
         }
-        colours.intern(right, colours.blank());
+        colours.intern(colours.blank());
         let mut bottom = colours.blank();
         bottom.nodes.extend(right.end());
-        colours.bottom = colours.intern(right, bottom);
+        colours.bottom = colours.intern(bottom);
         colours
     }
 
@@ -174,7 +183,7 @@ impl Colours {
     }
 
     /// Lets every free state fall on the nodes that the cursor may cut; `row` are the targets that the colour holds.
-    fn settle(&mut self, right: &Right, colour: &mut Colour) {
+    fn settle(&mut self, colour: &mut Colour) {
         colour.nodes.sort_unstable();
         colour.nodes.dedup();
         self.row.clear();
@@ -187,7 +196,7 @@ impl Colours {
                 bits::insert(&mut self.row, index);
             }
         }
-        for (&(from, _, cost), &target) in right.crossings().iter().zip(&self.crossed) {
+        for &(from, target, cost) in &self.crossed {
             if colour.free[from.index()] > cost && bits::contains(&self.row, target) {
                 colour.free[from.index()] = cost;
             }
@@ -195,8 +204,8 @@ impl Colours {
     }
 
     /// Interns a colour, after letting every free state fall on the nodes that the cursor may cut.
-    pub(super) fn intern(&mut self, right: &Right, mut colour: Colour) -> ColourId {
-        self.settle(right, &mut colour);
+    pub(super) fn intern(&mut self, mut colour: Colour) -> ColourId {
+        self.settle(&mut colour);
         if let Some(&id) = self.ids.get(&colour) {
             return id;
         }
@@ -208,7 +217,7 @@ impl Colours {
     }
 
     /// The union of two colours.
-    pub(super) fn union(&mut self, right: &Right, one: ColourId, other: ColourId) -> ColourId {
+    pub(super) fn union(&mut self, one: ColourId, other: ColourId) -> ColourId {
         if one == other || other == NO_COLOUR {
             return one;
         }
@@ -220,7 +229,7 @@ impl Colours {
         }
         let mut colour = self.table[one.index()].clone();
         merge(&mut colour, &self.table[other.index()]);
-        self.intern(right, colour)
+        self.intern(colour)
     }
 
     /// Carries a colour backwards over the symbols from the dot to the end of its rule. `column` is the block's, where the
@@ -255,7 +264,7 @@ impl Colours {
                 let after = self.step(context, colour, Grammar::advance(dot), column, indents);
                 let inside = block.is_some_and(|(_, close)| position < close);
                 let before = self.before(context, next, after, if inside { 0 } else { indents.own });
-                self.intern(context.right, before)
+                self.intern(before)
             }
         };
         self.steps.insert((colour, dot, column, indents), stepped);
@@ -275,7 +284,7 @@ impl Colours {
     ) -> Colour {
         let grammar = &context.language.grammar;
         let mut colour = colour.clone();
-        self.settle(context.right, &mut colour);
+        self.settle(&mut colour);
         let rule = grammar.rule(dot);
         for place in (grammar.position(dot)..rule.rhs.len()).rev() {
             let at = DotId::from_index(dot.index() + place - grammar.position(dot));
@@ -292,15 +301,15 @@ impl Colours {
             let row = std::mem::take(&mut self.row);
             colour = self.before_of(context, rule.rhs[place], (&colour, &row), nodes, own.own);
             self.row = row;
-            self.settle(context.right, &mut colour);
+            self.settle(&mut colour);
         }
         colour
     }
 
     /// The colour of one node alone.
-    pub(crate) fn singleton(&mut self, right: &Right, node: NodeId) -> ColourId {
+    pub(crate) fn singleton(&mut self, node: NodeId) -> ColourId {
         let colour = Colour { nodes: vec![node], ..self.blank() };
-        self.intern(right, colour)
+        self.intern(colour)
     }
 
     /// The colour before a symbol.
@@ -330,15 +339,15 @@ impl Colours {
     ) -> Colour {
         let indented = |from: FreeId, cost: Cost| match cost {
             0 => 0,
-            _ if context.language.free.is_line(from) => cost.saturating_add(indent),
+            _ if context.language.free.pays_indentation(from) => cost.saturating_add(indent),
             _ => cost,
         };
         let grammar = &context.language.grammar;
         let free = &context.language.free;
         let mut colour = if grammar.nullable(symbol) { source.clone() } else { self.blank() };
-        for from in free.states() {
-            for to in free.states() {
-                let cost = indented(from, free.relation(symbol, from, to)).saturating_add(source.free[to.index()]);
+        for from in free.priced_states() {
+            for to in free.priced_states() {
+                let cost = indented(from, free.price(symbol, from, to)).saturating_add(source.free[to.index()]);
                 lower(&mut colour.free[from.index()], cost);
             }
         }
@@ -357,7 +366,9 @@ impl Colours {
         colour.nodes.extend(begun);
         for &node in &source.nodes {
             for (from, cost) in context.right.begun_free(symbol, node) {
-                lower(&mut colour.free[from.index()], indented(from, cost));
+                for from in free.priced_as(from) {
+                    lower(&mut colour.free[from.index()], indented(from, cost));
+                }
             }
         }
         colour
@@ -369,9 +380,9 @@ impl Colours {
         let (_, dedent) = context.language.grammar.indent_dedent.expect("a language with layout");
         let source = &self.table[after.index()];
         let mut colour = self.blank();
-        for from in free.states() {
-            for to in free.states() {
-                let cost = free.relation(dedent, from, to).saturating_add(source.free[to.index()]);
+        for from in free.priced_states() {
+            for to in free.priced_states() {
+                let cost = free.price(dedent, from, to).saturating_add(source.free[to.index()]);
                 lower(&mut colour.free[from.index()], cost);
             }
         }
@@ -385,7 +396,7 @@ impl Colours {
                 colour.nodes.push(from);
             }
         }
-        self.intern(context.right, colour)
+        self.intern(colour)
     }
 
     /// A block whose INDENT is still to come: in the middle, where its column is free, or in R, where it must be the one
@@ -414,24 +425,25 @@ impl Colours {
         }
         for (top, nodes) in by_top {
             let class = Colour { nodes, ..self.blank() };
-            classes.push((Some(top), self.intern(context.right, class)));
+            classes.push((Some(top), self.intern(class)));
         }
 
         let mut result = self.blank();
         for (top, mut inner) in classes {
+            let deeper = indents.deeper.max(top.map_or(0, |top| context.right.least_bytes(top)));
             for middle in (open + 1..close).rev() {
                 // What an INDENT costs is the first line's, and may be in R where the cursor cuts it.
-                let first = if middle == open + 1 { indents.deeper } else { 0 };
+                let first = if middle == open + 1 { deeper } else { 0 };
                 let before = self.before(context, grammar.next(at(middle)), inner, first);
-                inner = self.intern(context.right, before);
+                inner = self.intern(before);
             }
             let before = self.before_indent(context, indent, inner, top);
             merge(&mut result, &before);
         }
-        let mut stepped = self.intern(context.right, result);
+        let mut stepped = self.intern(result);
         for middle in (position..open).rev() {
             let before = self.before(context, grammar.next(at(middle)), stepped, 0);
-            stepped = self.intern(context.right, before);
+            stepped = self.intern(before);
         }
         stepped
     }
@@ -440,9 +452,9 @@ impl Colours {
         let free = &context.language.free;
         let source = &self.table[inner.index()];
         let mut colour = self.blank();
-        for from in free.states() {
-            for to in free.states() {
-                if free.relation(indent, from, to) != INFINITE {
+        for from in free.priced_states() {
+            for to in free.priced_states() {
+                if free.price(indent, from, to) != INFINITE {
                     lower(&mut colour.free[from.index()], source.free[to.index()]);
                 }
             }

@@ -8,13 +8,14 @@ use crate::ids::{ColourId, FreeId, SetId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::right::queries::Right;
+use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// What a set of the left chart can become: where the cursor may fall right after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Outlook {
-    /// Least bytes of further middle, per free state.
+    /// Least bytes of further middle, per state that bounds tell apart, the free states first.
     pub free: Vec<Cost>,
     /// Bitset over [`Colours::targets`].
     pub targets: Vec<u64>,
@@ -35,7 +36,7 @@ impl Outlook {
         meet(targets, &self.targets)
     }
 
-    /// Least bytes of further middle from a free state.
+    /// Least bytes of further middle from a state that bounds tell apart.
     #[inline]
     #[must_use]
     pub(crate) fn cost(&self, free: FreeId) -> Cost {
@@ -82,18 +83,19 @@ impl Demands {
             return known.clone();
         }
         let grammar = &context.language.grammar;
-        let mut free = vec![INFINITE; context.language.free.count()];
+        let mut free = vec![INFINITE; context.language.free.priced_count()];
         let mut targets = vec![0u64; self.colours.targets().len().div_ceil(64)];
         let mut reached: FxHashSet<ColourId> = FxHashSet::default();
         if set == FIRST_SET {
             let before = self.colours.before_symbol(context, grammar.start, self.colours.bottom());
-            reached.insert(self.colours.intern(context.right, before));
+            reached.insert(self.colours.intern(before));
         }
         if context.left.set(set).accepts {
             reached.insert(self.colours.bottom());
         }
         let items = &context.left.set(set).items;
         for item in items {
+            poll();
             let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
             let indents = context.left.indents(item.origin);
             reached.insert(self.colours.step(context, behind, item.dot, item.column, indents));
@@ -150,6 +152,7 @@ impl Demands {
         let mut seen: FxHashSet<SetId> = FxHashSet::default();
         let mut stack = vec![set];
         while let Some(at) = stack.pop() {
+            poll();
             for item in &context.left.set(at).items {
                 let lhs = grammar.lhs(item.dot);
                 if lhs != grammar.start || item.origin != FIRST_SET {

@@ -142,7 +142,7 @@ impl Group<'_> {
     /// Finishes the nonterminals of the group. What is new is carried on alone, since steps distribute over unions: a long
     /// list in R (each of its ends leads to the one before) costs as much as it is long.
     fn grow(&self, colours: &mut Colours, context: Context<'_>, unsolved: &mut [Unsolved]) {
-        let free_count = context.language.free.count();
+        let free_count = context.language.free.priced_count();
         let mut growing: FxHashMap<usize, Growing> = FxHashMap::default();
         for &at in self.members {
             let mut own = Growing::new(free_count);
@@ -161,7 +161,7 @@ impl Group<'_> {
                 let grown = if grammar.rule(after).block.is_none() {
                     child_colour.add(&colours.carry(context, &fresh, after, self.indents, &mut walks))
                 } else {
-                    let fresh = colours.intern(context.right, fresh.clone());
+                    let fresh = colours.intern(fresh.clone());
                     let demanded = colours.step(context, fresh, after, NO_COLUMN, self.indents);
                     child_colour.add(colours.get(demanded))
                 };
@@ -172,7 +172,7 @@ impl Group<'_> {
         }
         for (at, own) in growing {
             let colour = Colour { free: own.free, nodes: own.nodes.into_iter().collect() };
-            unsolved[at].colour = colours.intern(context.right, colour);
+            unsolved[at].colour = colours.intern(colour);
         }
     }
 }
@@ -250,7 +250,7 @@ impl Frames {
             let demanded = colours.step(context, behind, Grammar::advance(item.dot), item.column, indents);
             let symbol = grammar.next(item.dot);
             match seeds.last_mut() {
-                Some((last, colour)) if *last == symbol => *colour = colours.union(context.right, *colour, demanded),
+                Some((last, colour)) if *last == symbol => *colour = colours.union(*colour, demanded),
                 _ => seeds.push((symbol, demanded)),
             }
         }
@@ -285,7 +285,7 @@ impl Frames {
                     if group_of[child] != index {
                         let demanded =
                             colours.step(context, unsolved[at].colour, Grammar::advance(dot), NO_COLUMN, indents);
-                        unsolved[child].colour = colours.union(context.right, unsolved[child].colour, demanded);
+                        unsolved[child].colour = colours.union(unsolved[child].colour, demanded);
                     }
                 }
             }

@@ -9,6 +9,7 @@ use crate::limits;
 use crate::masking::plain::Recognizer;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
+use crate::stop::poll;
 use rustc_hash::FxHashMap;
 
 /// What a plan is searched by.
@@ -96,6 +97,7 @@ pub(crate) fn restrict(
     let nodes = vocabulary.nodes();
     let mut index = 0;
     while index < nodes.len() {
+        poll();
         let node = &nodes[index];
         walk.pop_to(node.depth as usize - 1);
         if !walk.try_push(node.byte) {

@@ -1,8 +1,8 @@
 //! Ways to complete a middle by whole lines, where R asks for blocks that are not open.
 //!
 //! A line that has closed the blocks which R goes on with (a `def` at column 0 in the midst of a method, say) is completed by
-//! lines that open them anew, one for each column that R comes back to. A search by bytes does not find those, since its bound
-//! knows nothing of blocks that are wholly in the middle. Here they are put together from the language's `block_lines` and tried.
+//! lines that open them anew, one for each column that R comes back to. A search by words does not find those soon, since its bound is
+//! cut short. Here they are put together from the language's `block_lines` and tried.
 
 use crate::completing::short;
 use crate::engine::branch::Branch;

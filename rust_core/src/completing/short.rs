@@ -236,10 +236,12 @@ impl Ways {
         let tabs = self.tabs || !column.is_spaces() || blocks.iter().any(|block| !block.is_spaces());
         let new = [deepest + engine.language.spelling.step, deepest / 8 * 8 + 8];
         let new = &new[..1 + usize::from(tabs)];
-        let places = || blocks.iter().chain(&self.returns).map(|place| place.wide).chain(new.iter().copied());
+        let known = || blocks.iter().chain(&self.returns).map(|place| place.wide);
+        let places = || known().chain(new.iter().copied());
         Line {
             is_place: places().any(|place| place == column.wide),
             is_free: places().any(|place| place > column.wide),
+            is_odd: known().all(|place| place != column.wide) && known().any(|place| place > deepest),
             tabs,
         }
     }
@@ -279,7 +281,7 @@ impl search::Steps for Ways {
                     b'\t' | b'\r' => continue,
                     _ if language.spelling.joins(byte) => continue,
                     _ if is_word(byte) || !line.is_place => continue,
-                    _ => {}
+                    _ => cost += u32::from(line.is_odd),
                 }
             } else if at_start || state == DEAD {
                 if is_word(byte) && !moves
@@ -297,8 +299,11 @@ impl search::Steps for Ways {
                 }
             }
         }
-        if line.is_none_or(|line| line.is_place) {
+        if line.as_ref().is_none_or(|line| line.is_place) {
+            let others = out.len();
             self.each_word(engine, branch, out);
+            let odd = u32::from(line.is_some_and(|line| line.is_odd));
+            out[others..].iter_mut().for_each(|step| step.cost += odd);
         }
         // Of steps that are worth the same the first one is taken.
         out.sort_by_key(|step| {
@@ -327,7 +332,7 @@ impl search::Steps for Ways {
     }
 
     fn bound(&self, engine: &mut Engine, branch: &Branch, note: &Brackets) -> Cost {
-        match engine.bound(branch) {
+        match engine.expected(branch) {
             INFINITE => INFINITE,
             cost => {
                 let most = if in_line(engine, branch) { AT_LINE } else { FAR };
@@ -400,6 +405,8 @@ struct Line {
     is_place: bool,
     /// One may begin further right.
     is_free: bool,
+    /// A block would be indented by the language's step, though R says how far it may be.
+    is_odd: bool,
     tabs: bool,
 }
 

@@ -1,8 +1,8 @@
 //! The shortest completion: the least bytes of further middle that make a whole program, and such a middle.
 //!
 //! A* over branches, byte by byte. The bound is the colours' (min, +) distance: it prices every lexeme at its shortest
-//! text, a block's indentation where R names its column, and no separators, so it never exceeds the truth and the first
-//! whole branch taken off the queue is a shortest one.
+//! text, separators between words, and a block's indentation where R names its column; it never exceeds the truth, so the
+//! first whole branch taken off the queue is a shortest one.
 
 use crate::completing::search::{self, Step, Steps};
 use crate::engine::branch::Branch;
@@ -20,14 +20,20 @@ pub(crate) fn shortest_completion(
     branches: &[Branch],
     most: usize,
 ) -> Result<Option<Vec<u8>>, Error> {
-    let mut bytes = Bytes { alphabet: alphabet(engine), stepped: Vec::new() };
+    let mut bytes = Bytes::new(engine);
     search::search(engine, branches, &mut bytes, most)
 }
 
 /// Every byte, each for one.
-struct Bytes {
+pub(super) struct Bytes {
     alphabet: Vec<u8>,
     stepped: Vec<Branch>,
+}
+
+impl Bytes {
+    pub(super) fn new(engine: &Engine) -> Self {
+        Self { alphabet: alphabet(engine), stepped: Vec::new() }
+    }
 }
 
 impl Steps for Bytes {

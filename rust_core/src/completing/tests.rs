@@ -2,16 +2,18 @@
 
 use crate::completing::landing::{Search, land};
 use crate::completing::plan::{Outcome, Plan, completes};
+use crate::completing::search::{Step, Steps, search};
 use crate::completing::short::short_completion;
-use crate::completing::shortest::shortest_completion;
+use crate::completing::shortest::{Bytes, shortest_completion};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::error::ErrorKind;
 use crate::ids::TokenId;
 use crate::language::compiled::Language;
+use crate::language::free::{Cost, INFINITE};
 use crate::language::shape::Shape;
 use crate::masking::vocabulary::Vocabulary;
-use crate::test_languages::{Random, Twin, blocks, sums, texts, words};
+use crate::test_languages::{Random, Twin, blocks, compile, define, sums, texts, words};
 use std::sync::Arc;
 
 const SEARCH: usize = 10_000;
@@ -77,6 +79,148 @@ fn the_shortest_completion_is_a_shortest_middle() {
                 );
             }
         }
+    }
+}
+
+/// Lines and blocks with headers of several words, which blanks keep apart, and fields of strings.
+fn headers() -> Arc<Language> {
+    let lexemes = [
+        "NEWLINE /\\n/",
+        "_BLANK /[ \\t]+/",
+        "_COMMENT /#[^\\n]*/",
+        "_JOIN /\\\\\\n/",
+        "NAME /[a-z]+/",
+        "IF if",
+        "ELSE else",
+        "COLON :",
+        "OPEN (",
+        "CLOSE )",
+        "INDENT",
+        "DEDENT",
+    ];
+    let rules = [
+        "file -> | lines",
+        "lines -> line | lines line",
+        "line -> value NEWLINE | IF value COLON body | IF value COLON body ELSE COLON body",
+        "body -> block | value NEWLINE",
+        "block -> NEWLINE INDENT lines DEDENT",
+        "value -> NAME | OPEN value CLOSE | value IF value ELSE value | OPEN CLOSE",
+    ];
+    let mut spec = define(&lexemes, &rules);
+    spec.brackets = vec![("OPEN".into(), "CLOSE".into())];
+    let layout = serde_json::json!({
+        "newline": "NEWLINE", "indent": "INDENT", "dedent": "DEDENT", "blank": "_BLANK", "comment": "_COMMENT",
+        "join": "_JOIN", "block_opener": ":", "step": 4
+    });
+    spec.layout = Some(serde_json::from_value(layout).expect("a layout"));
+    compile(&spec)
+}
+
+/// The search that expects nothing: all that is no longer than what it finds is tried.
+struct Plain(Bytes);
+
+impl Steps for Plain {
+    type Note = ();
+
+    fn admits(&mut self, (): &()) -> bool {
+        true
+    }
+
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
+        self.0.each(engine, branch, out);
+    }
+
+    fn text(&self, text: usize) -> &[u8] {
+        self.0.text(text)
+    }
+
+    fn note(&mut self, _: &Engine, _: (&Branch, &()), _: &Step) {}
+
+    fn bound(&self, engine: &mut Engine, branch: &Branch, _: &()) -> Cost {
+        if engine.bound(branch) == INFINITE { INFINITE } else { 0 }
+    }
+
+    fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool {
+        engine.complete(branch)
+    }
+}
+
+/// Some lines of [`headers`].
+fn lines(random: &mut Random, column: usize) -> String {
+    let mut found = String::new();
+    for _ in 0..=random.below(3) {
+        let indent = [" ", "    ", "\t"][random.below(3)].repeat(usize::from(column > 0)) + &" ".repeat(column);
+        let value = ["a", "()", "(a)", "a if a else a", "ifa"][random.below(5)];
+        found += &match random.below(if column > 20 { 2 } else { 4 }) {
+            0 => format!("{indent}{value}\n"),
+            1 => format!("{indent}if {value}: a # if\n"),
+            2 => {
+                let column = column + 1 + random.below(4);
+                format!("{indent}if {value}:\n{}", lines(random, column))
+            }
+            _ => {
+                let columns = [random.below(9), random.below(9)].map(|more| column + 1 + more);
+                let bodies = columns.map(|column| lines(random, column));
+                format!("{indent}if {value}:\n{}{indent}else:\n{}", bodies[0], bodies[1])
+            }
+        };
+    }
+    found
+}
+
+#[test]
+fn what_is_expected_makes_no_completion_longer() {
+    let languages = [
+        (headers(), Vec::new()),
+        (compile(&blocks()), vec!["if:\n ", "a", "a\n", "\n", "\n ", "#"]),
+        (compile(&sums()), vec!["a", "+", "(", ")", " ", "(a", "a)"]),
+        (compile(&words()), vec!["abb", "abaa", "aba", "b"]),
+    ];
+    let mut random = Random::new(16);
+    let (mut compared, mut lengths) = (0, 0);
+    for (language, pieces) in languages {
+        for _ in 0..if cfg!(debug_assertions) { 40 } else { 300 } {
+            let mut text = || -> String {
+                if pieces.is_empty() {
+                    return lines(&mut random, 0);
+                }
+                (0..random.below(7)).map(|_| pieces[random.below(pieces.len())]).collect()
+            };
+            let (left, right) = (text(), text());
+            let left = &left[..random.below(left.len() + 1)];
+            let right = &right[random.below(right.len() + 1)..];
+            let (mut engine, branches) = open_in(&language, left, right);
+            let mut plain = Plain(Bytes::new(&engine));
+            let Ok(least) = search(&mut engine, &branches, &mut plain, 4_000) else { continue };
+            let found = shortest_completion(&mut engine, &branches, SEARCH).expect("it is found soon");
+            let length = |found: &Option<Vec<u8>>| found.as_ref().map(Vec::len);
+            assert_eq!(length(&found), length(&least), "{left:?} {right:?}: {found:?} but {least:?}");
+            compared += usize::from(found.is_some());
+            lengths += length(&found).unwrap_or_default();
+        }
+    }
+    assert!(compared > 80 && lengths > 80, "{lengths} bytes of {compared} completions");
+}
+
+/// Blocks that lie wholly in the middle, words that need blanks between them, and indentations that are written are expected: a
+/// search looks at little beside what it finds.
+#[test]
+fn a_search_goes_where_it_has_to() {
+    let language = headers();
+    let deep = |depth: usize| (0..depth).rev().map(|at| format!("{}a\n", "    ".repeat(at))).collect::<String>();
+    let nested = |depth: usize| (0..depth).map(|at| format!("{}if a:\n", " ".repeat(at))).collect::<String>();
+    let cases = [
+        ("a\n".to_string(), deep(9)),
+        ("if a:\n a\n".to_string(), deep(6)),
+        ("(a if a".to_string(), format!(")\n{}", deep(5))),
+        (nested(9), format!("{}else:a\n", " ".repeat(5))),
+        ("(a if ".repeat(20), String::new()),
+        ("# ".to_string(), deep(7)),
+    ];
+    for (left, right) in cases {
+        let (mut engine, branches) = open_in(&language, &left, &right);
+        let found = shortest_completion(&mut engine, &branches, 2_000);
+        assert!(found.is_ok_and(|found| found.is_some()), "{left:?} {right:?}");
     }
 }
 

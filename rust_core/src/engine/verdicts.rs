@@ -18,6 +18,7 @@ use crate::lexing::lexer::NEVER;
 use crate::lexing::roles::Role;
 use crate::limits;
 use crate::right::queries::Right;
+use crate::stop::poll;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -199,6 +200,7 @@ impl Engine {
 
     /// One byte's step of every branch, those that cannot be completed left out.
     pub(crate) fn advance(&mut self, branches: &[Branch], byte: u8, out: &mut Vec<Branch>) {
+        poll();
         if self.language.free.shape().is_none() {
             self.parser.step_all(branches, byte, out);
         } else {
@@ -439,16 +441,39 @@ impl Engine {
 
     /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.
     pub(crate) fn bound(&mut self, branch: &Branch) -> Cost {
+        let written = self.language.free.written().filter(|_| !self.is_in_comment(branch));
+        match (self.expected(branch), written, branch.line) {
+            (INFINITE, ..) => INFINITE,
+            (cost, Some(written), InLine::Start { .. }) => cost.max(self.outlook(branch.set).cost(written)),
+            (cost, ..) => cost,
+        }
+    }
+
+    /// Whether a comment is in progress.
+    fn is_in_comment(&self, branch: &Branch) -> bool {
+        let lexer = &self.language.lexer;
+        !lexer.is_start(branch.state)
+            && lexer.accepts(branch.state)
+            && self.language.accept_role(lexer.accept(branch.state)) == Role::Comment
+    }
+
+    /// A bound that is lower where a line begins: each blank of it counts, whether or not it is needed.
+    pub(crate) fn expected(&mut self, branch: &Branch) -> Cost {
         if let InLine::Start { column, kept } = branch.line {
             // Part of the indentation that the cost counts may have been written; a backslash-newline in progress is part of
             // the cost of the column that it will fix.
-            let is_start = self.language.lexer.is_start(branch.state);
+            let lexer = &self.language.lexer;
+            let is_start = lexer.is_start(branch.state);
             if self.language.shaped.is_some() && !is_start {
                 return 0; // where in its shape the line will begin is not known yet
             }
             let Some(line) = self.free_at(LINE, branch.at) else { return INFINITE };
-            let joining = if is_start { 0 } else { 2 };
-            let written = kept.unwrap_or(column).least_bytes() + joining;
+            let written = if self.is_in_comment(branch) {
+                // The next line has blanks of its own; but the cost may be that of a comment that R ends.
+                lexer.depth(branch.state).into()
+            } else {
+                kept.unwrap_or(column).least_bytes() + if is_start { 0 } else { 2 }
+            };
             return match self.outlook(branch.set).cost(line) {
                 INFINITE => INFINITE,
                 cost => cost.saturating_sub(written),
@@ -476,11 +501,12 @@ impl Engine {
                 return 0;
             }
             if let Some(free) = way.free {
-                let finish = match way.accept.map(|accept| self.language.lexer.to_accept(branch.state, accept)) {
+                let finish: Cost = match way.accept.map(|accept| self.language.lexer.to_accept(branch.state, accept)) {
                     Some(NEVER) | None => 0,
                     Some(bytes) => bytes.into(),
                 };
-                best = best.min(outlook.cost(free).saturating_add(finish));
+                let after = self.language.free.priced_after(free, branch.state, way.accept, finish);
+                best = best.min(outlook.cost(after).saturating_add(finish));
             }
         }
         best

@@ -15,6 +15,7 @@ use crate::engine::parser::Parser;
 use crate::ids::{DotId, LexemeId, ModeId, SetId, SymbolId};
 use crate::language::compiled::Language;
 use crate::lexing::roles::Role;
+use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Where in the text each set was current last: the offset of the first byte after the symbol that led to it.
@@ -73,6 +74,7 @@ pub(crate) fn open_constructs(
     let mut found = Vec::new();
     let mut items: Vec<Item> = parser.set(set).items.to_vec();
     while let Some(origin) = items.iter().map(|item| item.origin).min() {
+        poll();
         items.retain(|item| item.origin == origin);
         let rank = |item: &Item| told(&language, item.dot).map(|told| told.rank);
         let best = items.iter().filter_map(rank).min();

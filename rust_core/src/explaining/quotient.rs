@@ -203,7 +203,7 @@ impl Extractor<'_> {
                 }
             }
             Nonterminal::Cut(symbol, from, node) => {
-                let colour = self.demands.colours.singleton(self.context.right, node);
+                let colour = self.demands.colours.singleton(node);
                 for (index, _) in grammar.rules().iter().enumerate().filter(|(_, rule)| rule.lhs == symbol) {
                     let tail = Tail { dot: grammar.dot(index, 0), column: NO_COLUMN, follow: Behind::Node(colour) };
                     self.tails(tail, from, Vec::new(), &mut out);

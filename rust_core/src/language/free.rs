@@ -11,7 +11,9 @@
 use crate::error::{Error, ErrorKind};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{DotId, FreeId, GuardId, StateId, SymbolId};
+use crate::ids::{AcceptId, DotId, FreeId, GuardId, StateId, SymbolId};
+use crate::language::closing::close;
+use crate::language::prices::Prices;
 use crate::language::shape::Shape;
 use crate::language::terminals::{KINDS, Terminals, separators};
 use crate::lexing::guards::Guards;
@@ -31,6 +33,8 @@ pub(crate) struct Free {
     relation: Vec<Cost>,
     /// `prefix[dot * count² + from * count + to]`: the relation of the symbols before a dot.
     prefix: Vec<Cost>,
+    /// What tells costs apart more finely; none for middles of a shape, and without separators.
+    prices: Option<Prices>,
     /// Per nonterminal and free state: what completing it there advances, as (dot after, from, cost of what precedes).
     advances: Vec<Vec<(DotId, FreeId, Cost)>>,
     /// Per free state: the dots that may stand where the middle ends there, as (dot, from, cost of what precedes).
@@ -79,7 +83,8 @@ impl Free {
             (Ok(_), layout) => Terminals::separated(lexer, grammar, roles, layout),
         };
         terminals.close_over_ignored(grammar.lexeme_count());
-        Ok(Self::closed(terminals, grammar, separators.is_ok(), layout, None))
+        let prices = separators.is_ok().then(|| Prices::derive(lexer, grammar, roles, layout));
+        Ok(Self::closed(terminals, grammar, separators.is_ok(), layout, None, prices))
     }
 
     /// Derives the free states of a language for middles of a shape: each is one of those of [`Free::derive`], and a place in
@@ -118,7 +123,7 @@ impl Free {
         }
         let mut terminals = Terminals::shaped(lexer, grammar, roles, layout, &shape);
         terminals.close_over_ignored(grammar.lexeme_count());
-        Ok(Self::closed(terminals, grammar, true, layout, Some(shape)))
+        Ok(Self::closed(terminals, grammar, true, layout, Some(shape), None))
     }
 
     fn closed(
@@ -127,12 +132,14 @@ impl Free {
         separated: bool,
         layout: Option<Layout>,
         shape: Option<Arc<Shape>>,
+        prices: Option<(Prices, Vec<Cost>)>,
     ) -> Self {
         let count = terminals.count;
         let mut free = Self {
             count,
             relation: vec![INFINITE; grammar.symbol_count() * count * count],
-            prefix: vec![INFINITE; grammar.dot_count() * count * count],
+            prefix: Vec::new(),
+            prices: None,
             advances: Vec::new(),
             open_dots: Vec::new(),
             lines: vec![false; grammar.dot_count()],
@@ -144,8 +151,14 @@ impl Free {
             shape,
             kinds: if layout.is_some() { KINDS } else { 1 },
         };
-        free.relation[..terminals.relation.len()].copy_from_slice(&terminals.relation);
-        free.close(grammar);
+        if let Some((prices, prefix)) = prices {
+            free.relation = prices.over_free(&prices.relation, count);
+            free.prefix = prices.over_free(&prefix, count);
+            free.prices = Some(prices);
+        } else {
+            free.relation[..terminals.relation.len()].copy_from_slice(&terminals.relation);
+            free.prefix = close(&mut free.relation, grammar, count);
+        }
         if layout.is_some() {
             free.derive_lines(grammar);
         }
@@ -182,55 +195,6 @@ impl Free {
             let place = shape.boundaries().get(state.index() / self.kinds);
             place.is_none_or(|&place| shape.accepts(place))
         })
-    }
-
-    /// Least fixpoint of the rules over (min, +).
-    fn close(&mut self, grammar: &Grammar) {
-        let square = self.count * self.count;
-        let identity: Vec<Cost> =
-            (0..square).map(|index| if index / self.count == index % self.count { 0 } else { INFINITE }).collect();
-        loop {
-            let mut changed = false;
-            for (index, rule) in grammar.rules().iter().enumerate() {
-                let mut product = identity.clone();
-                let first = grammar.dot(index, 0).index();
-                self.prefix[first * square..(first + 1) * square].copy_from_slice(&product);
-                for (position, symbol) in rule.rhs.iter().enumerate() {
-                    product = self.multiply(&product, symbol.index());
-                    let at = first + position + 1;
-                    self.prefix[at * square..(at + 1) * square].copy_from_slice(&product);
-                }
-                let target = &mut self.relation[rule.lhs.index() * square..(rule.lhs.index() + 1) * square];
-                for (old, &new) in target.iter_mut().zip(&product) {
-                    if new < *old {
-                        *old = new;
-                        changed = true;
-                    }
-                }
-            }
-            if !changed {
-                return;
-            }
-        }
-    }
-
-    fn multiply(&self, left: &[Cost], symbol: usize) -> Vec<Cost> {
-        let count = self.count;
-        let right = &self.relation[symbol * count * count..(symbol + 1) * count * count];
-        let mut product = vec![INFINITE; count * count];
-        for from in 0..count {
-            for via in 0..count {
-                let first = left[from * count + via];
-                if first == INFINITE {
-                    continue;
-                }
-                for to in 0..count {
-                    let cell = &mut product[from * count + to];
-                    *cell = (*cell).min(first.saturating_add(right[via * count + to]));
-                }
-            }
-        }
-        product
     }
 
     fn derive_lines(&mut self, grammar: &Grammar) {
@@ -310,6 +274,63 @@ impl Free {
     #[must_use]
     pub(crate) fn relation(&self, symbol: SymbolId, from: FreeId, to: FreeId) -> Cost {
         self.relation[(symbol.index() * self.count + from.index()) * self.count + to.index()]
+    }
+
+    /// The number of states that bounds tell apart: the free states, and some more.
+    #[must_use]
+    pub(crate) fn priced_count(&self) -> usize {
+        self.prices.as_ref().map_or(self.count, |prices| prices.count)
+    }
+
+    /// All states that bounds tell apart, the free states first.
+    pub(crate) fn priced_states(&self) -> impl Iterator<Item = FreeId> + use<> {
+        (0..self.priced_count()).map(FreeId::from_index)
+    }
+
+    /// The states among those that are a free state.
+    pub(crate) fn priced_as(&self, free: FreeId) -> impl Iterator<Item = FreeId> + '_ {
+        let finer = self.prices.iter().flat_map(move |prices| prices.states_of(free));
+        finer.chain(self.prices.is_none().then_some(free))
+    }
+
+    /// [`Free::relation`] between the states that bounds tell apart.
+    #[inline]
+    #[must_use]
+    pub(crate) fn price(&self, symbol: SymbolId, from: FreeId, to: FreeId) -> Cost {
+        match &self.prices {
+            Some(prices) => prices.relation[(symbol.index() * prices.count + from.index()) * prices.count + to.index()],
+            None => self.relation(symbol, from, to),
+        }
+    }
+
+    /// Whether a line that begins in a state is still to be indented.
+    #[inline]
+    #[must_use]
+    pub(crate) fn pays_indentation(&self, from: FreeId) -> bool {
+        from.index() < self.count && self.is_line(from)
+    }
+
+    /// Whether the blanks of a line that begins in a state are written.
+    #[inline]
+    #[must_use]
+    pub(crate) fn is_written(&self, from: FreeId) -> bool {
+        self.prices.as_ref().is_some_and(|prices| prices.is_written(from))
+    }
+
+    /// The start of a line whose blanks are written; none where bounds do not tell that apart.
+    #[must_use]
+    pub(crate) fn written(&self) -> Option<FreeId> {
+        self.prices.as_ref().and_then(Prices::written)
+    }
+
+    /// What bounds take a free state for that the middle is in `finish` bytes after a state of the lexer, by a symbol that has been
+    /// read then.
+    #[must_use]
+    pub(crate) fn priced_after(&self, free: FreeId, state: StateId, accept: Option<AcceptId>, finish: Cost) -> FreeId {
+        match (&self.prices, accept) {
+            (Some(prices), Some(accept)) if free == MIDDLE => prices.after(state, accept, finish),
+            _ => free,
+        }
     }
 
     /// Least bytes of a text that is derived from the symbols before a dot and leads from one free state to another.

@@ -1,11 +1,13 @@
 //! A language as the engine works with it, and what a text that is still to be written can do in it.
 
 pub(crate) mod ahead;
+mod closing;
 pub(crate) mod compiled;
 pub(crate) mod definition;
 pub(crate) mod follow;
 pub(crate) mod free;
 pub(crate) mod prediction;
+mod prices;
 pub(crate) mod shape;
 pub(crate) mod shaped;
 pub(crate) mod spelling;

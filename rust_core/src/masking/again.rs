@@ -4,6 +4,7 @@ use crate::bits;
 use crate::masking::plain::Recognizer;
 use crate::masking::trie::TrieNode;
 use crate::masking::vocabulary::Vocabulary;
+use crate::stop::poll;
 
 /// Fills a packed mask with the tokens with which such a middle can begin. `recognizer` takes what comes after the text, which has
 /// `ways_on` for its [`ways_on`].
@@ -63,6 +64,7 @@ fn each_token(
     let nodes = vocabulary.nodes();
     let mut at = 0;
     while at < nodes.len() {
+        poll();
         let node = &nodes[at];
         let before = node.depth as usize - 1;
         let fits = match text.get(before) {

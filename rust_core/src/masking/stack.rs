@@ -7,6 +7,7 @@ use crate::chart::left::FIRST_SET;
 use crate::engine::verdicts::Engine;
 use crate::ids::SetId;
 use crate::limits;
+use crate::stop::poll;
 use rustc_hash::FxHashMap;
 
 const UNKNOWN: u32 = u32::MAX;
@@ -75,6 +76,7 @@ impl KnownForms {
         }
         let mut stack = vec![set];
         while let Some(&at) = stack.last() {
+            poll();
             if self.forms[at.index()] != UNKNOWN {
                 stack.pop();
                 continue;

@@ -17,6 +17,7 @@ use crate::masking::table::configuration::{End, Label, Line};
 use crate::masking::table::file::Spanner;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
+use crate::stop::poll;
 use rustc_hash::FxHashMap;
 
 /// What may come next in brackets or outside of them.
@@ -78,6 +79,7 @@ impl Rest {
         self.tokens.dedup();
         let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
         for token in self.tokens {
+            poll();
             walk.pop_to(0);
             if vocabulary.bytes_of(token).iter().all(|&byte| walk.try_push(byte)) {
                 bits::insert(words, token.index());
@@ -138,6 +140,7 @@ impl Walk<'_> {
             return;
         }
         for ending in self.spanner.endings(node) {
+            poll();
             if self.asks_column(ending.at) {
                 self.spanner.tokens(ending).for_each(|token| self.rest.tokens.push(token));
             } else if self.may_end(ending.at, position) {
@@ -190,6 +193,7 @@ impl Walk<'_> {
         let mut previous = None;
         let mut after = Position { set: NO_SET, ..position };
         for index in spanner.edges(node) {
+            poll();
             let (label, target) = spanner.edge(index);
             match label {
                 Label::Read(accept, _) | Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => {

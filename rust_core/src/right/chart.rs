@@ -18,7 +18,7 @@ use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{ChunkId, DotId, LoneId, NodeId, OriginId, PartId, RightSetId, SymbolId};
 use crate::language::compiled::Language;
-use crate::right::columns::{Classes, Entry};
+use crate::right::columns::Classes;
 use crate::right::known::{Known, Leaps, Record};
 use crate::right::lattice::{Incoming, Lattice, Pending};
 use crate::right::lex::Lexed;
@@ -38,7 +38,6 @@ pub(super) fn parse(
     lexed: &mut Lexed,
     charted: &mut Charted,
     classes: &mut Classes,
-    entries: &[Entry],
     known: Known,
 ) {
     let mut chart = Chart {
@@ -47,7 +46,6 @@ pub(super) fn parse(
         lexed,
         charted,
         classes,
-        entries,
         dedents: FxHashSet::default(),
         leaps: Leaps::default(),
         known,
@@ -178,7 +176,6 @@ pub(super) struct Chart<'a> {
     pub(super) lexed: &'a mut Lexed,
     pub(super) charted: &'a mut Charted,
     pub(super) classes: &'a mut Classes,
-    pub(super) entries: &'a [Entry],
     /// DEDENT edges, by both ends.
     pub(super) dedents: FxHashSet<(NodeId, NodeId)>,
     leaps: Leaps,

@@ -169,6 +169,11 @@ impl Classes {
         }
     }
 
+    /// What a block in the middle costs beyond the one byte that every INDENT is counted with, if its first line is there too.
+    pub(super) fn further(&self, class: Column) -> Cost {
+        self.least_bytes(class).saturating_sub(1)
+    }
+
     /// The places before a line that begins in R at a column, whatever is on top of the stack: `begin` stands for an equal
     /// column.
     pub(super) fn line_places(&mut self, begin: Place, position: u32, column: Column) -> Vec<Place> {

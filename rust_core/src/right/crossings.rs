@@ -8,6 +8,7 @@ use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::lookahead::Lookahead;
 use crate::lexing::roles::Role;
+use crate::limits;
 use crate::right::chart::Charted;
 use crate::right::columns::{Classes, Entry};
 use crate::right::lattice::Lattice;
@@ -16,10 +17,15 @@ use crate::right::places::{Place, Top};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
+/// What all costs of R's chart are counted from: the indentation of a block's first line is counted where the block ends, since
+/// only there its column is known, and taken off before where R's first line is that line. Unit: bytes; more than any
+/// indentation of R takes.
+pub(super) const UNREFUNDED: Cost = 2 * limits::RIGHT_COLUMN;
+
 /// Where free states reach nodes.
 #[derive(Debug, Default)]
 pub(super) struct Crossings {
-    /// Without a symbol, at a cost in bytes (of an indentation that the cursor cuts).
+    /// Without a symbol, at a cost in bytes (of an indentation or a comment that the cursor cuts).
     pub(super) between: Vec<(FreeId, NodeId, Cost)>,
     /// By a symbol cut by the cursor, at a cost in bytes.
     pub(super) by_symbol: Vec<(FreeId, SymbolId, NodeId, Cost)>,
@@ -37,7 +43,7 @@ impl Crossings {
     }
 
     /// Gives the first nodes the free items that the middle may have left in progress.
-    pub(super) fn seed(&self, language: &Language, charted: &mut Charted) {
+    pub(super) fn seed(&self, language: &Language, charted: &mut Charted, classes: &Classes) {
         let free = &language.free;
         let mut by_node: FxHashMap<NodeId, Vec<(FreeId, Cost)>> = FxHashMap::default();
         for &(from, node, cost) in &self.between {
@@ -46,13 +52,19 @@ impl Crossings {
         for (id, reached_from) in by_node {
             let mut items: FxHashMap<(DotId, FreeId), Cost> = FxHashMap::default();
             let place = charted.lattice.place(id);
+            // What the end of a block will be priced at whose first line the cursor cuts.
+            let refunded = match place {
+                Place::Middle { line: Top::Exact(column), .. } => classes.further(column),
+                _ => 0,
+            };
             for (at, crossing) in reached_from {
                 for &(dot, from, cost) in free.open_dots(at) {
                     if stands_at(&language.grammar, place, dot) {
                         let cell = items.entry((dot, from)).or_insert(INFINITE);
-                        // Where the rule or its block begins in R after all, the indentation is counted where it begins.
-                        let begun = cost != 0 && !language.grammar.is_after_indent(dot);
-                        *cell = (*cell).min(if begun { cost.saturating_add(crossing) } else { cost });
+                        // Where the rule begins in R after all, the indentation is counted where it begins.
+                        let crossing = if cost == 0 { 0 } else { crossing };
+                        let refunded = if language.grammar.is_after_indent(dot) { refunded } else { 0 };
+                        *cell = (*cell).min((cost + UNREFUNDED + crossing).saturating_sub(refunded));
                     }
                 }
             }
@@ -63,7 +75,7 @@ impl Crossings {
         for &(at, symbol, node, cost) in &self.by_symbol {
             let place = charted.lattice.place(node);
             let moved = free.advances(symbol, at).iter().filter(|item| stands_at(&language.grammar, place, item.0));
-            let chunk = charted.parts.seed(moved.map(|&(dot, from, before)| (dot, from, before.saturating_add(cost))));
+            let chunk = charted.parts.seed(moved.map(|&(dot, from, before)| (dot, from, before + cost + UNREFUNDED)));
             charted.lattice.pending(node).chunks.extend(chunk);
             charted.lattice.cross(node, false);
         }
@@ -89,11 +101,11 @@ impl Finder<'_> {
                     continue;
                 }
                 if free.is_line(to) {
-                    self.cross_line_start(from, 0, false);
+                    self.cross_line_start(from, 0, false, 0);
                     // The middle may also have ended in a whole backslash-newline, which keeps any column.
-                    self.cross_line_start(from, 0, true);
+                    self.cross_line_start(from, 0, true, 0);
                 } else {
-                    self.cross_middle(from, 0);
+                    self.cross_middle(from, 0, 0);
                 }
             }
             let texts = grammar.has_modes()
@@ -133,14 +145,15 @@ impl Finder<'_> {
         match self.language.accept_role(accept) {
             Role::Blank => {
                 if !at_line {
-                    self.cross_middle(from, end);
+                    self.cross_middle(from, end, 0);
                 }
             }
-            Role::Comment if at_line => self.cross_line_start(from, end, false),
-            Role::Join if at_line => self.cross_line_start(from, end, true),
+            Role::Comment if at_line => self.cross_line_start(from, end, false, cost),
+            Role::Join if at_line => self.cross_line_start(from, end, true, 0),
             Role::Join if self.lexed.is_end(end) => {}
-            Role::Comment | Role::Join => self.cross_middle(from, end),
-            Role::Newline if at_line => self.cross_line_start(from, end, false),
+            Role::Comment => self.cross_middle(from, end, cost),
+            Role::Join => self.cross_middle(from, end, 0),
+            Role::Newline if at_line => self.cross_line_start(from, end, false, 0),
             Role::Newline => {
                 let Some(start) = self.lexed.line_start(end, true) else { return };
                 for node in self.line_start_nodes(start) {
@@ -161,23 +174,23 @@ impl Finder<'_> {
         }
     }
 
-    fn cross_middle(&mut self, from: FreeId, position: u32) {
+    fn cross_middle(&mut self, from: FreeId, position: u32, cost: Cost) {
         let nested = self.language.grammar.has_modes().then(|| self.lexed.nested_place(position)).flatten();
         for place in [self.lexed.middle_place(position), nested].into_iter().flatten() {
             let node = self.lattice.intern(place);
-            self.found.between.push((from, node, 0));
+            self.found.between.push((from, node, cost));
         }
     }
 
-    /// The cursor stands where a line may begin.
-    fn cross_line_start(&mut self, from: FreeId, position: u32, joined: bool) {
+    /// The cursor stands where a line may begin, after what costs some bytes.
+    fn cross_line_start(&mut self, from: FreeId, position: u32, joined: bool, before: Cost) {
         let Some(start) = self.lexed.line_start(position, false) else { return };
         let nodes: Vec<(NodeId, Cost)> = if start.column.is_some() {
             self.line_start_nodes(start).into_iter().map(|node| (node, 0)).collect()
         } else {
             self.entry_nodes(Entry { from: position, to: start.position, joined })
         };
-        self.found.between.extend(nodes.into_iter().map(|(node, cost)| (from, node, cost)));
+        self.found.between.extend(nodes.into_iter().map(|(node, cost)| (from, node, cost + before)));
     }
 
     /// Nodes before a line that begins in R, one for each class of the unknown column on top of the stack.

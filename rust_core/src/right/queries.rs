@@ -10,7 +10,7 @@ use crate::lexing::lookahead::Lookahead;
 use crate::right::begun::Passed;
 use crate::right::chart::{self, Charted};
 use crate::right::columns::{Classes, Measure};
-use crate::right::crossings::Crossings;
+use crate::right::crossings::{Crossings, UNREFUNDED};
 use crate::right::known::Known;
 use crate::right::lex::{Lexed, LineStart};
 use crate::right::places::{Place, Top};
@@ -87,8 +87,8 @@ impl Right {
         let mut classes = Classes::of(text, measure);
         let mut charted = Charted::new(language, text.len());
         let crossings = Crossings::find(&lexed, &lookahead, &mut charted.lattice, &mut classes);
-        crossings.seed(language, &mut charted);
-        chart::parse(language, predictions, &mut lexed, &mut charted, &mut classes, &crossings.entries, known);
+        crossings.seed(language, &mut charted, &classes);
+        chart::parse(language, predictions, &mut lexed, &mut charted, &mut classes, known);
         Self { lookahead, lexed, charted, classes, crossings }
     }
 
@@ -96,7 +96,7 @@ impl Right {
         self.lexed.language()
     }
 
-    /// Free states that reach a node without a symbol, at a cost in bytes (of an indentation that the cursor cuts).
+    /// Free states that reach a node without a symbol, at a cost in bytes (of an indentation or a comment that the cursor cuts).
     #[must_use]
     pub(crate) fn crossings(&self) -> &[(FreeId, NodeId, Cost)] {
         &self.crossings.between
@@ -173,7 +173,10 @@ impl Right {
             let completed = &parts.get(part).completed;
             let begin = completed.partition_point(|entry| entry.0 < symbol);
             let own = completed[begin..].iter().take_while(move |entry| entry.0 == symbol);
-            own.filter_map(move |&(_, from, cost)| Some((parts.free_state(from)?, cost.saturating_add(offset))))
+            own.filter_map(move |&(_, from, cost)| {
+                let cost = cost.saturating_add(offset).saturating_sub(UNREFUNDED);
+                Some((parts.free_state(from)?, cost))
+            })
         })
     }
 
@@ -351,6 +354,15 @@ impl Right {
                     && self.crossings.entries[usize::from(entry)].fits(&self.lexed, column).is_some()
             }
             Top::Unknown => false,
+        }
+    }
+
+    /// Least bytes of the indentation of a block whose column is on top of the stack; 0 where the column is not known.
+    #[must_use]
+    pub(crate) fn least_bytes(&self, top: Top) -> Cost {
+        match top {
+            Top::Exact(column) => self.classes.least_bytes(column),
+            Top::Above | Top::AboveEntry(_) | Top::Unknown => 0,
         }
     }
 

@@ -152,7 +152,7 @@ impl Chart<'_> {
             }
             Top::Exact(exact) if self.classes.compare(exact, column) == Some(Ordering::Greater) => {
                 self.read_dedent_in_right(id, dedent, line, exact);
-                let cost = self.indentation_cost(self.classes.least_bytes(exact));
+                let cost = self.classes.further(exact);
                 self.read_dedent_free(id, dedent, begin, cost);
                 for below in self.classes.between(column, exact) {
                     let target = Place::Line { position, column, top: Top::Exact(below) };
@@ -270,15 +270,6 @@ impl Chart<'_> {
             }
             self.charted.lattice.pending(target).items.push((Grammar::advance(dot), origin));
         }
-    }
-
-    /// What a block opened in the middle costs beyond the one byte that every INDENT is counted with, once R says at which
-    /// column it is: its first line's indentation, less what R may hold of it where the cursor cuts an indentation. (After a
-    /// backslash that ends the middle R's blanks only count at column 0, where leaving the backslash out is shorter.)
-    fn indentation_cost(&self, least_bytes: u32) -> Cost {
-        let cut = self.entries.iter().filter(|entry| !entry.joined);
-        let held = cut.map(|entry| entry.to - entry.from).max().unwrap_or(0);
-        least_bytes.saturating_sub(held + 1)
     }
 
     /// Closes a block that was opened in the middle, whose columns are free, for a further cost in bytes of middle. The
