@@ -38,9 +38,9 @@ LEFT_SHARE = 0.4
 LEFT_PARTS = (400_000, 40_000, 4_000)
 """Characters left of the cursor that are kept then: the first that can be read in that time."""
 
-FIRST, FIRST_SHARE = 2_000, 0.5
+FIRST, FIRST_SHARE = 2_000, 1.0
 """Characters right of the cursor of the first part that is opened (some 30 ms where they are densest), and the share of
-the time that it may take even where less is left."""
+the time that it may take even where less is left: a machine may be busy, and to have no part at all costs more."""
 
 FILLED = 0.6
 """Share of what is left of time or memory that the next part is meant to take."""

@@ -191,11 +191,11 @@ def takes(state: State, text: str) -> bool:
 
 
 def lines_within(lines: Sequence[str], most: int) -> int:
-    """How many lines there are in so many characters, at least one if there is any."""
+    """How many lines there are in so many characters."""
     count = 0
     for line in lines:
         most -= len(line)
-        if count and most < 0:
+        if most < 0:
             break
         count += 1
     return count

@@ -17,7 +17,7 @@ from command_line import run_command
 from evaluation_samples import sample_of
 from fim_server.datasets import read_samples, write_samples
 from fim_server.datasets.python import sandbox
-from odd_files import KINDS, odd, posix, put
+from odd_files import KINDS, posix, put, worst
 
 COMMAND = [sys.executable, "-m", "fim_server"]
 EMBEDDED = Path(__file__).parents[2] / "fim_server/models/embedded"
@@ -124,7 +124,7 @@ def replaced(path: Path, content: bytes) -> None:
 
 
 @posix
-@odd
+@worst
 @pytest.mark.parametrize("name", ["tokenizer.json", "onnx/genai_config.json", "onnx/export.json", "onnx/model.onnx"])
 def test_files_of_a_model_that_are_none(
     name: str, kind: str, hole: Path, model: Path, capsys: pytest.CaptureFixture[str]

@@ -283,11 +283,13 @@ def test_answers_are_bounded() -> None:
 
 # --- passing without being right -------------------------------------------------------------------------------------
 
-PASSED = """b'started\\n{"verdict": "passed", "detail": ""}\\n'"""
+PASSED = """b'{"verdict": "passed", "detail": ""}\\n'"""
 EVERYWHERE = f"import os\nfor d in range(4096):\n    try: os.write(d, {PASSED})\n    except OSError: pass\n"
+STOPPED, ENDED = "import os\nos.kill(os.getppid(), 19)\n", "os.kill(os.getppid(), 9)"
 FORGERIES = {
     "writes a report wherever it can": EVERYWHERE,
     "the same, and ends": EVERYWHERE + "os._exit(0)",
+    "the same, with its test stopped, then ended": STOPPED + EVERYWHERE + ENDED,
     "answers beforehand": "import os\nfor d in range(3, 4096):\n    try: os.write(d, b'{\"value\": 5}\\n' * 9)\n"
     "    except OSError: pass",
     "is equal to everything": "class E:\n    def __eq__(self, other): return True\n    __hash__ = None\nreturn E()",
@@ -309,7 +311,13 @@ def test_it_cannot_pass_by_other_means(body: str) -> None:
 
 def test_a_forged_beginning_is_no_verdict() -> None:
     """Where the module itself does it, before there is a function."""
-    for program in (EVERYWHERE, EVERYWHERE + "os._exit(0)", "import os\nos._exit(0)", "import os\nos.kill(0, 9)"):
+    for program in (
+        EVERYWHERE,
+        EVERYWHERE + "os._exit(0)",
+        STOPPED + EVERYWHERE + ENDED,
+        "import os\nos._exit(0)",
+        "import os\nos.kill(0, 9)",
+    ):
         assert run_test(SQUARE, program, LIMITS).verdict is Verdict.ERROR
 
 

@@ -29,6 +29,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
 }
 
 odd = pytest.mark.parametrize("kind", KINDS)
+worst = pytest.mark.parametrize("kind", ["folder", "pipe", "device", "huge", "nested"])
 posix = pytest.mark.skipif(os.name != "posix", reason="pipes, devices and links")
 
 

@@ -38,7 +38,7 @@ from definitions import compiled_or_none
 from fim_server import Language, Matcher, Session, Vocabulary, _core
 from fim_server.errors import SearchLimitError
 from fim_server.tokens import masks
-from odd_files import odd, posix, put
+from odd_files import posix, put, worst
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))
@@ -1082,7 +1082,7 @@ def test_a_damaged_table_is_built_again(tmp_path: Path) -> None:
 
 
 @posix
-@odd
+@worst
 def test_what_stands_in_a_tables_place_is_not_waited_for(tmp_path: Path, kind: str) -> None:
     tokens = [*BYTES, b"if"]
     masks.prepare(python(), vocabulary_of(tokens, [], tmp_path))

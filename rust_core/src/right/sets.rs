@@ -46,7 +46,7 @@ pub(super) struct Set {
     /// The free parts.
     parts: RunId,
     /// How many groups of them there are: what is added to their costs is said by each node.
-    pub(super) groups: u32,
+    pub(super) groups: u16,
     /// What all items predict.
     pub(super) prediction: PredictionId,
     /// Some parse comes here.
@@ -96,7 +96,7 @@ impl Content {
 #[derive(Debug)]
 pub(super) struct Sets {
     table: Chunked<Set>,
-    ids: FxHashMap<Set, RightSetId>,
+    ids: FxHashMap<u32, RightSetId>,
     own: Runs<Entry>,
     completed: Runs<Entry>,
     parts: Runs<Grouped>,
@@ -115,7 +115,7 @@ impl Sets {
             scratch: Vec::new(),
         };
         sets.table.push(Set::default());
-        sets.ids.insert(Set::default(), RightSetId(0));
+        sets.ids.insert(hash(&Set::default()), RightSetId(0));
         sets
     }
 
@@ -144,15 +144,19 @@ impl Sets {
         }));
         let completed = self.completed.intern(&self.scratch);
         let parts = self.parts.intern(&content.grouped);
-        let groups = u32::try_from(content.offsets.len()).expect("groups are few");
+        let groups = u16::try_from(content.offsets.len()).expect("groups are few");
         let items = u32::try_from(content.items.len()).expect("a set fits u32");
         let set = Set { own, items, completed, parts, groups, prediction, is_alive };
-        if let Some(&id) = self.ids.get(&set) {
-            return id;
+        let hash = hash(&set);
+        let known = self.ids.get(&hash).copied();
+        if let Some(known) = known.filter(|&known| *self.get(known) == set) {
+            return known;
         }
         let id = RightSetId::from_index(self.table.len());
         self.table.push(set);
-        self.ids.insert(set, id);
+        if known.is_none() {
+            self.ids.insert(hash, id);
+        }
         id
     }
 
@@ -262,7 +266,15 @@ pub(super) fn slice_by<T>(items: &[T], key: impl Fn(&T) -> SymbolId, symbol: Sym
     &items[begin..begin + length]
 }
 
-/// Lists of entries, alike ones stored once (but for those whose hashes happen to be the same).
+/// Where something is looked for: of two whose hashes happen to be the same, only the first is found again.
+#[allow(clippy::cast_possible_truncation)] // the upper half
+fn hash<T: Hash + ?Sized>(of: &T) -> u32 {
+    let mut hasher = FxHasher::default();
+    of.hash(&mut hasher);
+    (hasher.finish() >> 32) as u32
+}
+
+/// Lists of entries, alike ones stored once.
 #[derive(Debug)]
 struct Runs<T> {
     entries: Chunked<T>,
@@ -289,9 +301,7 @@ impl<T: Copy + Eq + Hash> Runs<T> {
         if run.is_empty() {
             return RunId(0);
         }
-        let mut hasher = FxHasher::default();
-        run.hash(&mut hasher);
-        let hash = (hasher.finish() >> 32) as u32;
+        let hash = hash(run);
         let known = self.ids.get(&hash).copied();
         if let Some(known) = known.filter(|&known| self.get(known) == run) {
             return known;
