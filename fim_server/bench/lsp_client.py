@@ -42,6 +42,8 @@ ANSWER_SECONDS, LOADING_SECONDS = 60.0, 900.0
 STATUS = "fim-server/status"
 CANCELLED = -32800
 INVOKED, AUTOMATIC = 1, 2
+ERROR = 1
+"""The type of a message for the log."""
 
 CAPABILITIES = {
     "general": {"positionEncodings": ["utf-16"]},
@@ -131,6 +133,8 @@ class Client:
         self.process = process
         self.started = started
         self.status: dict[str, Any] = {}
+        self.errors_logged: list[str] = []
+        """What the server has told its editor's log as errors."""
         self._errors = errors
         self._waiting: dict[int, Asked] = {}
         self._numbers = 0
@@ -141,6 +145,7 @@ class Client:
         client = JsonRPCClient(Protocol, plain_converter)
         client.feature("workspace/configuration")(lambda params: [None] * len(params["items"]))
         client.feature("client/registerCapability")(lambda params: None)
+        client.feature("window/logMessage")(lambda params: self._take_log(params))
         self._protocol = client.protocol
         assert isinstance(self._protocol, Protocol)
         self._protocol.take_status = self._take_status
@@ -278,6 +283,10 @@ class Client:
     def _take_status(self, params: dict[str, Any]) -> None:
         self.status, self._status_at = params, self._pipes.read
         self._changed.set()
+
+    def _take_log(self, params: dict[str, Any]) -> None:
+        if params.get("type") == ERROR:
+            self.errors_logged.append(str(params.get("message")))
 
     def _last_words(self) -> str:
         self._errors.seek(0)

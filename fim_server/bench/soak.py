@@ -131,7 +131,8 @@ def run(options: SoakOptions) -> int:
     publish(report, options.json, {} if options.plot is None else {options.plot: report.as_svg})
     growth = report.growth
     grew = growth is not None and growth > options.most_growth
-    return GREW if grew or report.counts["failed"] else DONE
+    failed = report.counts["failed"] or report.statistics.get("failed") or report.errors
+    return GREW if grew or failed else DONE
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,8 @@ class Report:
     counts: Counter[str] = field(default_factory=Counter)
     statistics: dict[str, Any] = field(default_factory=dict)
     """The server's own, at the end."""
+    errors: list[str] = field(default_factory=list)
+    """What the server has logged as errors."""
 
     @property
     def growth(self) -> float | None:
@@ -182,6 +185,7 @@ class Report:
             "growth": self.growth,
             "counts": dict(self.counts),
             "statistics": self.statistics,
+            "errors": self.errors,
             "readings": [vars(reading) for reading in self.readings],
         }
 
@@ -210,6 +214,7 @@ class Report:
         yield Table(("keystrokes", "files closed", "minutes", "MB", "processor s"), rows, range(5))
         yield ""
         yield ", ".join(f"{count:,} {name}" for name, count in self.counts.items())
+        yield from self.errors
         if self.growth is not None:
             yield f"from the second fifth to the last, in the median: {self.growth:+.1%}"
 
@@ -235,6 +240,7 @@ async def soak(options: SoakOptions, progress: Progress) -> Report:
             await client.settle()
             command = {"command": "fim-server.statistics", "arguments": []}
             report.statistics = await client.answer_to(client.ask("workspace/executeCommand", command)) or {}
+            report.errors = client.errors_logged
         finally:
             await client.end()
     return report

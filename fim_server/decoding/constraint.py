@@ -203,7 +203,14 @@ class Constraint:
         if self._opening is not None:
             opening, self._opening = self._opening, None
             started = time.perf_counter()
-            opening.result()
+            try:
+                opening.result()
+            except BaseException:
+                # A mask that was asked for meanwhile has no matcher to come from: its error would hide this one.
+                filling, self._filling = self._filling, None
+                if filling is not None and not filling.cancel():
+                    filling.exception()
+                raise
             self.engine_seconds -= time.perf_counter() - started
         if self._filling is not None:
             filling, self._filling = self._filling, None

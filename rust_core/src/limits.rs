@@ -39,6 +39,9 @@ pub(crate) const LATER_EXPANSIONS: usize = 200;
 /// follows rests on it. Unit: states.
 pub(crate) const FIRST_EXPANSIONS: usize = 2_000;
 
+/// Expansions of a search by bytes where no other has found a plan. Unit: states.
+pub(crate) const LAST_EXPANSIONS: usize = 2_000;
+
 /// Expansions from one bracket of a plan to the next: where it is the wrong bracket, all that may follow would be
 /// tried. Unit: states.
 pub(crate) const BRACKET_EXPANSIONS: usize = 20;

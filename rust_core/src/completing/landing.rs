@@ -2,7 +2,7 @@
 
 use crate::bits::{contains, remove};
 use crate::completing::plan::{self, Outcome, Plan};
-use crate::completing::{lines, short};
+use crate::completing::{lines, short, shortest};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::limits;
@@ -56,6 +56,11 @@ pub(crate) fn land(engine: &mut Engine, branches: &[Branch], search: &Search<'_>
         let spelling = engine.language.spelling.clone();
         let comment = spelling.line_comments.iter().find(|comment| plan::completes(engine, branches, comment));
         found = comment.and_then(|comment| Plan::spell(vocabulary, comment.to_vec()));
+    }
+    if found.is_none() && most >= limits::LATER_EXPANSIONS {
+        // By bytes a search goes straight to what has to follow, however much that is.
+        let text = shortest::shortest_completion(engine, branches, limits::LAST_EXPANSIONS);
+        found = text.ok().flatten().and_then(|text| Plan::spell(vocabulary, text));
     }
     engine.truncate(mark);
     // Something completes every state that is viable: in more steps, perhaps, or in words that have other tokens.

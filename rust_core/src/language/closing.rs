@@ -12,9 +12,17 @@ pub(super) fn close(relation: &mut [Cost], grammar: &Grammar, count: usize) -> V
         (0..square).map(|index| if index / count == index % count { 0 } else { INFINITE }).collect();
     let mut prefix = vec![INFINITE; grammar.dot_count() * square];
     let mut product = identity.clone();
+    // A rule is looked at again where a symbol of its has changed since.
+    let mut steps = 1usize;
+    let mut changed_at = vec![1usize; grammar.symbol_count()];
+    let mut looked_at = vec![0usize; grammar.rules().len()];
     loop {
         let mut changed = false;
         for (index, rule) in grammar.rules().iter().enumerate() {
+            let looked = std::mem::replace(&mut looked_at[index], steps);
+            if looked != 0 && rule.rhs.iter().all(|symbol| changed_at[symbol.index()] <= looked) {
+                continue;
+            }
             poll();
             product.copy_from_slice(&identity);
             let first = grammar.dot(index, 0).index();
@@ -29,8 +37,10 @@ pub(super) fn close(relation: &mut [Cost], grammar: &Grammar, count: usize) -> V
                 if new < *old {
                     *old = new;
                     changed = true;
+                    changed_at[rule.lhs.index()] = steps + 1;
                 }
             }
+            steps += 1;
         }
         if !changed {
             return prefix;

@@ -10,6 +10,7 @@ use crate::lexing::lexer::{DEAD, Lexer, NEVER};
 use crate::lexing::product::{Beside, walk_beside};
 use crate::lexing::roles::Role;
 use crate::limits;
+use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A cost in bytes of middle text, [`INFINITE`] for "impossible".
@@ -170,10 +171,11 @@ impl Terminals {
         // One place more stands for what L holds: R may close what the middle of this shape could not have opened.
         let mut terminals = Self::empty(kinds * (places + 1), grammar.lexeme_count());
         terminals.put_at(places, kinds, &Self::separated(lexer, grammar, roles, layout));
+        let bytes = told_apart(lexer, shape);
         for (place, &from) in shape.boundaries().iter().enumerate() {
             let at = |kind: FreeId, place: usize| FreeId::from_index(place * kinds + kind.index());
             // One symbol from here: where it can end.
-            let symbols = walk_in_shape(lexer, shape, from, |accept, end, cost| {
+            let symbols = walk_in_shape(lexer, (shape, &bytes), from, |accept, end, cost| {
                 for &lexeme in lexer.lexemes(accept) {
                     let role = roles[lexeme.index()];
                     if role.is_ignored() || role == Role::Newline {
@@ -340,11 +342,18 @@ fn walk(lexer: &Lexer, guards: &mut Guards, boundary: GuardId) -> Walk {
     Walk { ends, in_progress }
 }
 
+/// One byte for each class that the lexer or a shape tells apart.
+fn told_apart(lexer: &Lexer, shape: &Shape) -> Vec<u8> {
+    let mut seen: FxHashSet<(u8, Vec<Option<ShapeId>>)> = FxHashSet::default();
+    let steps = |byte: u8| shape.states().map(|state| shape.step(state, byte)).collect();
+    (0..=255u8).filter(|&byte| seen.insert((lexer.class_of(byte), steps(byte)))).collect()
+}
+
 /// One symbol's walk through a shape from a state of it, in every mode: `end` is told where it can end, as what, at which place
 /// of the shape and for how little. Returns what can be in progress where a middle has its shape.
 fn walk_in_shape(
     lexer: &Lexer,
-    shape: &Shape,
+    (shape, bytes): (&Shape, &[u8]),
     from: ShapeId,
     mut end: impl FnMut(AcceptId, usize, Cost),
 ) -> Vec<InProgress> {
@@ -356,7 +365,8 @@ fn walk_in_shape(
         cost += 1;
         let mut following = Vec::new();
         for (state, inside) in layer {
-            for byte in 0..=255u8 {
+            poll();
+            for &byte in bytes {
                 let target = lexer.step(state, byte);
                 let Some(to) = shape.step(inside, byte).filter(|_| target != DEAD) else { continue };
                 if !seen.insert((target, to)) {
