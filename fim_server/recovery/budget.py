@@ -59,10 +59,13 @@ class Budget:
     Attributes:
         seconds: Time.
         memory: Bytes that the session may come to hold.
+        small: Characters of a text that is opened as a whole whatever time that takes: what the densest text of this
+            size takes on an idle machine fits, so that a busy one makes no part of an ordinary file.
     """
 
     seconds: float = 0.15
     memory: int = 200_000_000
+    small: int = 20_000
 
 
 def open_within(language: Language, left: str, right: str, budget: Budget | None = None) -> Session | Recovered | None:
@@ -104,7 +107,7 @@ class Budgeted:
             language: The language.
             left: The text left of the cursor.
             right: The text right of it.
-            whole: Whether to try the whole; not where another thread does.
+            whole: Whether to try the whole if it is not small; not where another thread does.
 
         Returns:
             A session if the whole fits, whatever it guarantees. Else what is left once lines are left out, most of them
@@ -118,8 +121,9 @@ class Budgeted:
         key = (language, right)
         with self._lock:
             tried, earlier = key in self._found, self._found.get(key)
-        if (whole and not tried) or self._sessions.knows(language, right):
-            session = self._whole(language, left, right)
+        small = len(left) + len(right) <= self._budget.small
+        if small or (whole and not tried) or self._sessions.knows(language, right):
+            session = self._whole(language, left, right, None if small else WHOLE_SHARE * self._budget.seconds)
             if session is not None:
                 return session
             heed()
@@ -137,17 +141,17 @@ class Budgeted:
                 self._found.popitem(last=False)
         return None if part is None else part.recovered
 
-    def _whole(self, language: Language, left: str, right: str) -> Session | None:
-        budget = self._budget
-        if SWIFT * len(right) > WHOLE_SHARE * budget.seconds and not self._sessions.knows(language, right):
+    def _whole(self, language: Language, left: str, right: str, seconds: float | None) -> Session | None:
+        known = self._sessions.knows(language, right)
+        if seconds is not None and SWIFT * len(right) > seconds and not known:
             return None
-        return attempt(WHOLE_SHARE * budget.seconds, budget.memory, lambda: self._sessions.open(language, left, right))
+        return attempt(seconds, self._budget.memory, lambda: self._sessions.open(language, left, right))
 
 
-def attempt(seconds: float, memory: int, work: Callable[[], T]) -> T | None:
+def attempt(seconds: float | None, memory: int, work: Callable[[], T]) -> T | None:
     """What some work comes to, or None where it takes longer, or holds more bytes."""
     try:
-        with Stop(max(0.0, seconds), memory):
+        with Stop(None if seconds is None else max(0.0, seconds), memory):
             return work()
     except StoppedError:
         return None

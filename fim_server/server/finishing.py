@@ -1,7 +1,7 @@
 """Opening in the background what did not fit while somebody waited, so that it is there at the next keystroke.
 
-One thread does it for all documents, below the priority of those that answer where the system lets a thread have one of
-its own. A document has one text at a time to be finished: that where its cursor was last.
+A thread of its own does it, below the priority of those that answer where the system lets a thread have one. A document
+has one text at a time to be finished: that where its cursor was last.
 """
 
 from __future__ import annotations

@@ -175,7 +175,10 @@ def test_random_cuts_of_files_say_what_holds_of_them(monkeypatch: pytest.MonkeyP
 
 
 def test_no_time_at_all_gives_nothing_and_what_fits_is_whole() -> None:
-    assert open_within(python(), "x = ", "\n", Budget(seconds=0.0)) is None
+    assert open_within(python(), "x = ", "\n", Budget(seconds=0.0, small=0)) is None
+    assert isinstance(open_within(python(), "x = ", "\n", Budget(seconds=0.0)), Session)
+    small = Budgeted(Sessions(), Budget(seconds=0.0)).open(python(), "x = ", "\n", whole=False)
+    assert isinstance(small, Session), "what another thread opens is opened all the same where it is small"
     found = open_within(python(), "x = ", "\n", Budget(PATIENT))
     assert isinstance(found, Session)
     assert found.guarantee == "exact"
