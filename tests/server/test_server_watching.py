@@ -201,6 +201,52 @@ def test_a_model_whose_pass_does_not_end_is_given_up_and_nobody_waits_for_it(wor
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_a_thread_whose_document_was_left_is_looked_after_until_it_comes_back(
+    server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_open: bool
+) -> None:
+    """It may hold the model, for which all others would wait for ever."""
+
+    async def load(ls: object) -> None:
+        pass
+
+    monkeypatch.setattr(watching, "load", load)
+    monkeypatch.setattr(server, "open_document", lambda uri: object() if is_open else None)
+    backend = give_model(server.worker)
+    model = server.worker.model
+    assert model is not None
+    work["left"] = work["other"] = lambda: model.forward([1], None)
+    job = server.worker.submit(request("left"))
+    assert backend.begun.wait(PATIENCE)
+    server.worker.forget("left")
+    assert server.worker.is_at_work
+    waiting = server.worker.submit(request("other"))
+    deadline = time.monotonic() + PATIENCE
+    while not server.usage.replaced:
+        watching.look(server)
+        time.sleep(0.01)
+        assert time.monotonic() < deadline
+    assert model.turn.is_lost
+    with pytest.raises(StoppedError):
+        job.future.result(0)
+    assert isinstance(waiting.future.exception(PATIENCE), RuntimeError | None)
+    assert list(server.set_aside) == ["left"] * is_open  # what is closed may be opened again with another text
+    backend.gate.set()
+
+
+def test_what_waits_for_a_thread_is_stopped_with_it(work: dict[str, Any]) -> None:
+    worker = CompletionWorker(SETTINGS)
+    give_model(worker)
+    blocked = work["a"] = Blocked()
+    worker.submit(request("a"))
+    assert blocked.begun.wait(PATIENCE)
+    _, cancelled = worker.explain(request("a"), lambda explained: explained)
+    worker.forget("a")
+    assert cancelled.is_set()
+    blocked.gate.set()
+
+
+@pytest.mark.asyncio
 async def test_the_document_is_not_asked_about_until_it_changes(
     server: FimLanguageServer, work: dict[str, Any]
 ) -> None:
