@@ -224,7 +224,7 @@ async def test_a_thread_whose_document_was_left_is_looked_after_until_it_comes_b
     deadline = time.monotonic() + PATIENCE
     while not server.usage.replaced:
         watching.look(server)
-        time.sleep(0.01)
+        await asyncio.sleep(0.01)
         assert time.monotonic() < deadline
     assert model.turn.is_lost
     with pytest.raises(StoppedError):
