@@ -285,7 +285,8 @@ class CompletionWorker:
             completer = Completer(contexts, self.prompts, self._identities, lambda: not self._is_asked_elsewhere(uri))
             lane = self._lanes[uri] = Lane(uri, completer)
         self._lanes.move_to_end(uri)
-        others = [(other.step.began, known) for known, other in self._lanes.items() if known != uri and other.step]
+        steps = [(other.step, known) for known, other in self._lanes.items() if known != uri]
+        others = [(step.began, known) for step, known in steps if step is not None]
         if len(others) >= MOST_AT_WORK:
             self._close(min(others)[1])
         return lane
