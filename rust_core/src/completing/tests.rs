@@ -1,5 +1,6 @@
 //! Searches for texts that complete a middle, against all short ones.
 
+use crate::completing::known::Known;
 use crate::completing::landing::{Search, land};
 use crate::completing::plan::{Outcome, Plan, completes};
 use crate::completing::search::{Step, Steps, search};
@@ -254,7 +255,7 @@ fn completions_of_a_shape_are_shortest_ones_and_have_it() {
                 let (mut engine, branches) = open_in(&language, left, right);
                 assert!(least.is_none() || !branches.is_empty());
                 let shortest = shortest_completion(&mut engine, &branches, SEARCH);
-                let short = short_completion(&mut engine, &branches, SEARCH);
+                let short = short_completion(&mut engine, &branches, SEARCH, &mut Known::default());
                 if let Ok(found) = &shortest {
                     let length = found.as_ref().map(Vec::len).filter(|&length| length <= longest);
                     assert_eq!(length, least, "{left:?} {right:?} {shape:?}: {found:?}");
@@ -276,7 +277,8 @@ fn a_short_completion_completes() {
     for (mut twin, _, _, contexts) in cases() {
         for (left, right) in contexts {
             let (mut engine, branches) = open(&twin, left, right);
-            let found = short_completion(&mut engine, &branches, SEARCH).expect("it is found soon");
+            let found =
+                short_completion(&mut engine, &branches, SEARCH, &mut Known::default()).expect("it is found soon");
             assert!(found.is_some() || branches.is_empty(), "{left:?} {right:?}");
             if let Some(found) = found {
                 assert!(
