@@ -44,6 +44,8 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
     document = ls.open_document(uri)
     if document is None:
         raise JsonRpcInvalidParams.of(ValueError(f"{uri} is not open"))
+    if uri in ls.set_aside:
+        raise JsonRpcInvalidParams.of(ValueError(ls.set_aside[uri]))
     if len(document.document.text) > ls.settings.max_file_characters:
         raise JsonRpcInvalidParams.of(ValueError("the document is too large (setting maxFileCharacters)"))
     position = types.Position(line, character)

@@ -349,8 +349,8 @@ def wait_for(future: Future[T]) -> T:
         try:
             return future.result(None if future.done() else SLICE_SECONDS)
         except NotYet:
-            if future.done():
-                raise
+            if future.done():  # just now, or with an error of this kind
+                return future.result()
             heed()
 
 

@@ -49,8 +49,8 @@ class Lane:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="fim-complete")
         self._lock = threading.Lock()
         self._step: Step | None = None
-        self._promised: set[Future[Any]] = set()
-        """What is not done yet."""
+        self._promised: dict[Future[Any], Stop] = {}
+        """What is not done yet, and what watches it."""
         self._seen: tuple[Step | None, int] = (None, 0)
         self._silent = 0
 
@@ -86,10 +86,10 @@ class Lane:
                 self.completer.give_back()
                 with self._lock:
                     self._step = None
-                    self._promised.discard(promised)
+                    del self._promised[promised]
 
         with self._lock:
-            self._promised.add(promised)
+            self._promised[promised] = stop
         self._executor.submit(run)
         return promised
 
@@ -102,11 +102,11 @@ class Lane:
         return self._silent >= SILENT_LOOKS
 
     def close(self) -> None:
-        """Stop what the thread is at, have it drop what it has, and end it."""
-        step = self._step
-        for stop in (self.asked, None if step is None else step.stop):
-            if stop is not None:
-                stop.set()
+        """Stop what the thread is at and what waits for it, have it drop what it has, and end it."""
+        with self._lock:
+            stops = list(self._promised.values())
+        for stop in stops:
+            stop.set()
         with suppress(RuntimeError):  # it was closed before
             self._executor.submit(self._drop)
         self._executor.shutdown(wait=False)

@@ -58,7 +58,11 @@ def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) ->
 
 
 def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -> None:
-    """Forget what is known of a document."""
-    ls.worker.forget(params.text_document.uri)
-    ls.memory.forget(params.text_document.uri)
-    ls.set_aside.pop(params.text_document.uri, None)
+    """Forget what is known of a document. What is opened under its name again is another, whatever its version."""
+    uri = params.text_document.uri
+    overtaken = ls.overtaken.get(uri)
+    if overtaken is not None:
+        overtaken.set()
+    ls.worker.forget(uri)
+    ls.memory.forget(uri)
+    ls.set_aside.pop(uri, None)

@@ -60,7 +60,7 @@ def look(ls: FimLanguageServer) -> bool:
     """Replace threads that are stuck, and drop what is over the budget; returns whether anything was done."""
     replaced = ls.worker.look_after()
     for one in replaced:
-        set_aside(ls, one)
+        note(ls, one)
     if ls.worker.given_up > MOST_GIVEN_UP:
         give_up(ls)
         return True
@@ -75,13 +75,14 @@ def look(ls: FimLanguageServer) -> bool:
     return bool(replaced) or step is not None
 
 
-def set_aside(ls: FimLanguageServer, replaced: Replaced) -> None:
-    """Ask no more about a document until it changes."""
-    seconds = SILENT_LOOKS * LOOK_SECONDS
-    why = f"its worker has not answered for {seconds:g} s and was replaced; it is asked about again once it changes"
-    ls.set_aside[replaced.uri] = why
+def note(ls: FimLanguageServer, replaced: Replaced) -> None:
+    """Say that a thread was given up, and ask no more about its document until that changes or is closed."""
+    why = f"its worker has not answered for {SILENT_LOOKS * LOOK_SECONDS:g} s and was replaced"
+    if not replaced.left or ls.open_document(replaced.uri) is not None:
+        why += "; it is asked about again once it changes"
+        ls.set_aside[replaced.uri] = why
+        ls.memory.forget(replaced.uri)
     ls.usage.replaced += 1
-    ls.memory.forget(replaced.uri)
     model = "; the model was in use, and is loaded again" if replaced.model else ""
     ls.log(types.MessageType.Error, f"{replaced.uri}: {why}{model}")
 

@@ -42,10 +42,12 @@ class Replaced:
 
     Attributes:
         uri: The document that it was at.
+        left: Whether nothing was asked of it any more: the document may be closed, or have another thread.
         model: Whether the model was given up with it, because the thread was in one of its passes.
     """
 
     uri: str
+    left: bool
     model: bool
 
 
@@ -66,6 +68,8 @@ class CompletionWorker:
         self._loaded_with: ServerSettings | None = None
         self._lanes: OrderedDict[str, Lane] = OrderedDict()
         """Those used last at the end."""
+        self._closed: list[Lane] = []
+        """Those that were closed and have not come back yet."""
         self._given_up: list[Lane] = []
         self.was_lost = False
         """Whether the model was given up and is to be loaded again."""
@@ -81,7 +85,7 @@ class CompletionWorker:
     @property
     def is_at_work(self) -> bool:
         """Whether a thread is at something, or has something to do."""
-        return any(lane.is_busy for lane in self._lanes.values())
+        return any(lane.is_busy for lane in (*self._lanes.values(), *self._closed))
 
     @property
     def given_up(self) -> int:
@@ -118,9 +122,8 @@ class CompletionWorker:
     def forget(self, uri: str) -> None:
         """Forget what is known of a document, and give its memory back."""
         self._ahead.set()
-        lane = self._lanes.pop(uri, None)
-        if lane is not None:
-            lane.close()
+        if uri in self._lanes:
+            self._close(uri)
 
     def reload(self, settings: ServerSettings, afresh: bool = True) -> None:
         """Forget the model and everything that came of it; `load` starts again, with other settings.
@@ -135,8 +138,8 @@ class CompletionWorker:
 
     def forget_sessions(self) -> None:
         """Leave what is under way, and forget all documents' sessions."""
-        while self._lanes:
-            self._lanes.popitem()[1].close()
+        for uri in list(self._lanes):
+            self._close(uri)
 
     def forget_caches(self) -> None:
         """Forget what can be had again soon: what the model has read, masks, and the sessions of idle documents."""
@@ -146,7 +149,7 @@ class CompletionWorker:
             for language in {language for lane in self._lanes.values() for language in lane.completer.languages}:
                 masks.clear(language, loaded.model.vocabulary)
         for uri in [uri for uri, lane in self._lanes.items() if not lane.is_busy]:
-            self._lanes.pop(uri).close()
+            self._close(uri)
         release_memory()
 
     def lose(self) -> None:
@@ -214,17 +217,22 @@ class CompletionWorker:
         """
         replaced = []
         loaded = self._loaded()
-        for lane in list(self._lanes.values()):
+        self._closed = [lane for lane in self._closed if lane.is_busy]
+        for lane in (*self._lanes.values(), *self._closed):
             step = lane.step
             if not lane.is_stuck() or step is None:
                 continue
             in_model = loaded is not None and loaded.model.turn.is_watched_by(step.stop)
             if in_model and loaded is not None:
                 loaded.model.turn.lose()
-            del self._lanes[lane.uri]
+            left = lane in self._closed
+            if left:
+                self._closed.remove(lane)
+            else:
+                del self._lanes[lane.uri]
             lane.give_up()
             self._given_up.append(lane)
-            replaced.append(Replaced(lane.uri, in_model))
+            replaced.append(Replaced(lane.uri, left, in_model))
         if loaded is not None and loaded.model.turn.is_lost:
             self.lose()
         return replaced
@@ -233,6 +241,7 @@ class CompletionWorker:
         """Stop what is under way and take nothing more."""
         self._ahead.set()
         self.forget_sessions()
+        self._closed.clear()
         self._loader.shutdown(wait=False, cancel_futures=True)
 
     def _loaded(self) -> Loaded | None:
@@ -271,15 +280,22 @@ class CompletionWorker:
         if lane is None:
             idle = [known for known, other in self._lanes.items() if not other.is_busy]
             if len(self._lanes) >= MOST_LANES and idle:
-                self._lanes.pop(idle[0]).close()
+                self._close(idle[0])
             contexts = self.make_contexts()
             completer = Completer(contexts, self.prompts, self._identities, lambda: not self._is_asked_elsewhere(uri))
             lane = self._lanes[uri] = Lane(uri, completer)
         self._lanes.move_to_end(uri)
-        others = [(other.step.began, known) for known, other in self._lanes.items() if known != uri and other.step]
+        steps = [(other.step, known) for known, other in self._lanes.items() if known != uri]
+        others = [(step.began, known) for step, known in steps if step is not None]
         if len(others) >= MOST_AT_WORK:
-            self._lanes.pop(min(others)[1]).close()
+            self._close(min(others)[1])
         return lane
+
+    def _close(self, uri: str) -> None:
+        """Close a document's lane. Its thread is looked after until it comes back."""
+        lane = self._lanes.pop(uri)
+        lane.close()
+        self._closed = [one for one in (*self._closed, lane) if one.is_busy]
 
     def _is_asked_elsewhere(self, uri: str) -> bool:
         """Whether somebody waits for another document. From any thread."""

@@ -11,6 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
 from fim_server.errors import StoppedError
 from fim_server.language import Language, Stop
@@ -21,17 +23,20 @@ from fim_server.server import budget as budgets
 from fim_server.server import process, watching
 from fim_server.server.app import create_server
 from fim_server.server.budget import LEAST_MB, MEGABYTE, ROOM_MB, MemoryBudget, Step
+from fim_server.server.commands import on_explain
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
+from fim_server.server.documents import OpenDocument
 from fim_server.server.lanes import SILENT_LOOKS
 from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.lifecycle import on_closed
 from fim_server.server.prompts import KeptReadings
-from fim_server.server.requests import run
+from fim_server.server.requests import Asked, answer, run
 from fim_server.server.settings import ServerSettings
 from fim_server.server.status import STATUS, tell_status
 from fim_server.server.work import Request, Work, answer_of
 from fim_server.server.worker import CompletionWorker
-from fim_server.text.document import Split
+from fim_server.text.document import PositionEncoding, Split
 
 PATIENCE = 20.0
 
@@ -201,6 +206,52 @@ def test_a_model_whose_pass_does_not_end_is_given_up_and_nobody_waits_for_it(wor
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_a_thread_whose_document_was_left_is_looked_after_until_it_comes_back(
+    server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_open: bool
+) -> None:
+    """It may hold the model, for which all others would wait for ever."""
+
+    async def load(ls: object) -> None:
+        pass
+
+    monkeypatch.setattr(watching, "load", load)
+    monkeypatch.setattr(server, "open_document", lambda uri: object() if is_open else None)
+    backend = give_model(server.worker)
+    model = server.worker.model
+    assert model is not None
+    work["left"] = work["other"] = lambda: model.forward([1], None)
+    job = server.worker.submit(request("left"))
+    assert backend.begun.wait(PATIENCE)
+    server.worker.forget("left")
+    assert server.worker.is_at_work
+    waiting = server.worker.submit(request("other"))
+    deadline = time.monotonic() + PATIENCE
+    while not server.usage.replaced:
+        watching.look(server)
+        await asyncio.sleep(0.01)
+        assert time.monotonic() < deadline
+    assert model.turn.is_lost
+    with pytest.raises(StoppedError):
+        job.future.result(0)
+    assert isinstance(waiting.future.exception(PATIENCE), RuntimeError | None)
+    assert list(server.set_aside) == ["left"] * is_open  # what is closed may be opened again with another text
+    backend.gate.set()
+
+
+def test_what_waits_for_a_thread_is_stopped_with_it(work: dict[str, Any]) -> None:
+    worker = CompletionWorker(SETTINGS)
+    give_model(worker)
+    blocked = work["a"] = Blocked()
+    worker.submit(request("a"))
+    assert blocked.begun.wait(PATIENCE)
+    _, cancelled = worker.explain(request("a"), lambda explained: explained)
+    worker.forget("a")
+    assert cancelled.is_set()
+    blocked.gate.set()
+
+
+@pytest.mark.asyncio
 async def test_the_document_is_not_asked_about_until_it_changes(
     server: FimLanguageServer, work: dict[str, Any]
 ) -> None:
@@ -217,6 +268,52 @@ async def test_the_document_is_not_asked_about_until_it_changes(
     assert "a b.py" in status["message"]
     assert server.usage.as_json()["replaced"] == 1
     stuck.gate.set()
+
+
+@pytest.mark.asyncio
+async def test_no_question_is_asked_about_a_document_that_is_set_aside(
+    server: FimLanguageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would cost a thread, and three of them the process."""
+    monkeypatch.setattr(server, "open_document", document)
+    server.set_aside["a"] = "its worker was replaced"
+    with pytest.raises(JsonRpcInvalidParams) as refusal:
+        await on_explain(server, {"uri": "a", "position": {"line": 0, "character": 4}})
+    assert "its worker was replaced" in str(refusal.value)
+    assert not server.worker._lanes
+
+
+def document(uri: str) -> OpenDocument:
+    return OpenDocument(uri, source="x = \n", encoding=PositionEncoding.UTF16, version=1, language_id="python")
+
+
+def asked(uri: str) -> Asked:
+    return Asked(uri, types.Position(0, 4), False, None, True, 0.0, document(uri), 1)
+
+
+@pytest.mark.asyncio
+async def test_a_request_in_its_pause_asks_nothing_once_its_document_is_closed(server: FimLanguageServer) -> None:
+    server.settings = server.settings.having("debounce_ms", 60_000.0)
+    answering = asyncio.ensure_future(answer(server, asked("a")))
+    await asyncio.sleep(0)
+    assert "a" in server.overtaken
+    on_closed(server, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("a")))
+    assert await asyncio.wait_for(answering, PATIENCE) is None
+    assert not server.worker._lanes
+
+
+@pytest.mark.asyncio
+async def test_a_document_that_is_opened_again_gets_no_answer_for_what_it_was(
+    server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its version is 1 again."""
+    monkeypatch.setattr(server, "open_document", document)
+    monkeypatch.setattr(server, "settings", server.settings.having("debounce_ms", 0.0))
+    answering = asyncio.ensure_future(answer(server, asked("a")))
+    await asyncio.sleep(0)
+    assert server.running["a"].job.future.result(PATIENCE) is not None  # nobody has taken it yet
+    on_closed(server, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("a")))
+    assert await asyncio.wait_for(answering, PATIENCE) is None
 
 
 @pytest.mark.asyncio

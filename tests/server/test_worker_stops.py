@@ -22,6 +22,7 @@ from fim_server.server import completing
 from fim_server.server import worker as workers
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
+from fim_server.server.lanes import Lane, Step
 from fim_server.server.prompts import KeptReadings
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request, Work, answer_of
@@ -170,6 +171,38 @@ def test_no_more_documents_than_a_few_are_at_work_and_kept(
     for number in range(10):
         assert worker.submit(request(f"short {number}", "x = ", "\n")).future.result(PATIENCE) is not None
     assert len(worker._lanes) <= 4
+
+
+def test_a_document_whose_work_ends_while_others_are_counted_is_not_at_work(worker: CompletionWorker) -> None:
+    worker.submit(request("a", "x = ", "\n")).future.result(PATIENCE)
+    at_work = Step(Stop(), True, 0.0)
+
+    class Ending(Lane):
+        steps = iter([at_work])
+
+        @property
+        def step(self) -> Step | None:
+            return next(self.steps, None)
+
+    worker._lanes["a"].__class__ = Ending
+    assert worker.submit(request("b", "x = ", "\n")).future.result(PATIENCE) is not None
+
+
+def test_what_comes_as_soon_as_it_is_waited_for_no_longer_is_had() -> None:
+    class Late(Future[int]):
+        """Done between the end of a wait and the look whether it is."""
+
+        def result(self, timeout: float | None = None) -> int:
+            if not self.done():
+                self.set_result(7)
+                raise TimeoutError
+            return super().result(timeout)
+
+    assert completing.wait_for(Late()) == 7
+    fails: Future[int] = Future()
+    fails.set_exception(TimeoutError("the disk"))
+    with pytest.raises(TimeoutError, match="the disk"):
+        completing.wait_for(fails)
 
 
 def test_what_takes_too_long_is_left_and_says_so(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@
 
 use crate::ids::{KindId, NodeId, RightSetId, SymbolId};
 use crate::language::free::Cost;
+use crate::right::chunked::Chunked;
 use crate::right::lattice::{Incoming, Lattice};
 use crate::right::parts::APART;
 use crate::right::places::{Begun, Taken};
@@ -18,6 +19,9 @@ const OUTCOMES: usize = 1 << 12;
 
 /// Outcomes that are kept of what is read alike.
 const ALTERNATIVES: usize = 4;
+
+/// Completions of which an outcome may follow: what rows of them come to is not likely to be met again.
+const COMPLETIONS: usize = 200;
 
 /// What is read into a set.
 type Key = Box<[u32]>;
@@ -164,6 +168,10 @@ impl Record {
         if !self.is_whole {
             return;
         }
+        if self.leaps.len() == COMPLETIONS {
+            self.is_whole = false;
+            return;
+        }
         self.leaps.push((self.name(from), self.name(to)));
         self.look(lattice, to.1);
     }
@@ -196,30 +204,59 @@ impl Record {
 /// What completing a nonterminal begun at a node comes to where it only completes others: the last of them (Leo 1991).
 #[derive(Debug, Default)]
 pub(super) struct Leaps {
-    known: FxHashMap<(SymbolId, NodeId), (SymbolId, NodeId)>,
-    passed: Vec<(SymbolId, NodeId)>,
+    /// By node, the last of its entries, plus one.
+    of: Chunked<u32>,
+    entries: Chunked<LeapEntry>,
+    passed: Vec<usize>,
+}
+
+/// What one nonterminal comes to, and the entry of the same node that was made before (plus one).
+#[derive(Debug)]
+struct LeapEntry {
+    symbol: SymbolId,
+    to: (SymbolId, NodeId),
+    before: u32,
 }
 
 impl Leaps {
     /// What is completed in the end.
     pub(super) fn last(&mut self, from: (SymbolId, NodeId)) -> (SymbolId, NodeId) {
-        let Some(&(mut last)) = self.known.get(&from) else { return from };
+        let mut last = from;
         self.passed.clear();
-        self.passed.push(from);
-        while let Some(&next) = self.known.get(&last) {
-            self.passed.push(last);
-            last = next;
+        while let Some(at) = self.find(last) {
+            self.passed.push(at);
+            last = self.entries.get(at).to;
         }
-        if self.passed.len() > 1 {
-            for &at in &self.passed {
-                self.known.insert(at, last);
-            }
+        for &at in &self.passed {
+            self.entries.get_mut(at).to = last;
         }
         last
     }
 
+    fn find(&self, (symbol, node): (SymbolId, NodeId)) -> Option<usize> {
+        let mut at = if node.index() < self.of.len() { *self.of.get(node.index()) } else { 0 };
+        while let Some(index) = at.checked_sub(1) {
+            let entry = self.entries.get(index as usize);
+            if entry.symbol == symbol {
+                return Some(index as usize);
+            }
+            at = entry.before;
+        }
+        None
+    }
+
     pub(super) fn insert(&mut self, from: (SymbolId, NodeId), to: (SymbolId, NodeId)) {
-        self.known.insert(from, to);
+        if let Some(at) = self.find(from) {
+            self.entries.get_mut(at).to = to;
+            return;
+        }
+        let (symbol, node) = from;
+        while self.of.len() <= node.index() {
+            self.of.push(0);
+        }
+        let before = *self.of.get(node.index());
+        self.entries.push(LeapEntry { symbol, to, before });
+        *self.of.get_mut(node.index()) = u32::try_from(self.entries.len()).expect("leaps fit u32");
     }
 }
 

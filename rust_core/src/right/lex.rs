@@ -123,7 +123,7 @@ impl Lexed {
     /// Lexes from a position to the end, or to where an earlier call has been.
     pub(super) fn lex(&mut self, predictions: &mut Predictions, start: u32) {
         let language = self.language.clone();
-        let mut path = Vec::new();
+        let mut path: Vec<u32> = Vec::new();
         let mut at = start as usize;
         while !std::mem::replace(&mut self.visited[at], true) {
             poll();
@@ -134,16 +134,17 @@ impl Lexed {
                 self.pass(predictions, at, accept, end);
             }
             let Some(next) = self.end(at, end) else { break };
-            path.push((at, accept, next as usize));
+            path.push(u32::try_from(at).expect("R fits u32"));
             at = next as usize;
         }
-        for (at, accept, next) in path.into_iter().rev() {
-            let Some(after) = self.depth[next] else { continue };
+        for begin in path.into_iter().rev() {
+            let next = std::mem::replace(&mut at, begin as usize);
+            let (Some(after), Some((accept, _))) = (self.depth[next], self.symbols[at]) else { continue };
             self.depth[at] = match (language.layout.is_some(), language.accept_role(accept)) {
                 (true, Role::Open) => after.checked_sub(1),
                 (true, Role::Close) => (after < language.limits.brackets).then_some(after + 1),
                 _ => {
-                    let inside = self.passed.get(&u32::try_from(at).expect("R fits u32")).copied().flatten();
+                    let inside = self.passed.get(&begin).copied().flatten();
                     let most = after.saturating_add(inside.map_or(0, |(_, open)| open));
                     (most <= language.limits.brackets).then_some(after)
                 }

@@ -137,7 +137,7 @@ fn sets_found_again_are_those_computed() {
     let python = serde_json::from_str(include_str!("../../tests/languages/python.json")).expect("a definition");
     let pieces: Vec<&str> = "1,|a:b,|b:X[Y],|2**|a if b else |(|)|[|]|{|}|lambda a=1:|.a|()|\"a\"|x=1;|*a,|a=b,|f'{a}'|f'{|}'|for x in y |if c |and \
         |not |\n|    |#c\n|x = 1\n|if a:\n    b\n|elif b:\n  c\n|@a\n|\\\n|a<|await |yield |{a:b}|**b,|\t|\n\t|if a:\n\tb\n|\"\"\"|'|try:\n  \
-        a\nfinally:\n  b\n|case a:\n  b\n|match x:\n|x,|x"
+        a\nfinally:\n  b\n|case a:\n  b\n|match x:\n|x,|x|+|+[x,"
         .split('|')
         .collect();
     let letters: Vec<&str> = vec!["a", "b", "c", "ab", "bca"];
