@@ -139,8 +139,7 @@ class Readings:
             self._known = [known for known in self._known if fits(known, window if room is None else room, window)]
             best = max(self._known, key=lambda reading: reading.shared(tokens), default=None)
             if best is None or not is_worth_it(best, tokens):
-                while self._known and len(self._known) >= min(self._most, max(2, KEPT_TOKENS // wanted)):
-                    self._known.pop(0)
+                self._keep(self._most_with(wanted) - 1)
                 best = Reading(self._model, wanted)
             else:
                 self._known.remove(best)
@@ -150,13 +149,20 @@ class Readings:
         """Let others use a reading that was taken."""
         with self._lock:
             self._known.append(reading)
-            while len(self._known) > self._most:
-                self._known.pop(0)
+            self._keep(self._most_with(self._model.window if reading.room is None else reading.room))
 
     def clear(self) -> None:
         """Forget what nobody uses."""
         with self._lock:
             self._known.clear()
+
+    def _most_with(self, room: int) -> int:
+        """How many readings are kept, one with room for so many tokens among them."""
+        return min(self._most, max(2, KEPT_TOKENS // max(1, room)))
+
+    def _keep(self, most: int) -> None:
+        """Forget those used least recently but for so many."""
+        del self._known[: max(0, len(self._known) - most)]
 
 
 class Lent:

@@ -14,7 +14,8 @@ SLICE_SECONDS = 0.005
 class Turn:
     """A lock of threads that share a model: side by side they would slow each other down. ``with turn:`` is one's turn.
 
-    Who waits is left as the engine is: StoppedError is raised where what watches the thread is set.
+    Who wants one is left as the engine is: StoppedError is raised where what watches the thread is set. So each pass
+    shows that its thread goes on, whichever runtime it is on.
     """
 
     def __init__(self) -> None:
@@ -36,6 +37,7 @@ class Turn:
         self._is_lost = True
 
     def __enter__(self) -> None:
+        heed()
         while not self._lock.acquire(timeout=SLICE_SECONDS):
             heed()
             if self._is_lost:

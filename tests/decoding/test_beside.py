@@ -18,7 +18,7 @@ from fim_server.language import Language, Stop
 from fim_server.models import onnx_backend
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
-from fim_server.models.reading import Lent, Reading, Readings, passes
+from fim_server.models.reading import KEPT_TOKENS, MOST_READINGS, Lent, Reading, Readings, passes
 from fim_server.text.document import Split
 from scripted_models import Counted
 from tiny_models import write_tiny_model
@@ -129,6 +129,20 @@ def test_two_who_read_at_a_time_never_have_the_same_reading(model: FimModel) -> 
     readings.clear()
     other.give_back()
     assert readings.nearest(prompt) is first
+
+
+def test_readings_that_were_lent_at_a_time_hold_no_more_when_they_are_back(model: FimModel) -> None:
+    readings = Readings(model)
+    room = KEPT_TOKENS // 2
+    prompts = [[number] * 32 for number in range(MOST_READINGS)]
+    lent = [Lent(readings) for _ in prompts]
+    for one, prompt in zip(lent, prompts, strict=True):
+        taken = one.nearest(prompt)
+        taken.room = room  # of a model with a large window
+        taken.forward(prompt)
+    for one in lent:
+        one.give_back()
+    assert [readings.shared(prompt) > 0 for prompt in prompts] == [False, False, True, True]
 
 
 def test_an_explanations_pass_ends_with_its_deadline_and_when_nobody_waits(model: FimModel) -> None:

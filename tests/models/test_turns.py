@@ -128,6 +128,24 @@ def test_who_waits_for_a_turn_can_be_stopped_and_the_pass_goes_on() -> None:
     assert model.forward([3], None) == "logits"
 
 
+def test_each_pass_looks_at_what_watches_its_thread() -> None:
+    """Whatever the runtime does: who reads a long prompt on a slow one is not stuck."""
+    backend, stop = Backend(), Stop()
+    backend.gate.set()
+    model = model_on(backend)
+    with stop:
+        looks = []
+        for _ in range(3):
+            model.forward([1], None)
+            looks.append(stop.looks)
+        assert looks == sorted(set(looks))
+        stop.set()
+        backend.begun.clear()
+        with pytest.raises(StoppedError):
+            model.forward([1], None)
+    assert not backend.begun.is_set()
+
+
 def test_nobody_waits_for_a_model_that_was_given_up() -> None:
     backend, stop = Backend(), Stop()
     model = model_on(backend)

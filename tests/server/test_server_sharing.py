@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fim_server.models.turn import Turn
 from fim_server.server import Endpoint, ServerSettings
 from fim_server.server.shared_models import SharedModels
 
@@ -19,6 +20,7 @@ class Model:
 
     def __init__(self, name: str = "") -> None:
         self.name = name
+        self.turn = Turn()
 
 
 def loaded_as(monkeypatch: pytest.MonkeyPatch, load: Any) -> None:

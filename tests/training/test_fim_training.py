@@ -336,7 +336,7 @@ def run_fim(tmp_path: Path, *given: str) -> int:
         *((f"--base BASE --rate={wrong}", "positive") for wrong in ("nan", "inf", "0")),
         ("--base BASE --device nonsense", "device nonsense"),
         ("--base BASE --device cuda:99", "device cuda:99"),
-        ("--base BASE --device meta", "neither cpu nor cuda"),
+        ("--base BASE --device meta", "it computes nothing"),
         ("--base BASE --resume", "nothing to resume"),
         ("--base BASE --resume --run-name broken", "nothing to resume"),
         ("--base BASE --resume --run-name other", "nothing to resume from (of another base or rank)"),

@@ -390,7 +390,7 @@ impl Chart<'_> {
         let is_alive = is_first || !set.items.is_empty() || !set.links.is_empty() || free_items;
         let known = lattice.sets.intern(id, set, prediction, is_alive);
         lattice.put(id, known, &set.offsets);
-        self.known.keep(&worker.record, known, &set.offsets, parts.most_added());
+        self.known.keep(lattice, &worker.record, known, &set.offsets, parts.most_added());
     }
 }
 

@@ -62,6 +62,9 @@ impl<T: Copy> Chunked<T> {
 
     /// Appends a run in one piece, and says where it begins.
     pub(super) fn append(&mut self, run: &[T]) -> usize {
+        if run.is_empty() {
+            return self.length; // which may be where no chunk begins yet
+        }
         let used = self.length % LENGTH;
         if used != 0 && used + run.len() > LENGTH {
             self.length += LENGTH - used;
@@ -101,7 +104,7 @@ mod tests {
         );
         assert_eq!(*list.get(3 * LENGTH + 4), 3 * LENGTH + 4);
         let mut runs = Chunked::default();
-        let lengths = [1, 0, LENGTH - 3, 5, LENGTH, LENGTH + 1, 7, 3 * LENGTH, 2 * LENGTH + 9, 1];
+        let lengths = [1, 0, LENGTH - 3, 5, LENGTH, 0, LENGTH + 1, 0, 7, 3 * LENGTH, 2 * LENGTH + 9, 1];
         let all: Vec<Vec<usize>> = lengths.iter().enumerate().map(|(key, &length)| vec![key; length]).collect();
         for _ in 0..3 {
             let begun: Vec<usize> = all.iter().map(|run| runs.append(run)).collect();

@@ -54,7 +54,7 @@ struct Outcome {
 /// What is added to the costs of the groups of parts at some nodes.
 ///
 /// What follows from parts follows from how their costs differ, as long as they are near each other. Where one is more than
-/// another by [`GAP`], nothing that is made of the one meets what is made of the other, so that it may as well be more by more.
+/// another by [`FAR`], nothing that is made of the one meets what is made of the other, so that it may as well be more by more.
 #[derive(Debug, Default)]
 struct Offsets {
     of: Box<[Cost]>,
@@ -62,9 +62,14 @@ struct Offsets {
     order: Box<[u32]>,
 }
 
-// What is added while a set is made is less than half a gap, and chunks are closed together only if they are nearer than the
-// other half.
-const _: () = assert!(GAP / 2 > APART);
+/// How far apart offsets are that may as well be further apart. Where what is made of each is less than [`ADDED`] more than its
+/// offset, both are in groups of their own then ([`GAP`]), and what leads to them was closed apart from each other ([`APART`]).
+const FAR: Cost = GAP + ADDED;
+
+/// More than parts may cost beyond the offsets that they follow from where some of these are far apart.
+const ADDED: Cost = GAP / 2;
+
+const _: () = assert!(GAP > APART);
 
 impl Offsets {
     fn new(of: &[Cost]) -> Self {
@@ -83,16 +88,16 @@ impl Offsets {
         self.order.windows(2).all(|pair| {
             let [low, high] = [pair[0] as usize, pair[1] as usize];
             let (gap, other) = (self.of[high] - self.of[low], others[high].checked_sub(others[low]));
-            other.is_some_and(|other| other == gap || gap >= GAP && other >= GAP)
+            other.is_some_and(|other| other == gap || gap >= FAR && other >= FAR)
         })
     }
 
     /// Whether all are near each other.
     fn are_near(&self) -> bool {
-        self.order.windows(2).all(|pair| self.of[pair[1] as usize] - self.of[pair[0] as usize] < GAP)
+        self.order.windows(2).all(|pair| self.of[pair[1] as usize] - self.of[pair[0] as usize] < FAR)
     }
 
-    /// The offset that one which was made of them follows from, and what was added.
+    /// The offset that one which was made of them follows from, and what was added: of those that are near each other, any.
     fn source(&self, made: Cost) -> Option<(u32, Cost)> {
         let below = self.order.partition_point(|&index| self.of[index as usize] <= made);
         let index = self.order[below.checked_sub(1)?];
@@ -323,15 +328,26 @@ impl Known {
         Some(outcome.set)
     }
 
-    /// Keeps what was computed: a set, what is added to the costs of its groups, and the most that this is more than what it
-    /// follows from.
-    pub(super) fn keep(&mut self, record: &Record, set: RightSetId, groups: &[Cost], most_added: Cost) {
+    /// Keeps what was computed: a set, what is added to the costs of its groups, and the most that its parts cost more than
+    /// those that they follow from.
+    pub(super) fn keep(
+        &mut self,
+        lattice: &Lattice,
+        record: &Record,
+        set: RightSetId,
+        groups: &[Cost],
+        most_added: Cost,
+    ) {
         if !record.is_whole || self.is_off {
             return;
         }
         let offsets = Offsets::new(&record.offsets);
-        if most_added >= GAP / 2 && !offsets.are_near() {
-            return;
+        if !offsets.are_near() {
+            let parts = record.seen.iter().flat_map(|seen| lattice.sets.parts(seen.set));
+            let widest = parts.map(|&(_, _, own)| own).max().unwrap_or(0);
+            if widest.saturating_add(most_added) >= ADDED {
+                return;
+            }
         }
         let Some(groups) = groups.iter().map(|&group| offsets.source(group)).collect() else { return };
         if self.count >= OUTCOMES {

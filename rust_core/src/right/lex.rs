@@ -5,7 +5,7 @@
 use crate::bits;
 use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, Read};
 use crate::chart::predict::Predictions;
-use crate::ids::{AcceptId, LexemeId, ModeId, SetId, SymbolId};
+use crate::ids::{AcceptId, DotId, LexemeId, ModeId, SetId, SymbolId};
 use crate::language::compiled::Language;
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
@@ -197,14 +197,14 @@ impl Lexed {
 
     /// Reads the next lexeme of a literal.
     fn pass_on(&mut self, predictions: &mut Predictions, passing: &mut Passing) -> Passed {
-        let Some(chart) = self.charts.get_mut(&passing.begin) else { return Passed::All(None) };
+        let Some(chart) = self.charts.get(&passing.begin) else { return Passed::All(None) };
         if passing.set == NO_SET {
             return Passed::All(None);
         }
         if chart.set(passing.set).items.is_empty() {
             return Passed::All(Some((u32::try_from(passing.at).expect("R fits u32"), passing.most)));
         }
-        let language = &self.language;
+        let language = self.language.clone();
         let rest = &self.text[passing.at..];
         let Some((length, accept)) = language.lexer.longest_match(chart.set(passing.set).mode, rest) else {
             return Passed::All(None);
@@ -212,13 +212,14 @@ impl Lexed {
         if language.grammar.leads_away(SymbolId::from(language.lexer.lexemes(accept)[0]))
             && language.lexer.longest_match(ModeId(0), rest) == Some((length, accept))
         {
-            match self.passed.get(&u32::try_from(passing.at).expect("R fits u32")) {
+            let known = self.passed.get(&u32::try_from(passing.at).expect("R fits u32")).copied();
+            match known {
                 None => {
                     let end = u32::try_from(passing.at + length).expect("R fits u32");
                     return Passed::Inner(passing.at, accept, end);
                 }
-                Some(None) => return Passed::All(None),
-                Some(Some(_)) => {}
+                Some(None) if self.begins_the_same(predictions, passing, accept) => return Passed::All(None),
+                Some(_) => {}
             }
         }
         passing.at += length;
@@ -232,10 +233,24 @@ impl Lexed {
         if passing.most > language.limits.brackets {
             return Passed::All(None); // no file has it, and those that it is in need not be read through it
         }
-        if !role.is_ignored() && role != Role::Newline {
-            passing.set = chart.scan(language, predictions, passing.set, Read::Accepted(accept));
+        if let (false, Some(chart)) = (role.is_ignored() || role == Role::Newline, self.charts.get_mut(&passing.begin))
+        {
+            passing.set = chart.scan(&self.language, predictions, passing.set, Read::Accepted(accept));
         }
         Passed::On
+    }
+
+    /// Whether a lexeme begins in a literal what it begins by itself: then all of it is read alike. Where only some of the rules
+    /// that begin with it can stand there, the parser may direct the lexer into other modes.
+    fn begins_the_same(&mut self, predictions: &mut Predictions, passing: &Passing, accept: AcceptId) -> bool {
+        let language = &self.language;
+        let begin = language.lexer.lexemes(accept)[0];
+        let mut dots_in = |begin: LexemeId, set: SetId| -> Option<Vec<DotId>> {
+            let chart = self.charts.get_mut(&begin)?;
+            let set = chart.scan(language, predictions, set, Read::Accepted(accept));
+            (set != NO_SET).then(|| chart.set(set).items.iter().map(|item| item.dot).collect())
+        };
+        dots_in(passing.begin, passing.set) == dots_in(begin, FIRST_SET)
     }
 
     /// Scans blank lines, comments and blanks. `begun` says that a line begins at `position` itself; otherwise the cursor

@@ -18,6 +18,9 @@ const NEAR: u32 = if cfg!(test) { 9 } else { 96 };
 /// A node may be made before one that it is read to from: so many of the distances are those of later ones.
 const AHEAD: u32 = if cfg!(test) { 4 } else { 32 };
 
+/// Sets and runs that are looked among for alike ones: what comes again comes soon.
+const LOOKED_AMONG: usize = 1 << 15;
+
 /// Marks a distance among the numbers of nodes.
 const DISTANCE: u32 = 1 << 30;
 
@@ -155,7 +158,7 @@ impl Sets {
         let id = RightSetId::from_index(self.table.len());
         self.table.push(set);
         if known.is_none() {
-            self.ids.insert(hash, id);
+            keep(&mut self.ids, hash, id);
         }
         id
     }
@@ -274,6 +277,14 @@ fn hash<T: Hash + ?Sized>(of: &T) -> u32 {
     (hasher.finish() >> 32) as u32
 }
 
+/// Keeps where something is, which may mean to forget all others.
+fn keep<T>(ids: &mut FxHashMap<u32, T>, hash: u32, id: T) {
+    if ids.len() >= LOOKED_AMONG {
+        ids.clear();
+    }
+    ids.insert(hash, id);
+}
+
 /// Lists of entries, alike ones stored once.
 #[derive(Debug)]
 struct Runs<T> {
@@ -310,7 +321,7 @@ impl<T: Copy + Eq + Hash> Runs<T> {
         let begin = u32::try_from(self.entries.append(run)).expect("a chart fits u32");
         self.table.push((begin, u32::try_from(run.len()).expect("a set fits u32")));
         if known.is_none() {
-            self.ids.insert(hash, id);
+            keep(&mut self.ids, hash, id);
         }
         id
     }

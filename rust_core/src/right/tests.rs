@@ -3,6 +3,7 @@
 use crate::chart::predict::Predictions;
 use crate::grammar::rules::Rules;
 use crate::ids::{NodeId, SymbolId};
+use crate::language::compiled::Language;
 use crate::language::free::Cost;
 use crate::lexing::layout::Column;
 use crate::right::columns::{Classes, Measure};
@@ -10,6 +11,7 @@ use crate::right::queries::Right;
 use crate::test_languages::{blocks, compile, define, derives, earley, letters, lists, spelled, sums, texts};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Where a node stands in R; the end of the file stands behind it.
 fn position(right: &Right, node: NodeId) -> usize {
@@ -131,6 +133,50 @@ fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
+/// Compares R with one of which every set was computed: how many sets were found again, and how many there are.
+fn compare_with_plain(language: &Arc<Language>, text: &str) -> (usize, usize) {
+    let right = Right::open(language, &mut Predictions::default(), text.as_bytes());
+    let plain = Right::open_plainly(language, &mut Predictions::default(), text.as_bytes());
+    assert_eq!((right.node_count(), plain.found()), (plain.node_count(), 0), "{text:?}");
+    for node in (0..right.node_count()).map(NodeId::from_index) {
+        assert_eq!(right.place(node), plain.place(node), "{text:?}");
+        assert_eq!(right.stands(node), plain.stands(node), "{:?} in {text:?}", right.place(node));
+        let edges = [&right, &plain].map(|right| right.incoming(node).collect::<Vec<_>>());
+        assert_eq!(edges[0], edges[1], "{text:?}");
+    }
+    (right.found(), right.node_count())
+}
+
+/// The costs of readings that drift apart come to be a gap apart, and several: what is found is added to the right ones.
+#[test]
+fn costs_that_drift_apart_are_those_computed() {
+    let python = serde_json::from_str(include_str!("../../tests/languages/python.json")).expect("a definition");
+    let language = compile(&python);
+    let mut found = 0;
+    let units = [
+        "a:b,",
+        "b:X[Y],",
+        ":",
+        "a:",
+        "lambda a:b,",
+        "a:b,c,",
+        "}:",
+        "]:",
+        ")]}",
+        "}'",
+        "a if b else c:",
+        "x:y=z,",
+        "}\"a:{",
+        "a:\n",
+    ];
+    for unit in units {
+        for (begin, end) in [("", ""), (":", "}\n"), ("b,", "]\n"), ("'", "x\n")] {
+            found += compare_with_plain(&language, &format!("{begin}{}{end}", unit.repeat(150))).0;
+        }
+    }
+    assert!(found > 20_000, "{found} sets were found");
+}
+
 /// Sets that are found stand for those that would be computed: texts that repeat pieces, and pieces of pieces.
 #[test]
 fn sets_found_again_are_those_computed() {
@@ -152,17 +198,9 @@ fn sets_found_again_are_those_computed() {
                 let unit: String = (0..=number(3)).map(|_| pieces[number(pieces.len())]).collect();
                 text += &unit.repeat(1 + number(14));
             }
-            let right = Right::open(&language, &mut Predictions::default(), text.as_bytes());
-            let plain = Right::open_plainly(&language, &mut Predictions::default(), text.as_bytes());
-            assert_eq!((right.node_count(), plain.found()), (plain.node_count(), 0), "{text:?}");
-            for node in (0..right.node_count()).map(NodeId::from_index) {
-                assert_eq!(right.place(node), plain.place(node), "{text:?}");
-                assert_eq!(right.stands(node), plain.stands(node), "{:?} in {text:?}", right.place(node));
-                let edges = [&right, &plain].map(|right| right.incoming(node).collect::<Vec<_>>());
-                assert_eq!(edges[0], edges[1], "{text:?}");
-            }
-            found += right.found();
-            nodes += right.node_count();
+            let (again, all) = compare_with_plain(&language, &text);
+            found += again;
+            nodes += all;
         }
     }
     assert!(found > nodes / 5, "{found} of {nodes} sets were found");
