@@ -116,8 +116,20 @@ pub(crate) fn restrict(
     left: usize,
     words: &mut [u32],
 ) -> usize {
+    restrict_sharing(engine, branches, (vocabulary, plan), left, words, limits::KNOWN_SETS)
+}
+
+/// The same, where the searches leave at most `shared` sets to one another.
+pub(super) fn restrict_sharing(
+    engine: &mut Engine,
+    branches: &[Branch],
+    (vocabulary, plan): (&Vocabulary, Option<&Plan>),
+    left: usize,
+    words: &mut [u32],
+    shared: usize,
+) -> usize {
     let mark = engine.mark();
-    let most_sets = engine.parser.set_count() + limits::KNOWN_SETS;
+    let most_sets = engine.parser.set_count() + shared;
     let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
     let mut answers: FxHashMap<Box<[Branch]>, bool> = FxHashMap::default();
     let mut known = Known::default();
