@@ -74,6 +74,12 @@ pub(crate) const SCAFFOLD_TOKENS: usize = 6;
 /// Lines that such a completion may have. Unit: lines.
 pub(crate) const SCAFFOLD_DEPTH: usize = 10;
 
+/// Sets of the left chart that the searches of one landing mask may leave to one another. Unit: sets, of some hundred bytes to some kB.
+pub(crate) const KNOWN_SETS: usize = 20_000;
+
+/// Ways on from branches that searches may leave to one another. Unit: steps, of some 60 bytes.
+pub(crate) const KNOWN_STEPS: usize = 200_000;
+
 /// Plans of other tokens that are tried before a plan is searched for. Unit: plans.
 pub(crate) const LANDING_HINTS: usize = 8;
 
