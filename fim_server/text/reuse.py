@@ -117,10 +117,10 @@ class Sessions:
         with self._lock:
             return (language, right) in self._known
 
-    def open(self, language: Language, left: str, right: str, *, ahead: bool = False) -> Session:
+    def open(self, language: Language, left: str, right: str) -> Session:
         """Opens a session as `Language.open` does, going on from an earlier one where there is one to go on from.
 
-        It is in use from then on, until :meth:`rest`; not if it is opened ``ahead`` of its use.
+        It is in use from then on, until :meth:`rest`.
         """
         key = (language, right)
         with self._lock:
@@ -128,13 +128,24 @@ class Sessions:
         # Opening takes milliseconds and needs no lock: two threads that open the same at once do the work twice.
         opened = (known and known.session.moved(left)) or language.open(left, right)
         with self._lock:
-            before = self._known.pop(key, None)
-            in_use = not ahead or (before is not None and before.in_use)
-            self._known[key] = _Kept(opened, in_use, next(_uses))
+            self._known.pop(key, None)
+            self._known[key] = _Kept(opened, True, next(_uses))
             while len(self._known) > self._most:
                 del self._known[next(iter(self._known))]
             self._memory.fit()
         return opened
+
+    def open_ahead(self, language: Language, left: str, right: str) -> None:
+        """Opens a session that will be used later: it is in use only if an earlier one was, or somebody asks for it."""
+        key = (language, right)
+        with self._lock:
+            before = self._known.get(key)
+        opened = self.open(language, left, right)
+        with self._lock:
+            kept = self._known.get(key)
+            if kept is not None and kept.session is opened:
+                kept.in_use = before is not None and before.in_use
+                self._memory.fit()
 
     def rest(self) -> None:
         """Nothing that was opened is in use any more."""

@@ -279,11 +279,11 @@ def test_documents_share_the_memory() -> None:
 
 def test_what_is_opened_ahead_is_not_in_use() -> None:
     sessions = Sessions(64, SessionMemory(1))
-    sessions.open(python(), "x = ", lines_right(0), ahead=True)
+    sessions.open_ahead(python(), "x = ", lines_right(0))
     sessions.open(python(), "x = ", lines_right(1))
     assert not sessions.knows(python(), lines_right(0))
     assert sessions.knows(python(), lines_right(1))
-    sessions.open(python(), "x = 1", lines_right(1), ahead=True)
+    sessions.open_ahead(python(), "x = 1", lines_right(1))
     sessions.open(python(), "x = ", lines_right(2))
     assert sessions.knows(python(), lines_right(1)), "it was in use before"
 

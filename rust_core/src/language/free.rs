@@ -326,12 +326,6 @@ impl Free {
         open.map(|dot| (dot, if grammar.is_after_indent(dot) { DotId(dot.0 - 1) } else { dot }))
     }
 
-    /// Products of matrices that deriving it took.
-    #[cfg(test)]
-    pub(crate) fn products(&self) -> usize {
-        self.relations.products
-    }
-
     /// A number that dots have in common whose prefixes cost the same.
     pub(crate) fn prefix_class(&self, dot: DotId) -> u32 {
         self.relations.prefix_class(dot)

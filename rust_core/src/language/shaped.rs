@@ -102,12 +102,6 @@ impl ShapedLexer {
         self.takes[byte as usize]
     }
 
-    /// The number of pairs that come up.
-    #[cfg(test)]
-    pub(crate) fn pair_count(&self) -> usize {
-        self.pairs.len()
-    }
-
     /// Finds the pairs that come up, what they lead to, and which lead to each other.
     fn link(&mut self) {
         let (lexer, shape) = (self.lexer.clone(), self.shape.clone());
@@ -289,5 +283,13 @@ impl Reach {
     /// One of the rows; [`NONE`] is that of what reaches nothing.
     fn row(&self, row: u32) -> &[u64] {
         if row == NONE { &[] } else { &self.rows[row as usize * self.width..(row as usize + 1) * self.width] }
+    }
+}
+
+#[cfg(test)]
+impl ShapedLexer {
+    /// The number of pairs that come up.
+    pub(crate) fn pair_count(&self) -> usize {
+        self.pairs.len()
     }
 }

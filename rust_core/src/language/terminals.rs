@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, FreeId, GuardId, LexemeId, ShapeId, StateId, SymbolId};
-use crate::language::closing::Pool;
+use crate::language::matrices::Pool;
 use crate::language::shape::Shape;
 use crate::language::shaped::{ShapedLexer, Walked};
 use crate::lexing::guards::{Guards, NO_GUARDS};
@@ -14,11 +14,7 @@ use crate::lexing::roles::Role;
 use crate::limits;
 use rustc_hash::FxHashSet;
 
-/// A cost in bytes of middle text, [`INFINITE`] for "impossible".
-pub(crate) type Cost = u32;
-
-/// No text does it.
-pub(crate) const INFINITE: Cost = u32::MAX;
+pub(crate) use crate::language::matrices::{Cost, INFINITE};
 
 /// In a line that already has a symbol (and the only state of a language without layout that has separators).
 pub(crate) const MIDDLE: FreeId = FreeId(0);
