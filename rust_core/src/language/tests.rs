@@ -241,8 +241,8 @@ fn relations_of_a_shape_are_the_least_fixpoint_of_the_rules() {
             let language = shaped(&spec, &shape);
             let states: Vec<FreeId> = language.free.states().collect();
             let twin = closed_by_definition(&language);
-            for symbol in 0..language.grammar.symbol_count() {
-                for (&from, row) in states.iter().zip(&twin[symbol]) {
+            for (symbol, matrix) in twin.iter().enumerate() {
+                for (&from, row) in states.iter().zip(matrix) {
                     for (&to, &cost) in states.iter().zip(row) {
                         let own = language.free.relation(SymbolId::from_index(symbol), from, to);
                         assert_eq!(own, cost, "{shape:?} {symbol} {from:?} {to:?}");
