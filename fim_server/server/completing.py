@@ -286,8 +286,8 @@ class Completer:
         if known is None or now - known[1] > LANGUAGE_SECONDS:
             if len(self._languages) >= MOST_LANGUAGES:
                 self._languages.clear()
-            table = None if loaded is None else id(loaded.model.vocabulary)  # kept alive by what is done
-            language = ASIDE.do((*key, table), lambda: prepared(request, loaded))
+            # The name of what is kept alive by what is done for it.
+            language = ASIDE.do((*key, id(loaded)), lambda: prepared(request, loaded))
             known = self._languages[key] = (language, now)
         return known[0]
 
