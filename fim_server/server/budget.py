@@ -11,8 +11,16 @@ MEGABYTE = 1 << 20
 SHARE, LEAST_MB = 4, 1024
 """By default a server may have one part in so many of the machine's memory, and at least so much."""
 
+SESSIONS_SHARE = 4
+"""The sessions of all documents may hold one part in so many of what a server may have."""
+
 ROOM_MB = 512
 """What a server may have in any case besides what it had when its model was loaded."""
+
+
+def bytes_for_sessions(allowed: int | None) -> int:
+    """What the sessions of all documents may hold, by what the server may have; None: nothing is known of that."""
+    return (LEAST_MB * MEGABYTE if allowed is None else allowed) // SESSIONS_SHARE
 
 
 class Step(StrEnum):

@@ -106,7 +106,8 @@ class Completer:
         return [language for language, _ in tuple(self._languages.values())]
 
     def give_back(self) -> None:
-        """Let other threads use what the model has read."""
+        """Let other threads use what the model has read, and the memory of sessions."""
+        self.contexts.rest()
         if self._prompts is not None:
             self._prompts.give_back()
 

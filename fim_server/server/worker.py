@@ -11,6 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from fim_server.language import Language, Stop
+from fim_server.server.budget import MemoryBudget, bytes_for_sessions
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
 from fim_server.server.lanes import Lane, Step, settle
@@ -19,6 +20,7 @@ from fim_server.server.prompts import KeptReadings
 from fim_server.server.shared_models import SharedModels
 from fim_server.server.work import Explained, Job, PromptTokens, Request
 from fim_server.text.document import Split
+from fim_server.text.reuse import SessionMemory
 from fim_server.tokens import masks
 
 if TYPE_CHECKING:
@@ -73,7 +75,9 @@ class CompletionWorker:
         self.was_lost = False
         """Whether the model was given up and is to be loaded again."""
         self._identities = count(1)
-        self.make_contexts: Callable[[], Contexts] = Contexts
+        self.session_memory = SessionMemory(bytes_for_sessions(MemoryBudget().bytes_for(settings.memory_mb)))
+        """What the sessions of all documents may hold."""
+        self.make_contexts: Callable[[], Contexts] = lambda: Contexts(memory=self.session_memory)
 
     @property
     def model(self) -> FimModel | None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from fim_server.recovery.budget import Budget
 from fim_server.server import budget as budgets
 from fim_server.server import process, watching
 from fim_server.server.app import create_server
-from fim_server.server.budget import LEAST_MB, MEGABYTE, ROOM_MB, MemoryBudget, Step
+from fim_server.server.budget import LEAST_MB, MEGABYTE, ROOM_MB, SESSIONS_SHARE, MemoryBudget, Step
 from fim_server.server.commands import on_explain
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
@@ -493,6 +494,43 @@ def test_a_model_that_is_loaded_again_allows_no_more_than_before() -> None:
     assert budget.bytes_for(700) == (8000 + ROOM_MB) * MEGABYTE
     budget.note_loaded(550 * MEGABYTE, "small")
     assert budget.bytes_for(700) == (550 + ROOM_MB) * MEGABYTE
+
+
+@pytest.mark.asyncio
+async def test_sessions_may_hold_a_part_of_the_budget(
+    server: FimLanguageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budgets, "machine_bytes", lambda: None)
+    worker = CompletionWorker(SETTINGS)
+    assert worker.session_memory.most == LEAST_MB * MEGABYTE // SESSIONS_SHARE
+    worker = server.worker
+    monkeypatch.setattr(watching, "resident_bytes", lambda: 1)
+    server.settings = server.settings.having("memory_mb", 2000)
+    watching.look(server)
+    assert worker.session_memory.most == 2000 * MEGABYTE // SESSIONS_SHARE
+    # Each document has a thread; what they keep is counted together, and what is not in use is the others' to take.
+    contexts = worker.make_contexts(), worker.make_contexts()
+    for number, one in enumerate(contexts):
+        one.open(f"file:///{number}.py", Language.load("python"), Split("x = ", "\ny = 1\n"))
+    both = worker.session_memory.held
+    worker.session_memory.most = 1
+    assert worker.session_memory.held == both, "both are in use"
+    contexts[0].rest()
+    assert 0 < worker.session_memory.held < both
+
+
+def test_what_a_thread_has_done_uses_no_session_any_more() -> None:
+    worker = CompletionWorker(SETTINGS)
+    worker.session_memory.most = 1
+    python = Language.load("python")
+    for uri in ("a", "b", "c"):
+        lane = worker._lane(uri)
+        lane.submit(Stop(), partial(lane.completer.contexts.open, uri, python, Split("x = ", "\n"))).result(PATIENCE)
+        while worker.is_at_work:
+            pass
+    kept = [lane.completer.contexts._sessions.knows(python, "\n") for lane in worker._lanes.values()]
+    worker.close()
+    assert kept == [False, False, True]
 
 
 @pytest.mark.asyncio
