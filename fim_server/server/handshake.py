@@ -91,7 +91,8 @@ class HandshakeProtocol(LanguageServerProtocol):
 
     def once_cancelled(self, told: Callable[[], object]) -> None:
         """Have something called if the request at hand is cancelled; a command's handler itself goes on then."""
-        asked = self._request_futures.get(self.msg_id)
+        number = self.msg_id
+        asked = None if number is None else self._request_futures.get(number)
         if asked is not None:
             asked.add_done_callback(lambda done: told() if done.cancelled() else None)
 
