@@ -64,6 +64,8 @@ def look(ls: FimLanguageServer) -> bool:
     if ls.worker.given_up > MOST_GIVEN_UP:
         give_up(ls)
         return True
+    if ls.worker.is_closed:
+        return bool(replaced)
     allowed = ls.budget.bytes_for(ls.settings.memory_mb)
     ls.worker.session_memory.most = bytes_for_sessions(allowed)
     step = ls.budget.next_step(resident_bytes(), allowed)
