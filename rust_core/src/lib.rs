@@ -8,6 +8,7 @@ mod bits;
 mod chart;
 mod colour;
 mod completing;
+mod components;
 mod engine;
 mod error;
 mod explaining;

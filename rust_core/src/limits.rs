@@ -142,7 +142,7 @@ pub(crate) const SHAPE: Determinising =
 /// States of a shape's automaton once it is minimal. Unit: states. Passing it refuses the shape.
 pub(crate) const SHAPE_STATES: usize = 1_000;
 
-/// Lines of a shape. Unit: lines. The relations of the free middle grow with their cube.
+/// Lines of a shape. Unit: lines. What a session of a shape keeps of R's chart grows with their square.
 pub(crate) const SHAPE_LINES: usize = 16;
 
 /// States of a shape between characters. Unit: states. Passing it refuses the shape, for the same reason.
@@ -151,7 +151,8 @@ pub(crate) const SHAPE_BOUNDARIES: usize = 24;
 /// Lexemes of a token that the walk over the token table follows. Unit: lexemes. Longer ones are left to the trie walk.
 pub(crate) const TOKEN_LEXEMES: usize = 128;
 
-/// Memory of the product of a lexer and a shape. Unit: bytes. Passing it refuses the shape.
+/// Memory of the product of a lexer and a shape, if all pairs of their states came up. Unit: bytes. Passing it refuses the
+/// shape.
 pub(crate) const SHAPE_PRODUCT_BYTES: usize = 128 << 20;
 
 /// Places of a shape whose tokens a session knows. Unit: places, of some masks each. Passing it forgets them.
