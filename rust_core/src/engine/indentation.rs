@@ -75,31 +75,24 @@ impl Engine {
             Opens::Always => to_block.unwrap_or(over_newline).min(over_newline).saturating_sub(passed),
             Opens::Maybe | Opens::Never => 0,
         };
-        if self.language.shaped.is_some() {
-            return needed; // blanks may have led to another place of the shape
+        // Of the columns right of a block, any may be meant; and blanks may have led to another place of a shape.
+        if opens != Opens::Never || self.language.shaped.is_some() {
+            return needed;
         }
         let fresh = match self.free_at(LINE, branch.at).map(|line| self.outlook(branch.set).cost(line)) {
             Some(cost) if cost != INFINITE => cost,
             _ => return needed,
         };
         let mut common = 0;
-        let mut may_begin = |whole: u32, rest: Option<u32>| {
-            common = common.max(rest.map_or(0, |rest| whole.saturating_sub(rest.saturating_sub(passed))));
-        };
-        if opens != Opens::Never {
-            may_begin(top.least_bytes_right_of(), to_block);
-        }
-        if opens != Opens::Always {
-            let mut at = |block: Column| {
-                let rest = match kept {
-                    Some(kept) => (kept == block).then_some(0),
-                    None => column.least_bytes_to(block),
-                };
-                may_begin(block.least_bytes(), rest);
+        let mut at = |block: Column| {
+            let rest = match kept {
+                Some(kept) => (kept == block).then_some(0),
+                None => column.least_bytes_to(block),
             };
-            at(Column::ZERO);
-            self.parser.for_each_block(branch.indentation, at);
-        }
-        needed.max(fresh.saturating_sub(common))
+            common = common.max(rest.map_or(0, |rest| block.least_bytes().saturating_sub(rest.saturating_sub(passed))));
+        };
+        at(Column::ZERO);
+        self.parser.for_each_block(branch.indentation, at);
+        fresh.saturating_sub(common)
     }
 }
