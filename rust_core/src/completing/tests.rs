@@ -274,7 +274,7 @@ fn what_r_has_of_an_indentation_is_not_asked_of_the_middle() {
         ("if a:\n", " a\n", ""),
         ("if a:\n if a:\n", " a\n", " "),
         ("if a:\n if a:\n", "\n  a\n", ""),
-        ("if a:\n          ", "      (\n)\n            a\n", "  if a:"),
+        ("if a:\n          ", "      (\n)\n            a\n", "  \\\n"),
         ("if a:\n        if a:\n  ", "\\\n a\n", "\t "),
     ];
     for (left, right, least) in cases {
