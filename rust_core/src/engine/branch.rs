@@ -77,3 +77,14 @@ impl Cut for Branch {
         Self { line: InLine::Start { column: Column::ZERO, kept: None }, ..self }
     }
 }
+
+/// What may stand first in a line, as far as blocks are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opens {
+    /// The first line of a block.
+    Always,
+    /// That, or something else.
+    Maybe,
+    /// A line of a block that is open.
+    Never,
+}

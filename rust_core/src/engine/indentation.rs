@@ -1,51 +1,10 @@
 //! What a line that has begun still needs of its indentation: of all columns, it can begin only where a block is open, or right of
 //! them all where a block has to open.
 
-use crate::engine::branch::{Branch, InLine};
+use crate::engine::branch::{Branch, InLine, Opens};
 use crate::engine::verdicts::Engine;
-use crate::language::compiled::Language;
-use crate::language::definition::CommentEnd;
 use crate::language::free::{Cost, INFINITE, LINE};
 use crate::lexing::layout::Column;
-use crate::right::queries::Right;
-
-/// What may stand first in a line, as far as blocks are concerned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opens {
-    /// The first line of a block.
-    Always,
-    /// That, or something else.
-    Maybe,
-    /// A line of a block that is open.
-    Never,
-}
-
-/// How R goes on where the middle ends before a line.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AtLine {
-    /// Bytes before its first symbol; `None` where it has none there.
-    passed: Option<u32>,
-    /// The column of the line after its first one, if a comment takes that in: the rightmost of all where it is not known.
-    after_comment: Column,
-}
-
-impl AtLine {
-    /// Of R.
-    pub(super) fn new(language: &Language, right: &Right) -> Self {
-        let mut comments = language.lexer.accept_sets().filter_map(|accept| language.comment(accept));
-        let after_comment = if comments.any(|end| end != CommentEnd::Line) {
-            RIGHTMOST
-        } else {
-            match right.text().iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-                Some(end) => right.line_start(end as u32 + 1, true).and_then(|start| start.column).unwrap_or(RIGHTMOST),
-                None => Column::ZERO,
-            }
-        };
-        Self { passed: right.line_start(0, false).map(|start| start.position), after_comment }
-    }
-}
-
-const RIGHTMOST: Column = Column { wide: u32::MAX, narrow: u32::MAX };
 
 impl Engine {
     /// A lower bound on the bytes of further middle that complete a branch which is before a line and in no comment; 0 if there is

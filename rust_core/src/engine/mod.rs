@@ -1,5 +1,6 @@
 //! Lexer, layout and parser stepped together, and what R says of where that leads.
 
+mod at_line;
 pub(crate) mod branch;
 mod indentation;
 pub(crate) mod parser;
