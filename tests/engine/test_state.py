@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from corpus import Cut, cuts, python
 from fim_server import Language, LanguageError, Matcher, Session, State, Vocabulary, VocabularyError
+from fim_server.language.stop import Stop
 
 SEED = 1
 LIMIT = 6_000  # bytes of a file
@@ -177,6 +178,21 @@ def test_contexts_that_do_not_parse_refuse_everything(left: str, right: str) -> 
     assert state.explain("a").rejected_at == 0
     assert not session.matcher(small_vocabulary()).mask().any()
     assert session.quotient_grammar() is not None
+
+
+def test_a_large_quotient_grammar_can_be_stopped_while_it_is_reduced() -> None:
+    """Looks at a Stop are counted. What reduced it went over all rules as often as one holds another, and looked at
+    nothing: 67 s for 30,000 elements, whatever the deadline said."""
+
+    def looks(count: int) -> int:
+        session = python().open("x=[", "1," * count + "]\n")
+        with Stop() as stop:
+            session.quotient_grammar()
+        return stop.looks
+
+    few, many = looks(2_000), looks(4_000)
+    assert few > 800
+    assert many < 2.5 * few
 
 
 def test_the_quotient_grammar_of_a_hole() -> None:

@@ -143,14 +143,7 @@ fn openings(engine: &mut Engine, branch: &Branch) -> Vec<Opening> {
 }
 
 fn keys(alternatives: &[Vec<Piece>]) -> Vec<Nonterminal> {
-    alternatives
-        .iter()
-        .flatten()
-        .filter_map(|piece| match piece {
-            Piece::Nonterminal(key) => Some(*key),
-            Piece::Lexeme(_) => None,
-        })
-        .collect()
+    alternatives.iter().flat_map(|alternative| nonterminals(alternative)).collect()
 }
 
 struct Extractor<'a> {
@@ -358,37 +351,58 @@ impl Extractor<'_> {
 
 /// Drops nonterminals that derive nothing, then those that the start does not reach.
 fn reduce(rules: &mut FxHashMap<Nonterminal, Vec<Vec<Piece>>>) {
-    let mut productive: FxHashSet<Nonterminal> = FxHashSet::default();
-    let useful = |alternative: &[Piece], productive: &FxHashSet<Nonterminal>| {
-        alternative.iter().all(|piece| match piece {
-            Piece::Nonterminal(key) => productive.contains(key),
-            Piece::Lexeme(_) => true,
-        })
-    };
-    loop {
-        let found: Vec<Nonterminal> = rules
-            .iter()
-            .filter(|(key, alternatives)| {
-                !productive.contains(key) && alternatives.iter().any(|alternative| useful(alternative, &productive))
-            })
-            .map(|(&key, _)| key)
-            .collect();
-        if found.is_empty() {
-            break;
-        }
-        productive.extend(found);
-    }
+    let productive = productive(rules);
     for alternatives in rules.values_mut() {
-        alternatives.retain(|alternative| useful(alternative, &productive));
+        poll();
+        alternatives.retain(|alternative| nonterminals(alternative).all(|key| productive.contains(&key)));
     }
     let mut reached: FxHashSet<Nonterminal> = FxHashSet::default();
     let mut stack = vec![Nonterminal::Start];
     while let Some(key) = stack.pop() {
+        poll();
         if reached.insert(key) {
             stack.extend(keys(rules.get(&key).map_or(&[], Vec::as_slice)));
         }
     }
     rules.retain(|key, _| reached.contains(key));
+}
+
+/// The nonterminals that derive something. Each place in an alternative is looked at once, when what stands there turns out to be one.
+fn productive(rules: &FxHashMap<Nonterminal, Vec<Vec<Piece>>>) -> FxHashSet<Nonterminal> {
+    let mut found: FxHashSet<Nonterminal> = FxHashSet::default();
+    let mut new: Vec<Nonterminal> = Vec::new();
+    // By alternative: whose it is, and how many places in it hold what is not known to be productive.
+    let mut owed: Vec<(Nonterminal, usize)> = Vec::new();
+    let mut holds: FxHashMap<Nonterminal, Vec<usize>> = FxHashMap::default();
+    for (&key, alternatives) in rules {
+        poll();
+        for alternative in alternatives {
+            let places = nonterminals(alternative).inspect(|&held| holds.entry(held).or_default().push(owed.len()));
+            let places = places.count();
+            owed.push((key, places));
+            if places == 0 && found.insert(key) {
+                new.push(key);
+            }
+        }
+    }
+    while let Some(key) = new.pop() {
+        poll();
+        for &alternative in holds.get(&key).map_or(&[][..], Vec::as_slice) {
+            let (owner, places) = &mut owed[alternative];
+            *places -= 1;
+            if *places == 0 && found.insert(*owner) {
+                new.push(*owner);
+            }
+        }
+    }
+    found
+}
+
+fn nonterminals(alternative: &[Piece]) -> impl Iterator<Item = Nonterminal> {
+    alternative.iter().filter_map(|piece| match piece {
+        Piece::Nonterminal(key) => Some(*key),
+        Piece::Lexeme(_) => None,
+    })
 }
 
 /// The set that a rest begins at.
@@ -406,6 +420,7 @@ fn print(grammar: &Grammar, rules: &FxHashMap<Nonterminal, Vec<Vec<Piece>>>) -> 
     let mut names: FxHashMap<Nonterminal, String> = FxHashMap::default();
     let mut taken: FxHashMap<String, usize> = FxHashMap::default();
     for &key in &order {
+        poll();
         let base = match key {
             Nonterminal::Start => "middle".to_string(),
             Nonterminal::Rest(set, symbol, _) => format!("after {}@{}", grammar.title(symbol), number(set)),
@@ -423,6 +438,7 @@ fn print(grammar: &Grammar, rules: &FxHashMap<Nonterminal, Vec<Vec<Piece>>>) -> 
     }
     let mut text = String::new();
     for key in order {
+        poll();
         let mut alternatives: Vec<String> = rules[&key]
             .iter()
             .map(|alternative| {
