@@ -6,6 +6,7 @@
 
 mod bits;
 mod chart;
+mod chunked;
 mod colour;
 mod completing;
 mod engine;
@@ -13,6 +14,7 @@ mod error;
 mod explaining;
 mod grammar;
 mod ids;
+mod interned;
 mod language;
 mod lexing;
 mod limits;
