@@ -109,8 +109,12 @@ class Session:
 
     @property
     def held(self) -> int:
-        """Bytes of memory that opening it took, with the sessions that it was moved from, whose work it shares."""
-        return self._core.held
+        """Bytes of memory that opening it took, for its shapes as well, with the sessions it shares the work of.
+
+        Those are the sessions that it was moved from.
+        """
+        shaped = {**self._earlier, **self._shaped.copy()}  # another thread may be adding to it
+        return self._core.held + sum(core.held for core in shaped.values())
 
     def check(self, middle: str) -> Verdict:
         """Says whether a middle is viable, and whether it is complete.

@@ -75,15 +75,19 @@ def open_within(language: Language, left: str, right: str, budget: Budget | None
 
 @dataclass(frozen=True)
 class _Part:
-    """A session on what is kept, with what it was found from."""
+    """What is kept of a text. The session on it is remembered elsewhere, as long as there is memory for it."""
 
-    recovered: Recovered
     kept: Kept
     dropped: str
     """The beginning of the left context that is not kept as it is."""
     cursor_line: int
+    lines: int
+    """The lines of the document."""
     clean: bool
     """Nothing of it is broken, so that the same is worth trying after the next keystroke."""
+
+
+_Opened = tuple[Recovered, _Part]
 
 
 class Budgeted:
@@ -132,14 +136,14 @@ class Budgeted:
             again = attempt(ends - perf_counter(), self._budget.memory, lambda: _again(open_session, left, earlier))
             if again is not None:
                 return again
-        part = _Search(open_session, left, right, ends, self._budget).run()
+        found = _Search(open_session, left, right, ends, self._budget).run()
         heed()
         with self._lock:
-            self._found[key] = part
+            self._found[key] = None if found is None else found[1]
             self._found.move_to_end(key)
             while len(self._found) > MOST_FOUND:
                 self._found.popitem(last=False)
-        return None if part is None else part.recovered
+        return None if found is None else found[0]
 
     def _whole(self, language: Language, left: str, right: str, seconds: float | None) -> Session | None:
         known = self._sessions.knows(language, right)
@@ -170,7 +174,7 @@ def _again(open_session: OpenSession, left: str, part: _Part) -> Recovered | Non
         group if group.line < part.cursor_line else replace(group, line=group.line + moved)
         for group in part.kept.ignored
     )
-    return Recovered(session, reduced, part.kept.right, ignored, 1, part.recovered.lines + moved)
+    return Recovered(session, reduced, part.kept.right, ignored, 1, part.lines + moved)
 
 
 class _Search:
@@ -186,13 +190,13 @@ class _Search:
         self._seconds = budget.seconds
         self._memory = budget.memory
 
-    def run(self) -> _Part | None:
+    def run(self) -> _Opened | None:
         """The largest part that was opened; None if none was."""
         began = self._read_left()
         if began is None:
             return None
         side, start, fixed = began
-        best: _Part | None = None
+        best: _Opened | None = None
         most = float(FIRST)
         while True:
             before = self._time()
@@ -203,7 +207,7 @@ class _Search:
                 return best
             best = found
             rate = max(SWIFT, (before - self._time() - fixed) / max(1, size))
-            held = max(1.0, best.recovered.session.held / max(1, len(best.kept.right)))
+            held = max(1.0, best[0].session.held / max(1, len(best[1].kept.right)))
             room = FILLED * min((self._time() - fixed) / rate, self._memory / held)
             if size >= self._all or room < LARGER * size:
                 return best
@@ -222,7 +226,7 @@ class _Search:
                 return side, start, before - self._time()
         return None
 
-    def _part(self, side: Side, start: Session, most: int) -> _Part | None:
+    def _part(self, side: Side, start: Session, most: int) -> _Opened | None:
         """The part that has about so many characters of the right context."""
         document = self._document
         lines = document.lines
@@ -231,7 +235,7 @@ class _Search:
             session = self._open(side.text, found.right)
             if session.guarantee == "exact":
                 recovered = Recovered(session, side.text, found.right, found.ignored, 2, lines)
-                return _Part(recovered, found, dropped, document.cursor_line, True)
+                return recovered, _Part(found, dropped, document.cursor_line, lines, True)
         found = raw(document, side, most)
         repaired = recover(self._open, side.text, found.right)
         if repaired is None:
@@ -239,7 +243,7 @@ class _Search:
         numbers = [*side.numbers, document.cursor_line, *found.below]
         ignored = sorted([*found.ignored, *_in_document(repaired.ignored, numbers)], key=lambda group: group.line)
         recovered = replace(repaired, ignored=tuple(ignored), lines=lines)
-        return _Part(recovered, found, dropped, document.cursor_line, False)
+        return recovered, _Part(found, dropped, document.cursor_line, lines, False)
 
 
 def _in_document(groups: tuple[IgnoredLines, ...], numbers: list[int]) -> tuple[IgnoredLines, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
-from fim_server.language.stop import heed
+from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.place import Place, quiet, wants_single_line
@@ -45,9 +44,6 @@ EXPLAIN_MODEL_MS = 3000.0
 
 CANDIDATES = 12
 """Tokens of the model that an explanation shows."""
-
-SLICE_SECONDS = 0.005
-"""How long another thread is waited for before it is looked whether anybody waits for the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +106,8 @@ class Completer:
         return [language for language, _ in tuple(self._languages.values())]
 
     def give_back(self) -> None:
-        """Let other threads use what the model has read."""
+        """Let other threads use what the model has read, and the memory of sessions."""
+        self.contexts.rest()
         if self._prompts is not None:
             self._prompts.give_back()
 
@@ -290,7 +287,9 @@ class Completer:
         if known is None or now - known[1] > LANGUAGE_SECONDS:
             if len(self._languages) >= MOST_LANGUAGES:
                 self._languages.clear()
-            known = self._languages[key] = (aside(lambda: prepared(request, loaded)), now)
+            # The name of what is kept alive by what is done for it.
+            language = ASIDE.do((*key, id(loaded)), lambda: prepared(request, loaded))
+            known = self._languages[key] = (language, now)
         return known[0]
 
     def _offer(self, completion: Completion, request: Request, opened: Opened) -> Offer | str:
@@ -341,26 +340,6 @@ class Completer:
                     for one in found
                 ],
             )
-
-
-def wait_for(future: Future[T]) -> T:
-    """What a future gives, once it does. Raises what it raises, and StoppedError where nobody waits for it any more."""
-    while True:
-        try:
-            return future.result(None if future.done() else SLICE_SECONDS)
-        except NotYet:
-            if future.done():  # just now, or with an error of this kind
-                return future.result()
-            heed()
-
-
-def aside(work: Callable[[], T]) -> T:
-    """Have something done on a thread of its own that looks at no stop: disks and compilers take the time they take."""
-    executor = ThreadPoolExecutor(1, thread_name_prefix="fim-aside")
-    try:
-        return wait_for(executor.submit(work))
-    finally:
-        executor.shutdown(wait=False)
 
 
 def prepared(request: Request, loaded: Loaded | None) -> Language:

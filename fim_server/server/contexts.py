@@ -18,7 +18,7 @@ from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
 from fim_server.server.finishing import Finisher
 from fim_server.server.place import Place, contains_in_order
 from fim_server.server.threads import OneThread
-from fim_server.text.reuse import Sessions
+from fim_server.text.reuse import SessionMemory, Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 SESSIONS = 16
-"""Right contexts whose sessions are kept."""
+"""Right contexts whose sessions are kept, while there is memory for them."""
 
 MOST_COVERED = 4
 """Closers that are left to the middle; trying each costs an opening."""
@@ -74,14 +74,19 @@ class Opened:
 class Contexts:
     """Opens sessions. Used by one thread: the worker's."""
 
-    def __init__(self, budget: Budget | None = None) -> None:
-        """``budget``: what opening may take while somebody waits."""
+    def __init__(self, budget: Budget | None = None, memory: SessionMemory | None = None) -> None:
+        """What may be taken.
+
+        ``budget``: what opening may take while somebody waits. ``memory``: what the sessions may hold, with those of
+        other documents.
+        """
         self._thread = OneThread()
+        self._memory = memory or SessionMemory()
         self._budget = budget or Budget()
         self._begin()
 
     def _begin(self) -> None:
-        self._sessions = Sessions(SESSIONS)
+        self._sessions = Sessions(SESSIONS, self._memory)
         self._budgeted = Budgeted(self._sessions, self._budget)
         self._finisher = Finisher(self._sessions, self._budget.memory)
         self._recoveries: OrderedDict[tuple[str, Language], Recovery] = OrderedDict()
@@ -128,6 +133,11 @@ class Contexts:
         self._finisher.leave(uri)
         for key in [key for key in self._recoveries if key[0] == uri]:
             del self._recoveries[key]
+
+    def rest(self) -> None:
+        """No session is in use any more: those that there is no memory for may be forgotten."""
+        assert self._thread.is_current()
+        self._sessions.rest()
 
     def clear(self) -> None:
         """Forget all sessions."""

@@ -95,7 +95,7 @@ class Finisher:
         try:
             if not job.stop.is_set():
                 with job.stop, Stop(SECONDS, self._memory):
-                    self._sessions.open(job.language, left, job.right)
+                    self._sessions.open_ahead(job.language, left, job.right)
         except StoppedError:
             if not job.stop.is_set():
                 self._give_up(key_of(job.language, job.right))

@@ -15,6 +15,7 @@ from fim_server.server.process import release_memory
 
 if TYPE_CHECKING:
     from fim_server.language import Stop
+    from fim_server.models.model import FimModel
     from fim_server.server.completing import Completer
 
 T = TypeVar("T")
@@ -46,6 +47,8 @@ class Lane:
         self.completer = completer
         self.asked: Stop | None = None
         """That of the document's latest request."""
+        self.model: FimModel | None = None
+        """The model of its worker when it was closed, which may have another one since."""
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="fim-complete")
         self._lock = threading.Lock()
         self._step: Step | None = None

@@ -72,6 +72,7 @@ class FimLanguageServer(LanguageServer):
         self.started_with = settings
         """The command line's settings, which stand above the editor's."""
         self.settings = settings
+        models = SharedModels() if models is None else models
         self.worker = CompletionWorker(settings, models)
         self.memory = Memory()
         self.places = Places()
@@ -102,7 +103,7 @@ class FimLanguageServer(LanguageServer):
         """Documents that are not asked about until they change, and why, in words."""
         self.watch: asyncio.Task[None] | None = None
         """What looks after the worker while it is at work."""
-        self.budget = MemoryBudget()
+        self.budget = MemoryBudget(models.resident)
         """What is dropped where the process has more memory than it may."""
         self.is_ending = False
         """Whether the process is about to end, because threads of it are stuck."""
@@ -132,12 +133,16 @@ class FimLanguageServer(LanguageServer):
         self.window_log_message(types.LogMessageParams(type=kind, message=message))
 
     def close(self) -> None:
-        """Stop what is under way, also in other processes, and send nothing more."""
+        """Stop what is under way, also in other processes, and send nothing more.
+
+        The worker is looked after until its threads have come back: others may share the model that one of them is in.
+        """
         self.protocol.abandon()
-        for task in (*self.tasks, self.watch):
-            if task is not None:
-                task.cancel()
+        for task in self.tasks:
+            task.cancel()
         self.worker.close()
+        if self.watch is not None and not self.worker.is_at_work:
+            self.watch.cancel()
         if self.fetcher is not None:
             with contextlib.suppress(ProcessLookupError):
                 self.fetcher.terminate()

@@ -50,7 +50,7 @@ async def load(ls: FimLanguageServer) -> None:
             detail = str(error).strip().split("\n", 1)[0]
             fail(ls, f"the model cannot be loaded ({type(error).__name__}{detail and ': '}{detail})")
     else:
-        ls.budget.note_loaded(resident_bytes())
+        ls.budget.note_loaded(resident_bytes(), (model.name, model.device, model.runtime))
         ls.log(
             types.MessageType.Info,
             f"model {model.name} ready on {model.device} ({model.runtime}, {model.format.family} format)",

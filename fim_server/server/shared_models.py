@@ -1,4 +1,4 @@
-"""Loaded models, shared by all clients of a process: each is loaded once and freed with the last that uses it."""
+"""What the clients of a process share: loaded models above all, each loaded once, and freed with the last user."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
+    from fim_server.server.lanes import Lane
     from fim_server.server.settings import ServerSettings
 
     Key = tuple[str | None, str | None, str | None]
 
 
 class SharedModels:
-    """The models that are loaded, by what was asked for. Used from the threads of all workers."""
+    """The models that are loaded, by what was asked for. Used from the threads of all workers.
+
+    Attributes:
+        resident: For the budgets of memory (``MemoryBudget``). The protocol's thread's alone, as the next one.
+        given_up: The threads that any worker has given up, and that may not have come back.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loaded: WeakValueDictionary[Key, FimModel] = WeakValueDictionary()
         self._loading: dict[Key, Future[FimModel]] = {}
+        self.resident: dict[object, int] = {}
+        self.given_up: list[Lane] = []
 
     def get(self, settings: ServerSettings, afresh: bool = False) -> FimModel:
         """The model that some settings ask for: loaded here, or by another worker, which is waited for.

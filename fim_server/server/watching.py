@@ -8,7 +8,7 @@ import logging
 
 from lsprotocol import types
 
-from fim_server.server.budget import MEGABYTE, Step
+from fim_server.server.budget import MEGABYTE, Step, bytes_for_sessions
 from fim_server.server.lanes import SILENT_LOOKS
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import load
@@ -64,7 +64,11 @@ def look(ls: FimLanguageServer) -> bool:
     if ls.worker.given_up > MOST_GIVEN_UP:
         give_up(ls)
         return True
-    step = ls.budget.next_step(resident_bytes(), ls.budget.bytes_for(ls.settings.memory_mb))
+    if ls.worker.is_closed:
+        return bool(replaced)
+    allowed = ls.budget.bytes_for(ls.settings.memory_mb)
+    ls.worker.session_memory.most = bytes_for_sessions(allowed)
+    step = ls.budget.next_step(resident_bytes(), allowed)
     if step is not None:
         drop(ls, step)
     if ls.worker.was_lost:

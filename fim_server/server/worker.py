@@ -11,14 +11,16 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from fim_server.language import Language, Stop
+from fim_server.server.budget import MemoryBudget, bytes_for_sessions
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
-from fim_server.server.lanes import Lane
+from fim_server.server.lanes import Lane, Step, settle
 from fim_server.server.process import release_memory
 from fim_server.server.prompts import KeptReadings
 from fim_server.server.shared_models import SharedModels
 from fim_server.server.work import Explained, Job, PromptTokens, Request
 from fim_server.text.document import Split
+from fim_server.text.reuse import SessionMemory
 from fim_server.tokens import masks
 
 if TYPE_CHECKING:
@@ -59,7 +61,6 @@ class CompletionWorker:
         self._settings = settings
         self._models = SharedModels() if models is None else models
         self._afresh = False
-        self._loader = ThreadPoolExecutor(1, thread_name_prefix="fim-load")
         self._ahead = Stop()
         """Stops what is read before anybody asks."""
         self.prompts = PromptTokens()
@@ -70,11 +71,13 @@ class CompletionWorker:
         """Those used last at the end."""
         self._closed: list[Lane] = []
         """Those that were closed and have not come back yet."""
-        self._given_up: list[Lane] = []
+        self.is_closed = False
         self.was_lost = False
         """Whether the model was given up and is to be loaded again."""
         self._identities = count(1)
-        self.make_contexts: Callable[[], Contexts] = Contexts
+        self.session_memory = SessionMemory(bytes_for_sessions(MemoryBudget().bytes_for(settings.memory_mb)))
+        """What the sessions of all documents may hold."""
+        self.make_contexts: Callable[[], Contexts] = lambda: Contexts(memory=self.session_memory)
 
     @property
     def model(self) -> FimModel | None:
@@ -89,9 +92,9 @@ class CompletionWorker:
 
     @property
     def given_up(self) -> int:
-        """How many threads that were given up have not come back."""
-        self._given_up = [lane for lane in self._given_up if lane.is_busy]
-        return len(self._given_up)
+        """How many threads that were given up have not come back, those of the process's other workers among them."""
+        self._models.given_up = [lane for lane in self._models.given_up if lane.is_busy]
+        return len(self._models.given_up)
 
     def load(self, report: Callable[[str, float], None] = lambda message, share: None) -> Future[FimModel]:
         """Start loading the model, once. The future raises ModelError if that fails, now and ever after.
@@ -103,10 +106,7 @@ class CompletionWorker:
 
         def pass_on(loading: Future[Loaded]) -> None:
             error = loading.exception()
-            if error is not None:
-                found.set_exception(error)
-            else:
-                found.set_result(loading.result().model)
+            settle(found, None if error else loading.result().model, error)  # nobody may wait for it any more
 
         loading.add_done_callback(pass_on)
         return found
@@ -180,12 +180,13 @@ class CompletionWorker:
     def read_ahead(self, request: Request, may_be_pair: bool = False) -> None:
         """Have the prompt of a request read that nobody has made yet, after all that was asked for.
 
-        Stopped by whatever is asked for, and by another call. ``may_be_pair``: the last two characters left of the
+        Nothing is read while as many documents are at work as may be. Stopped by whatever is asked for, and by another
+        call. ``may_be_pair``: the last two characters left of the
         cursor may be a bracket and its closer, between which the cursor stands in truth.
         """
         self._ahead.set()
         loaded = self._loaded()
-        if loaded is None:
+        if loaded is None or len(self._at_work_but(request.uri)) >= MOST_AT_WORK:
             return
         self._ahead = cancelled = Stop()
         lane = self._lane(request.uri)
@@ -213,36 +214,36 @@ class CompletionWorker:
 
         A thread that is given up is left to itself: nothing is asked of it any more, nothing it holds is used by
         others, and its document gets a new one. Where it is in a pass of the model, that is given up, too, for all who
-        share it; see `was_lost`.
+        share it; see `was_lost`. Also for a worker that is closed: its threads may hold the model of others.
         """
         replaced = []
-        loaded = self._loaded()
+        model = self.model
         self._closed = [lane for lane in self._closed if lane.is_busy]
         for lane in (*self._lanes.values(), *self._closed):
             step = lane.step
             if not lane.is_stuck() or step is None:
                 continue
-            in_model = loaded is not None and loaded.model.turn.is_watched_by(step.stop)
-            if in_model and loaded is not None:
-                loaded.model.turn.lose()
+            at = lane.model or model
+            in_model = at is not None and at.turn.is_watched_by(step.stop)
+            if in_model and at is not None:
+                at.turn.lose()
             left = lane in self._closed
             if left:
                 self._closed.remove(lane)
             else:
                 del self._lanes[lane.uri]
             lane.give_up()
-            self._given_up.append(lane)
+            self._models.given_up.append(lane)
             replaced.append(Replaced(lane.uri, left, in_model))
-        if loaded is not None and loaded.model.turn.is_lost:
+        if model is not None and model.turn.is_lost and not self.is_closed:
             self.lose()
         return replaced
 
     def close(self) -> None:
-        """Stop what is under way and take nothing more."""
+        """Stop what is under way and load nothing more; :meth:`look_after` goes on for as long as `is_at_work`."""
         self._ahead.set()
         self.forget_sessions()
-        self._closed.clear()
-        self._loader.shutdown(wait=False, cancel_futures=True)
+        self.is_closed = True
 
     def _loaded(self) -> Loaded | None:
         loading = self._loading
@@ -251,18 +252,34 @@ class CompletionWorker:
 
     def _load_once(self, report: Callable[[str, float], None] = lambda message, share: None) -> Future[Loaded]:
         if self._loading is None:
+            if self.is_closed:
+                raise RuntimeError("the worker is closed")
             self._loaded_with = self._settings
-            self._loading = self._loader.submit(self._load, self._settings, report, self._afresh)
+            # A thread for each: one that loads from a disk or a network that does not answer keeps no other waiting.
+            loader = ThreadPoolExecutor(1, thread_name_prefix="fim-load")
+            self._loading = loader.submit(self._load, self._settings, report, self._afresh)
+            loader.shutdown(wait=False)
         return self._loading
 
     def _load(self, settings: ServerSettings, report: Callable[[str, float], None], afresh: bool) -> Loaded:
         report("loading the libraries", 0.05)
+        import fim_server.decoding.complete  # noqa: F401  # they take a while, which is said before
+
+        while True:
+            report("loading the model", 0.4)
+            model = self._models.get(settings, afresh)
+            try:
+                return self._prepare(model, settings, report)
+            except RuntimeError:
+                if not model.turn.is_lost:
+                    raise
+                afresh = False  # others had it, and one of their passes has not ended: it is loaded anew in any case
+
+    def _prepare(self, model: FimModel, settings: ServerSettings, report: Callable[[str, float], None]) -> Loaded:
         from fim_server.decoding.complete import complete
         from fim_server.decoding.options import DecodeOptions
         from fim_server.models.pace import measure
 
-        report("loading the model", 0.4)
-        model = self._models.get(settings, afresh)
         # The first run builds the token tables, a second or two for a large vocabulary: not while someone waits.
         names = Language.names()
         for index, name in enumerate(names):
@@ -275,7 +292,7 @@ class CompletionWorker:
         return Loaded(model, measure(model), KeptReadings(model))
 
     def _lane(self, uri: str) -> Lane:
-        """A document's lane, with room for it to work."""
+        """A document's lane, with room for it to work: somebody asks."""
         lane = self._lanes.get(uri)
         if lane is None:
             idle = [known for known, other in self._lanes.items() if not other.is_busy]
@@ -285,19 +302,24 @@ class CompletionWorker:
             completer = Completer(contexts, self.prompts, self._identities, lambda: not self._is_asked_elsewhere(uri))
             lane = self._lanes[uri] = Lane(uri, completer)
         self._lanes.move_to_end(uri)
-        steps = [(other.step, known) for known, other in self._lanes.items() if known != uri]
-        others = [(step.began, known) for step, known in steps if step is not None]
+        others = self._at_work_but(uri)
         if len(others) >= MOST_AT_WORK:
-            self._close(min(others)[1])
+            # What nobody waits for goes first.
+            self._close(min(others, key=lambda other: (others[other].is_asked, others[other].began)))
         return lane
+
+    def _at_work_but(self, uri: str) -> dict[str, Step]:
+        """What is done for the other documents, by their names. From any thread."""
+        steps = {known: lane.step for known, lane in list(self._lanes.items()) if known != uri}
+        return {known: step for known, step in steps.items() if step is not None}
 
     def _close(self, uri: str) -> None:
         """Close a document's lane. Its thread is looked after until it comes back."""
         lane = self._lanes.pop(uri)
+        lane.model = self.model
         lane.close()
         self._closed = [one for one in (*self._closed, lane) if one.is_busy]
 
     def _is_asked_elsewhere(self, uri: str) -> bool:
         """Whether somebody waits for another document. From any thread."""
-        steps = [lane.step for known, lane in list(self._lanes.items()) if known != uri]
-        return any(step is not None and step.is_asked for step in steps)
+        return any(step.is_asked for step in self._at_work_but(uri).values())

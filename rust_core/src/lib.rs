@@ -9,6 +9,7 @@ mod chart;
 mod chunked;
 mod colour;
 mod completing;
+mod components;
 mod engine;
 mod error;
 mod explaining;

@@ -74,6 +74,12 @@ pub(crate) const SCAFFOLD_TOKENS: usize = 6;
 /// Lines that such a completion may have. Unit: lines.
 pub(crate) const SCAFFOLD_DEPTH: usize = 10;
 
+/// Sets of the left chart that the searches of one landing mask may leave to one another. Unit: sets, of some hundred bytes to some kB.
+pub(crate) const KNOWN_SETS: usize = 20_000;
+
+/// Ways on from branches that searches may leave to one another. Unit: steps, of some 60 bytes.
+pub(crate) const KNOWN_STEPS: usize = 200_000;
+
 /// Plans of other tokens that are tried before a plan is searched for. Unit: plans.
 pub(crate) const LANDING_HINTS: usize = 8;
 
@@ -127,7 +133,7 @@ pub(crate) const SHAPE: Determinising =
 /// States of a shape's automaton once it is minimal. Unit: states. Passing it refuses the shape.
 pub(crate) const SHAPE_STATES: usize = 1_000;
 
-/// Lines of a shape. Unit: lines. The relations of the free middle grow with their cube.
+/// Lines of a shape. Unit: lines. What a session of a shape keeps of R's chart grows with their square.
 pub(crate) const SHAPE_LINES: usize = 16;
 
 /// States of a shape between characters. Unit: states. Passing it refuses the shape, for the same reason.
@@ -136,7 +142,8 @@ pub(crate) const SHAPE_BOUNDARIES: usize = 24;
 /// Lexemes of a token that the walk over the token table follows. Unit: lexemes. Longer ones are left to the trie walk.
 pub(crate) const TOKEN_LEXEMES: usize = 128;
 
-/// Memory of the product of a lexer and a shape. Unit: bytes. Passing it refuses the shape.
+/// Memory of the product of a lexer and a shape, if all pairs of their states came up. Unit: bytes. Passing it refuses the
+/// shape.
 pub(crate) const SHAPE_PRODUCT_BYTES: usize = 128 << 20;
 
 /// Places of a shape whose tokens a session knows. Unit: places, of some masks each. Passing it forgets them.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
@@ -167,6 +169,60 @@ def test_nobody_waits_for_a_model_that_was_given_up() -> None:
     assert not model.turn.is_watched_by(stop)
     with pytest.raises(RuntimeError, match="given up"):
         model.forward([3], None)
+
+
+def are_waiting(turn: Turn, count: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while len(turn._waiting) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_turns_are_had_in_the_order_in_which_they_were_asked_for() -> None:
+    """A thread that reads a long prompt does not have all its passes before another has one."""
+    turn, had = Turn(), list[int]()
+    others = 4
+
+    def take(number: int, times: int) -> None:
+        for _ in range(times):
+            with turn:
+                had.append(number)
+
+    with turn:
+        threads = []
+        for number in range(others):
+            threads.append(in_thread(lambda number=number: take(number, 5))[0])
+            are_waiting(turn, number + 1)
+    for thread in threads:
+        thread.join(PATIENCE)
+    # How they go on depends on when each asks again.
+    assert had[:others] == [*range(others)]
+    assert sorted(had) == sorted([*range(others)] * 5)
+    assert turn._waiting == deque()
+
+
+def test_who_waits_no_more_keeps_the_turn_from_nobody() -> None:
+    """Also where the turn comes at the moment at which it is wanted no more."""
+    turn = Turn()
+    for _ in range(20):
+        stop = Stop()
+
+        def wait(stop: Stop = stop) -> None:
+            with stop, turn:
+                pass
+
+        with turn:
+            waiting, found = in_thread(wait)
+            are_waiting(turn, 1)
+            behind, had = in_thread(turn.__enter__)
+            are_waiting(turn, 2)
+            stop.set()
+        for thread in (waiting, behind):
+            thread.join(PATIENCE)
+        assert had == [None]  # the turn is that thread's
+        assert found == [None] or isinstance(found[0], StoppedError)
+        turn.__exit__(None, None, None)
+    assert not turn._is_taken
 
 
 def test_the_turn_says_nothing_of_a_model_and_its_copies_share_it() -> None:

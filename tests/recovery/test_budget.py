@@ -8,9 +8,11 @@ The long form (FIM_SERVER_LONG=1) opens more files; FIM_SERVER_SEED draws others
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import re
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -266,3 +268,17 @@ def test_what_is_stopped_from_outside_says_so() -> None:
     stop.set()
     with stop, pytest.raises(StoppedError):
         open_within(python(), left, right, LITTLE)
+
+
+def test_a_part_that_nobody_keeps_takes_no_memory() -> None:
+    """What fits a text is remembered for its next keystroke; the session on it is the sessions' to keep or forget."""
+    sessions = Sessions(1)
+    budgeted = Budgeted(sessions, Budget(PATIENT, 1_000_000))
+    opened = []
+    for number in range(3):
+        found = budgeted.open(python(), "x = [\n", f"{number},\n" + "    1, 2,\n" * 30_000 + "]\n")
+        assert isinstance(found, Recovered)
+        opened.append(weakref.ref(found.session))
+        del found
+    gc.collect()
+    assert [session() is None for session in opened] == [True, True, False]

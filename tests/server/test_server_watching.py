@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from types import SimpleNamespace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,12 +17,11 @@ from pygls.exceptions import JsonRpcInvalidParams
 from fim_server.errors import StoppedError
 from fim_server.language import Language, Stop
 from fim_server.models.model import FimModel
-from fim_server.models.pace import Pace
 from fim_server.recovery.budget import Budget
 from fim_server.server import budget as budgets
 from fim_server.server import process, watching
 from fim_server.server.app import create_server
-from fim_server.server.budget import LEAST_MB, MEGABYTE, ROOM_MB, MemoryBudget, Step
+from fim_server.server.budget import LEAST_MB, MEGABYTE, ROOM_MB, SESSIONS_SHARE, MemoryBudget, Step
 from fim_server.server.commands import on_explain
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
@@ -30,42 +29,14 @@ from fim_server.server.documents import OpenDocument
 from fim_server.server.lanes import SILENT_LOOKS
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.lifecycle import on_closed
-from fim_server.server.prompts import KeptReadings
 from fim_server.server.requests import Asked, answer, run
 from fim_server.server.settings import ServerSettings
+from fim_server.server.shared_models import SharedModels
 from fim_server.server.status import STATUS, tell_status
 from fim_server.server.work import Request, Work, answer_of
 from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import PositionEncoding, Split
-
-PATIENCE = 20.0
-
-SETTINGS = ServerSettings(prefetch=False)
-
-
-class Backend:
-    """One whose passes last until they are let go."""
-
-    name, device, size, window = "fake", "cpu", 1, 1
-
-    def __init__(self) -> None:
-        self.begun, self.gate = threading.Event(), threading.Event()
-
-    def forward(self, tokens: object, cache: object) -> None:
-        self.begun.set()
-        assert self.gate.wait(PATIENCE)
-
-
-class Blocked:
-    """Work that hears of nothing until it is let go."""
-
-    def __init__(self) -> None:
-        self.begun, self.gate, self.left = threading.Event(), threading.Event(), threading.Event()
-
-    def __call__(self) -> None:
-        self.begun.set()
-        assert self.gate.wait(PATIENCE)
-        self.left.set()
+from watched import PATIENCE, SETTINGS, Blocked, Gated, give_model, loaded, model_on, request, until
 
 
 @pytest.fixture
@@ -79,16 +50,6 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr(Completer, "_answer", answer)
     return todo
-
-
-def give_model(worker: CompletionWorker) -> Backend:
-    backend = Backend()
-    parts: Any = {"format": SimpleNamespace(family="none"), "vocabulary": None}
-    model = FimModel("fake", backend, **parts)  # type: ignore[arg-type]
-    loaded: Future[Loaded] = Future()
-    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
-    worker._loading = loaded
-    return backend
 
 
 @pytest.fixture
@@ -114,10 +75,6 @@ def status_of(server: FimLanguageServer) -> dict[str, Any]:
     tell_status(server)
     status: dict[str, Any] = next(one[1] for one in reversed(said_by(server)) if one[0] == STATUS)
     return status
-
-
-def request(uri: str) -> Request:
-    return Request(uri, Split("x = ", "\n"), "python", "", False, True, SETTINGS)
 
 
 def looks(worker: CompletionWorker, count: int = SILENT_LOOKS) -> list[tuple[str, bool]]:
@@ -150,9 +107,7 @@ def test_a_thread_that_does_not_answer_is_replaced(work: dict[str, Any]) -> None
     assert looks(worker) == []
     stuck.gate.set()
     assert stuck.left.wait(PATIENCE)
-    deadline = threading.Event()
-    while worker.given_up and not deadline.wait(0.01):
-        pass
+    until(lambda: not worker.given_up)
     assert worker.model is not None
     worker.close()
 
@@ -203,6 +158,149 @@ def test_a_model_whose_pass_does_not_end_is_given_up_and_nobody_waits_for_it(wor
     work.clear()
     assert worker.submit(request("waits")).future.result(PATIENCE) is not None
     worker.close()
+
+
+def test_a_pass_that_does_not_end_is_given_up_though_its_client_has_gone(work: dict[str, Any]) -> None:
+    """Others share the model, and would wait for it for ever: each of their threads shows that it is alive."""
+    models = SharedModels()
+    gone, other = CompletionWorker(SETTINGS, models), CompletionWorker(SETTINGS, models)
+    backend = give_model(gone)
+    other._loading = gone._loading
+    model = gone.model
+    assert model is not None
+    work["a"] = work["b"] = lambda: model.forward([1], None)
+    gone.submit(request("a"))
+    assert backend.begun.wait(PATIENCE)
+    gone.close()
+    assert gone.is_at_work
+    waiting = other.submit(request("b"))
+    assert looks(gone) == [("a", True)]
+    assert isinstance(waiting.future.exception(PATIENCE), RuntimeError)
+    assert looks(other) == []
+    assert other.was_lost
+    assert not gone.was_lost  # nobody is there for whom it would be loaded again
+    assert (gone.given_up, other.given_up) == (1, 1)  # it is the process that has too many of them
+    backend.gate.set()
+    until(lambda: not other.given_up)
+    other.close()
+
+
+@pytest.mark.asyncio
+async def test_a_server_whose_client_has_gone_looks_after_its_threads(
+    server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def load(ls: object) -> None:
+        pytest.fail("nobody is there for whom a model would be loaded")
+
+    monkeypatch.setattr(watching, "load", load)
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    backend = give_model(server.worker)
+    model = server.worker.model
+    assert model is not None
+    work["a"] = lambda: model.forward([1], None)
+    job = server.worker.submit(request("a"))
+    watching.look_after(server)
+    watch = server.watch
+    assert watch is not None
+    assert backend.begun.wait(PATIENCE)
+    server.close()
+    await asyncio.wait_for(watch, PATIENCE)
+    assert job.future.done()
+    assert model.turn.is_lost
+    backend.gate.set()
+
+
+@pytest.mark.asyncio
+async def test_a_server_without_work_ends_with_its_client(server: FimLanguageServer) -> None:
+    watching.look_after(server)
+    watch = server.watch
+    assert watch is not None
+    server.close()
+    with pytest.raises(asyncio.CancelledError):
+        await watch
+
+
+def test_a_model_that_is_loaded_again_while_a_pass_of_it_does_not_end_is_another(
+    work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that loads waits for a turn at what it was given; nobody looks after that one."""
+    models = SharedModels()
+    worker = CompletionWorker(SETTINGS, models)
+    backend = give_model(worker)
+    stuck, other = worker.model, model_on(Gated())
+    assert stuck is not None
+    other.backend.gate.set()  # type: ignore[attr-defined]
+    models._loaded[None, None, None] = stuck
+    monkeypatch.setattr("fim_server.models.load.load_model", lambda *key: other)
+
+    def prepare(self: CompletionWorker, model: FimModel, *rest: object) -> Loaded:
+        model.forward([1], None)
+        return loaded(model).result()
+
+    monkeypatch.setattr(CompletionWorker, "_prepare", prepare)
+    work["a"] = lambda: stuck.forward([1], None)
+    worker.submit(request("a"))
+    assert backend.begun.wait(PATIENCE)
+    worker.lose()  # as where there is too little memory
+    loading = worker.load()
+    assert looks(worker) == [("a", True)]
+    assert loading.result(PATIENCE) is other
+    assert worker.model is other
+    backend.gate.set()
+    worker.close()
+
+
+def test_a_model_that_is_long_in_coming_keeps_no_other_from_being_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network or a disk that does not answer; somebody chooses another model then."""
+    gate, slow, swift = threading.Event(), model_on(Gated()), model_on(Gated())
+
+    def get(self: SharedModels, settings: ServerSettings, afresh: bool) -> FimModel:
+        return swift if settings.model == "swift" or not gate.wait(PATIENCE) else slow
+
+    monkeypatch.setattr(SharedModels, "get", get)
+    monkeypatch.setattr(CompletionWorker, "_prepare", lambda self, model, *rest: loaded(model).result())
+    worker = CompletionWorker(SETTINGS)
+    first = worker.load()
+    worker.reload(SETTINGS.having("model", "swift"))
+    second = worker.load()
+    assert second.result(PATIENCE) is swift
+    assert not first.done()
+    worker.close()
+    assert worker.model is swift
+    gate.set()
+    assert first.result(PATIENCE) is slow
+    assert worker.model is swift
+
+
+def test_a_closed_worker_loads_nothing_and_still_says_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    monkeypatch.setattr(SharedModels, "get", lambda self, *rest: gate.wait(PATIENCE) and model_on(Gated()))
+    monkeypatch.setattr(CompletionWorker, "_prepare", lambda self, model, *rest: loaded(model).result())
+    worker = CompletionWorker(SETTINGS)
+    loads = []
+    for _ in range(2):  # in the middle of a loading that another one follows
+        loads.append(worker.load())
+        worker.reload(SETTINGS)
+    loads.append(worker.load())
+    worker.close()
+    assert worker.model is None
+    gate.set()
+    for one in loads:
+        assert one.result(PATIENCE).name == "fake"
+    worker.reload(SETTINGS)
+    with pytest.raises(RuntimeError, match="closed"):
+        worker.load()
+
+
+def test_nobody_need_wait_for_a_loading(caplog: pytest.LogCaptureFixture) -> None:
+    worker = CompletionWorker(SETTINGS)
+    loading: Future[Loaded] = Future()
+    worker._loading = loading
+    asked = worker.load()
+    assert asked.cancel()
+    loading.set_result(loaded(model_on(Gated())).result())
+    assert worker.model is not None
+    assert not caplog.records  # a future logs what those raise whom it tells
 
 
 @pytest.mark.asyncio
@@ -377,6 +475,62 @@ def test_the_budget_is_the_machines_and_leaves_room_for_the_model(monkeypatch: p
     assert budget.bytes_for(700) == 700 * MEGABYTE
     budget.note_loaded(8000 * MEGABYTE)
     assert budget.bytes_for(700) == (8000 + ROOM_MB) * MEGABYTE
+
+
+def test_a_model_that_is_loaded_again_allows_no_more_than_before() -> None:
+    """It is loaded again where there is too much; what has not gone back by then is no reason to allow more."""
+    loaded: dict[object, int] = {}
+    budget = MemoryBudget(loaded)
+    budget.note_loaded(600 * MEGABYTE, "small")
+    allowed = budget.bytes_for(700)
+    assert allowed == (600 + ROOM_MB) * MEGABYTE
+    for resident in (5000 * MEGABYTE, None):
+        budget.note_loaded(resident, "small")
+        assert budget.bytes_for(700) == allowed
+    other = MemoryBudget(loaded)  # another client of the process, which has what the first one has it do
+    other.note_loaded(5000 * MEGABYTE, "small")
+    assert other.bytes_for(700) == allowed
+    budget.note_loaded(8000 * MEGABYTE, "large")
+    assert budget.bytes_for(700) == (8000 + ROOM_MB) * MEGABYTE
+    budget.note_loaded(550 * MEGABYTE, "small")
+    assert budget.bytes_for(700) == (550 + ROOM_MB) * MEGABYTE
+
+
+@pytest.mark.asyncio
+async def test_sessions_may_hold_a_part_of_the_budget(
+    server: FimLanguageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budgets, "machine_bytes", lambda: None)
+    worker = CompletionWorker(SETTINGS)
+    assert worker.session_memory.most == LEAST_MB * MEGABYTE // SESSIONS_SHARE
+    worker = server.worker
+    monkeypatch.setattr(watching, "resident_bytes", lambda: 1)
+    server.settings = server.settings.having("memory_mb", 2000)
+    watching.look(server)
+    assert worker.session_memory.most == 2000 * MEGABYTE // SESSIONS_SHARE
+    # Each document has a thread; what they keep is counted together, and what is not in use is the others' to take.
+    contexts = worker.make_contexts(), worker.make_contexts()
+    for number, one in enumerate(contexts):
+        one.open(f"file:///{number}.py", Language.load("python"), Split("x = ", "\ny = 1\n"))
+    both = worker.session_memory.held
+    worker.session_memory.most = 1
+    assert worker.session_memory.held == both, "both are in use"
+    contexts[0].rest()
+    assert 0 < worker.session_memory.held < both
+
+
+def test_what_a_thread_has_done_uses_no_session_any_more() -> None:
+    worker = CompletionWorker(SETTINGS)
+    worker.session_memory.most = 1
+    python = Language.load("python")
+    for uri in ("a", "b", "c"):
+        lane = worker._lane(uri)
+        lane.submit(Stop(), partial(lane.completer.contexts.open, uri, python, Split("x = ", "\n"))).result(PATIENCE)
+        while worker.is_at_work:
+            pass
+    kept = [lane.completer.contexts._sessions.knows(python, "\n") for lane in worker._lanes.values()]
+    worker.close()
+    assert kept == [False, False, True]
 
 
 @pytest.mark.asyncio

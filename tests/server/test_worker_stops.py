@@ -14,7 +14,6 @@ import pytest
 from fim_server.errors import StoppedError
 from fim_server.language import Language, Stop
 from fim_server.models.load import load_model
-from fim_server.models.pace import Pace
 from fim_server.models.reading import Reading
 from fim_server.models.turn import Turn
 from fim_server.recovery.budget import Budget
@@ -23,26 +22,18 @@ from fim_server.server import worker as workers
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
 from fim_server.server.lanes import Lane, Step
-from fim_server.server.prompts import KeptReadings
-from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request, Work, answer_of
 from fim_server.server.worker import CompletionWorker
-from fim_server.text.document import Split
+from watched import PATIENCE, SETTINGS, Blocked, loaded, request, until
 
 LONG = "1," * 3_000_000 + "]\n"
 """Right of the cursor: its opening takes longer than these tests wait, and there is no time to open a part of it."""
 
-PATIENCE = 20.0
 
-
-def ready(settings: ServerSettings | None = None) -> CompletionWorker:
-    """A worker that has loaded a model which is never asked."""
-    worker = CompletionWorker(settings or ServerSettings(prefetch=False))
-    worker.make_contexts = lambda: Contexts(Budget(seconds=0.0))
-    loaded: Future[Any] = Future()
-    model: Any = SimpleNamespace(turn=Turn())
-    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
-    worker._loading = loaded
+def ready(model: Any = None) -> CompletionWorker:
+    """A worker that has loaded a model, by default one which is never asked."""
+    worker = CompletionWorker(SETTINGS)
+    worker._loading = loaded(model or SimpleNamespace(turn=Turn()))
     return worker
 
 
@@ -59,12 +50,9 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CompletionWorker]:
 
     monkeypatch.setattr(Completer, "_answer", answer)
     worker = ready()
+    worker.make_contexts = lambda: Contexts(Budget(seconds=0.0))
     yield worker
     worker.close()
-
-
-def request(uri: str, left: str, right: str, **settings: Any) -> Request:
-    return Request(uri, Split(left, right), "python", "", False, True, ServerSettings(prefetch=False, **settings))
 
 
 def begun(worker: CompletionWorker, uri: str) -> None:
@@ -120,7 +108,7 @@ def test_a_cancelled_request_ends(worker: CompletionWorker) -> None:
 
 
 def test_what_was_cancelled_before_the_model_was_loaded_ends() -> None:
-    worker = CompletionWorker(ServerSettings(prefetch=False))
+    worker = CompletionWorker(SETTINGS)
     worker._loading = Future()
     waiting = worker.submit(request("a", "x = ", "\n"))
     waiting.cancelled.set()
@@ -173,6 +161,51 @@ def test_no_more_documents_than_a_few_are_at_work_and_kept(
     assert len(worker._lanes) <= 4
 
 
+def at_work(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, count: int) -> dict[str, Blocked]:
+    """Have as many documents at work, each asked about, as may be; by their names, what is done for them."""
+    work = {str(number): Blocked() for number in range(count)}
+    read = dict.fromkeys(["ahead"], Blocked())
+    monkeypatch.setattr(workers, "MOST_AT_WORK", count)
+    monkeypatch.setattr(Completer, "_answer", lambda self, loading, request, *rest: work[request.uri]())
+    monkeypatch.setattr(Completer, "read_ahead", lambda self, loaded, request, *rest: read[request.uri]())
+    return work | read
+
+
+def test_reading_ahead_takes_nobodys_place_that_waits(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = at_work(worker, monkeypatch, 3)
+    jobs = []
+    for uri in ("0", "1", "2"):
+        jobs.append(worker.submit(request(uri)))
+        assert work[uri].begun.wait(PATIENCE)
+    worker.read_ahead(request("ahead"))
+    assert not any(job.cancelled.is_set() for job in jobs)
+    assert "ahead" not in worker._lanes
+    work["0"].gate.set()
+    until(lambda: worker._lanes["0"].step is None)
+    worker.read_ahead(request("ahead"))
+    assert work["ahead"].begun.wait(PATIENCE)
+    for one in work.values():
+        one.gate.set()
+
+
+def test_what_nobody_waits_for_makes_room_first(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though somebody has waited for longer."""
+    work = at_work(worker, monkeypatch, 3)
+    jobs = {}
+    for uri in ("0", "1", "ahead", "2"):
+        if uri == "ahead":
+            worker.read_ahead(request(uri))
+        else:
+            jobs[uri] = worker.submit(request(uri))
+        assert work[uri].begun.wait(PATIENCE)
+    assert not any(job.cancelled.is_set() for job in jobs.values())
+    assert "ahead" not in worker._lanes
+    for one in work.values():
+        one.gate.set()
+
+
 def test_a_document_whose_work_ends_while_others_are_counted_is_not_at_work(worker: CompletionWorker) -> None:
     worker.submit(request("a", "x = ", "\n")).future.result(PATIENCE)
     at_work = Step(Stop(), True, 0.0)
@@ -186,23 +219,6 @@ def test_a_document_whose_work_ends_while_others_are_counted_is_not_at_work(work
 
     worker._lanes["a"].__class__ = Ending
     assert worker.submit(request("b", "x = ", "\n")).future.result(PATIENCE) is not None
-
-
-def test_what_comes_as_soon_as_it_is_waited_for_no_longer_is_had() -> None:
-    class Late(Future[int]):
-        """Done between the end of a wait and the look whether it is."""
-
-        def result(self, timeout: float | None = None) -> int:
-            if not self.done():
-                self.set_result(7)
-                raise TimeoutError
-            return super().result(timeout)
-
-    assert completing.wait_for(Late()) == 7
-    fails: Future[int] = Future()
-    fails.set_exception(TimeoutError("the disk"))
-    with pytest.raises(TimeoutError, match="the disk"):
-        completing.wait_for(fails)
 
 
 def test_what_takes_too_long_is_left_and_says_so(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,11 +264,7 @@ def test_reading_ahead_leaves_a_file_for_what_is_asked(worker: CompletionWorker)
 
 def test_the_prompt_is_read_while_the_session_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Opening waits here for the model to have read some, which it would not have before."""
-    model = load_model(None, "cpu")
-    worker = CompletionWorker(ServerSettings(prefetch=False))
-    loaded: Future[Loaded] = Future()
-    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
-    worker._loading = loaded
+    worker = ready(load_model(None, "cpu"))
     read, forward, opens = threading.Event(), Reading.forward, Contexts.open
 
     def note(self: Reading, tokens: Any) -> Any:
@@ -266,18 +278,15 @@ def test_the_prompt_is_read_while_the_session_is_opened(monkeypatch: pytest.Monk
     monkeypatch.setattr(Reading, "forward", note)
     monkeypatch.setattr(Contexts, "open", late)
     text = "import os\n\n\ndef load(path):\n    with open(path) as file:\n        return "
-    found = worker.submit(request("a", text, "\n\n\nload(os.sep)\n", deadline_ms=None)).future.result(PATIENCE)
+    unhurried = SETTINGS.having("deadline_ms", None)
+    found = worker.submit(request("a", text, "\n\n\nload(os.sep)\n", unhurried)).future.result(PATIENCE)
     assert found is not None
     assert found.completions[0].statistics.prefilled_tokens > 0
     worker.close()
 
 
-def test_a_prompt_is_left_where_nothing_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = load_model(None, "cpu")
-    worker = CompletionWorker(ServerSettings(prefetch=False))
-    loaded: Future[Loaded] = Future()
-    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
-    worker._loading = loaded
+def test_a_prompt_is_left_where_nothing_is_offered() -> None:
+    worker = ready(load_model(None, "cpu"))
     found = worker.submit(request("a", "x = 1  # a comment that is long enough " * 3, "\n")).future.result(PATIENCE)
     assert found is not None
     assert found.answer.reason is not None
@@ -287,11 +296,7 @@ def test_a_prompt_is_left_where_nothing_is_offered(monkeypatch: pytest.MonkeyPat
 
 
 def test_no_prompt_is_read_inside_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = load_model(None, "cpu")
-    worker = CompletionWorker(ServerSettings(prefetch=False))
-    loaded: Future[Loaded] = Future()
-    loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
-    worker._loading = loaded
+    worker = ready(load_model(None, "cpu"))
     monkeypatch.setattr(Reading, "forward", lambda *arguments: pytest.fail("something was read"))
     found = worker.submit(request("a", "import os\n" * 40 + "val", "ue = 1\n")).future.result(PATIENCE)
     assert found is not None

@@ -5,6 +5,7 @@ The long form (FIM_SERVER_LONG=1) takes more of everything; FIM_SERVER_SEED draw
 
 import random
 import re
+import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from corpus import python, sources
 from fim_server import Language, Session, Vocabulary
 from fim_server.errors import SearchLimitError
 from fim_server.language.shapes import SINGLE_LINE, Shape
-from fim_server.text.reuse import Sessions
+from fim_server.text.reuse import OWN_SHARE, SessionMemory, Sessions
 
 TYPED = ["x", "(", ")", "\n", "\n    ", " ", "'", '"""', "# c", "é", "f'{", "}", "=", ":", "if x:\n  ", "$", "\\", ","]
 PROBES = ["", "x", ")", "\n", "'", '"', "}", "]", " = 1\n", "\n    x\n", "x)\n", "é"]
@@ -218,6 +219,84 @@ def test_as_many_are_kept_as_shall_be() -> None:
     for right in ("\n", "\n\n", "\n\n\n"):
         sessions.open(python(), "x = ", right)
     assert [right for _, right in sessions._known] == ["\n\n", "\n\n\n"]
+
+
+def lines_right(number: int) -> str:
+    """A right context that takes about as much memory as any other of these."""
+    return "\n" * (1 + number) + "y = f(1)\n" * 200
+
+
+def bytes_of_one() -> int:
+    """What one of their sessions holds; the first one of a process brings the language's caches as well."""
+    python().open("x = ", lines_right(0))
+    return python().open("x = ", lines_right(0)).held
+
+
+def test_sessions_hold_no_more_bytes_than_they_may() -> None:
+    each = bytes_of_one()
+    assert each > 50_000
+    memory = SessionMemory(8 * each)
+    sessions = Sessions(64, memory)
+    opened = []
+    for number in range(20):
+        opened.append(weakref.ref(sessions.open(python(), "x = ", lines_right(number))))
+        sessions.rest()
+        assert memory.held <= 8 * each // OWN_SHARE
+        assert sessions.knows(python(), lines_right(number))
+    kept = [session() is not None for session in opened]
+    assert kept == [number >= 20 - sum(kept) for number in range(20)], "those used last"
+    assert 3 <= sum(kept) <= 4
+    memory.most = 1
+    assert memory.held < 2 * each, "what was used last is kept, however much it holds"
+    assert sessions.knows(python(), lines_right(19))
+
+
+def test_what_is_in_use_is_not_forgotten() -> None:
+    memory = SessionMemory(1)
+    here, there = Sessions(64, memory), Sessions(64, memory)
+    used = [here.open(python(), "x = ", lines_right(number)) for number in range(3)]
+    used.append(there.open(python(), "x = ", lines_right(3)))
+    assert [here.knows(python(), lines_right(number)) for number in range(3)] == [True] * 3
+    assert memory.held == sum(session.held for session in used)
+    here.rest()
+    assert [here.knows(python(), lines_right(number)) for number in range(3)] == [False] * 3
+    assert there.knows(python(), lines_right(3))
+
+
+def test_documents_share_the_memory() -> None:
+    memory = SessionMemory(7 * bytes_of_one() // 2)
+    documents = [Sessions(64, memory) for _ in range(5)]
+    for document in documents:
+        document.open(python(), "x = ", lines_right(0))
+        document.rest()
+        assert memory.most is not None
+        assert memory.held <= memory.most
+    kept = [document.knows(python(), lines_right(0)) for document in documents]
+    assert kept == [False, False, True, True, True], "those used last, of whatever document"
+    del document, documents
+    assert memory.held == 0, "a document that is gone has nothing"
+
+
+def test_what_is_opened_ahead_is_not_in_use() -> None:
+    sessions = Sessions(64, SessionMemory(1))
+    sessions.open_ahead(python(), "x = ", lines_right(0))
+    sessions.open(python(), "x = ", lines_right(1))
+    assert not sessions.knows(python(), lines_right(0))
+    assert sessions.knows(python(), lines_right(1))
+    sessions.open_ahead(python(), "x = 1", lines_right(1))
+    sessions.open(python(), "x = ", lines_right(2))
+    assert sessions.knows(python(), lines_right(1)), "it was in use before"
+
+
+def test_a_sessions_bytes_are_those_of_its_shapes_as_well() -> None:
+    session = python().open("x = ", lines_right(0))
+    before = session.held
+    session.matcher(small_vocabulary(), Shape.lines(4))
+    shaped = session.held
+    assert shaped > before + 50_000
+    moved = session.moved("x = 1")
+    assert moved is not None
+    assert moved.held >= shaped, "its shapes go on from the earlier ones"
 
 
 def test_lone_surrogates_do_not_raise() -> None:

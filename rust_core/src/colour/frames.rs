@@ -6,7 +6,7 @@
 use crate::chart::left::{FIRST_SET, Indents};
 use crate::chunked::Chunked;
 use crate::colour::colours::{Colour, Colours, Context, NO_COLOUR};
-use crate::colour::components::components;
+use crate::components::components;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{ColourId, DotId, FrameId, NodeId, PredictionId, SetId, SymbolId};
 use crate::interned::{Hashes, hash};

@@ -1,7 +1,6 @@
 //! What the right context asks of the parse stack.
 
 pub(crate) mod colours;
-mod components;
 pub(crate) mod demands;
 mod frames;
 

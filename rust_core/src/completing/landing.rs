@@ -1,6 +1,7 @@
 //! How a middle can end in a few tokens: plans that are known are tried, then searches, then whole lines.
 
 use crate::bits::{contains, remove};
+use crate::completing::known::Known;
 use crate::completing::plan::{self, Outcome, Plan};
 use crate::completing::{lines, short, shortest};
 use crate::engine::branch::Branch;
@@ -30,11 +31,18 @@ pub struct Search<'a> {
 /// How a middle can end: by the first hint or else the first text tried that does it in at most `enough` tokens, or else by a plan
 /// that is searched for.
 pub(crate) fn land(engine: &mut Engine, branches: &[Branch], search: &Search<'_>) -> Outcome {
+    let mark = engine.mark();
+    let found = land_knowing(engine, branches, search, &mut Known::default());
+    engine.truncate(mark);
+    found
+}
+
+/// The same, by what other searches know and for them; the sets that are made stay.
+fn land_knowing(engine: &mut Engine, branches: &[Branch], search: &Search<'_>, known: &mut Known) -> Outcome {
     let &Search { vocabulary, hints, tries, enough, most } = search;
     if branches.is_empty() {
         return Outcome::Never;
     }
-    let mark = engine.mark();
     let hint = hints.iter().find(|hint| hint.len() <= enough && plan::completes(engine, branches, &hint.bytes));
     let mut found = hint.map(|&hint| hint.clone());
     let mut too_long = None;
@@ -46,11 +54,11 @@ pub(crate) fn land(engine: &mut Engine, branches: &[Branch], search: &Search<'_>
     }
     if found.is_none() {
         let most = if too_long.is_some() { most.min(limits::SHORTER_EXPANSIONS) } else { most };
-        let text = short::short_completion(engine, branches, most);
+        let text = short::short_completion(engine, branches, most, known);
         found = text.ok().flatten().and_then(|text| Plan::spell(vocabulary, text)).or(too_long);
     }
     if found.is_none() && (most >= limits::LATER_EXPANSIONS || enough >= limits::SCAFFOLD_TOKENS) {
-        found = lines::complete_by_lines(engine, branches, most).and_then(|text| Plan::spell(vocabulary, text));
+        found = lines::complete_by_lines(engine, branches, most, known).and_then(|text| Plan::spell(vocabulary, text));
     }
     if found.is_none() {
         let spelling = engine.language.spelling.clone();
@@ -62,18 +70,32 @@ pub(crate) fn land(engine: &mut Engine, branches: &[Branch], search: &Search<'_>
         let text = shortest::shortest_completion(engine, branches, limits::LAST_EXPANSIONS);
         found = text.ok().flatten().and_then(|text| Plan::spell(vocabulary, text));
     }
-    engine.truncate(mark);
     // Something completes every state that is viable: in more steps, perhaps, or in words that have other tokens.
     found.map_or(Outcome::Unknown, Outcome::Plan)
 }
 
 /// Whether the text so far is known to end within `left` tokens. Plans that show it come first among the hints for the next.
-fn lands(walk: &mut TrieWalk<'_>, vocabulary: &Vocabulary, hints: &mut Vec<Plan>, left: usize) -> bool {
+fn lands(
+    walk: &mut TrieWalk<'_>,
+    vocabulary: &Vocabulary,
+    hints: &mut Vec<Plan>,
+    left: usize,
+    known: &mut Known,
+    most_sets: usize,
+) -> bool {
     let branches = walk.branches().to_vec();
     let tried: Vec<&Plan> = hints.iter().collect();
     let most = limits::landing_expansions(left);
     let search = Search { vocabulary, hints: &tried, tries: &[], enough: left, most };
-    match land(walk.engine(), &branches, &search) {
+    let engine = walk.engine();
+    let mark = engine.mark();
+    let found = land_knowing(engine, &branches, &search, known);
+    if engine.parser.set_count() > most_sets {
+        // From here on each search is by itself, but for the words.
+        engine.truncate(mark);
+        *known = known.of_words();
+    }
+    match found {
         Outcome::Plan(plan) if plan.len() <= left => {
             hints.retain(|hint| *hint != plan);
             hints.insert(0, plan);
@@ -94,9 +116,23 @@ pub(crate) fn restrict(
     left: usize,
     words: &mut [u32],
 ) -> usize {
+    restrict_sharing(engine, branches, (vocabulary, plan), left, words, limits::KNOWN_SETS)
+}
+
+/// The same, where the searches leave at most `shared` sets to one another.
+pub(super) fn restrict_sharing(
+    engine: &mut Engine,
+    branches: &[Branch],
+    (vocabulary, plan): (&Vocabulary, Option<&Plan>),
+    left: usize,
+    words: &mut [u32],
+    shared: usize,
+) -> usize {
     let mark = engine.mark();
+    let most_sets = engine.parser.set_count() + shared;
     let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
-    let mut known: FxHashMap<Box<[Branch]>, bool> = FxHashMap::default();
+    let mut answers: FxHashMap<Box<[Branch]>, bool> = FxHashMap::default();
+    let mut known = Known::default();
     let mut hints: Vec<Plan> = plan.into_iter().cloned().collect();
     let mut refused = 0;
     let nodes = vocabulary.nodes();
@@ -116,9 +152,9 @@ pub(crate) fn restrict(
             }
             let follows = || plan?.after(vocabulary, token);
             let lands = follows().is_some_and(|rest| rest.len() <= left)
-                || *known
+                || *answers
                     .entry(walk.branches().into())
-                    .or_insert_with(|| lands(&mut walk, vocabulary, &mut hints, left));
+                    .or_insert_with(|| lands(&mut walk, vocabulary, &mut hints, left, &mut known, most_sets));
             if !lands {
                 remove(words, token.index());
                 refused += 1;

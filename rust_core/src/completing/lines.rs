@@ -4,6 +4,7 @@
 //! lines that open them anew, one for each column that R comes back to. A search by words does not find those soon, since its bound is
 //! cut short. Here they are put together from the language's `block_lines` and tried.
 
+use crate::completing::known::Known;
 use crate::completing::short;
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
@@ -25,32 +26,48 @@ enum Last {
 const LAST_LINES: [(Last, usize); 3] = [(Last::Statement, 1), (Last::Searched, 20), (Last::Comment, 1)];
 
 /// A text that completes some branches, if one of those lines does. `most`: lines that are tried of each kind.
-pub(crate) fn complete_by_lines(engine: &mut Engine, branches: &[Branch], most: usize) -> Option<Vec<u8>> {
+pub(crate) fn complete_by_lines(
+    engine: &mut Engine,
+    branches: &[Branch],
+    most: usize,
+    known: &mut Known,
+) -> Option<Vec<u8>> {
     engine.language.layout?;
     if engine.language.shaped.as_ref().is_some_and(|shaped| !shaped.takes(b'\n')) {
         return None; // a shape of one line
     }
-    let (mut text, begun) = begin_line(engine, branches)?;
+    let (text, begun) = begin_line(engine, branches, known)?;
+    let place = (begun, most);
+    if !known.lines.contains_key(&place) {
+        let lines = lines_from(engine, &place.0, most, known);
+        known.lines.insert(place.clone(), lines);
+    }
+    Some([&text[..], known.lines[&place].as_ref()?].concat())
+}
+
+/// What completes branches where a line begins, if lines do.
+fn lines_from(engine: &mut Engine, branches: &[Branch], most: usize, known: &mut Known) -> Option<Vec<u8>> {
     let spelling = engine.language.spelling.clone();
     let returns = short::returns(&spelling, engine.right.text()).into_iter();
     let targets = returns.map(|(column, word)| (column.wide as usize, word)).collect();
     let first = short::first_word(engine.right.text()).into();
-    let mut scaffold = Scaffold { engine, spelling, targets, first, left: 0, last: Last::Searched };
+    let mut text = Vec::new();
+    let mut scaffold = Scaffold { engine, known, spelling, targets, first, left: 0, last: Last::Searched };
     LAST_LINES
         .iter()
         .any(|&(last, fewer)| {
             (scaffold.last, scaffold.left) = (last, limits::SCAFFOLD_LINES.min(most) / fewer);
-            scaffold.search(&begun, None, limits::SCAFFOLD_DEPTH, &mut text)
+            scaffold.search(branches, None, limits::SCAFFOLD_DEPTH, &mut text)
         })
         .then_some(text)
 }
 
 /// The branches where a new line begins, and the text that leads there.
-fn begin_line(engine: &mut Engine, branches: &[Branch]) -> Option<(Vec<u8>, Vec<Branch>)> {
+fn begin_line(engine: &mut Engine, branches: &[Branch], known: &mut Known) -> Option<(Vec<u8>, Vec<Branch>)> {
     let mut text = if branches.iter().any(|branch| engine.parser.is_indentation(branch)) {
         b"\n".to_vec() // whatever has been written of this line's own
     } else {
-        short::short_to_line(engine, branches, limits::SCAFFOLD_EXPANSIONS).ok()??
+        short::short_to_line(engine, branches, limits::SCAFFOLD_EXPANSIONS, known).ok()??
     };
     while text.last().is_some_and(|byte| matches!(byte, b' ' | b'\t')) {
         text.pop();
@@ -62,6 +79,7 @@ fn begin_line(engine: &mut Engine, branches: &[Branch]) -> Option<(Vec<u8>, Vec<
 
 struct Scaffold<'a> {
     engine: &'a mut Engine,
+    known: &'a mut Known,
     spelling: Arc<Spelling>,
     /// Columns that R comes back to, the deepest first, and the first word there.
     targets: Vec<(usize, Box<[u8]>)>,
@@ -89,7 +107,7 @@ impl Scaffold<'_> {
                 }
                 if self.last == Last::Searched && last.is_empty() {
                     let most = limits::SCAFFOLD_EXPANSIONS / 3;
-                    let found = short::short_completion(self.engine, &after, most);
+                    let found = short::short_completion(self.engine, &after, most, self.known);
                     if let Ok(Some(found)) = found {
                         text.extend_from_slice(&found);
                         return true;

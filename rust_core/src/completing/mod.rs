@@ -1,5 +1,6 @@
 //! Searches for a text that completes a middle.
 
+pub(crate) mod known;
 pub(crate) mod landing;
 pub(crate) mod lines;
 pub(crate) mod plan;

@@ -86,6 +86,7 @@ pub(crate) fn search<S: Steps>(
         next.clear();
         steps.each(engine, &branch, &mut next);
         for step in &next {
+            poll(); // what is expected of a branch takes microseconds
             let cost = cost + step.cost;
             if best.get(&step.after).is_some_and(|&known| known <= cost) {
                 continue;

@@ -7,22 +7,21 @@
 //! tokenizers have many of them in one token. States that have as many brackets open as R closes come first. So what is found is
 //! short, but need not be the shortest.
 
+use crate::completing::known::{Known, WORD, Words};
 use crate::completing::search::{self, Step};
-use crate::completing::shortest;
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::error::Error;
 use crate::explaining::inside::{Inside, inside};
-use crate::ids::{AcceptId, SetId, StateId, SymbolId};
-use crate::language::compiled::Language;
+use crate::ids::{SetId, SymbolId};
 use crate::language::free::{Cost, INFINITE};
 use crate::language::spelling::{BracketKind, Spelling};
 use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
 use crate::lexing::roles::Role;
 use crate::limits;
-use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// What a bracket too many or too few adds to what is expected of a state. Unit: tokens.
 const BRACKET: Cost = 2;
@@ -33,9 +32,6 @@ const AT_LINE: Cost = 2;
 /// What is expected at most elsewhere, where the engine's bound counts those blanks and the letters of keywords. Unit: tokens.
 const FAR: Cost = 6;
 
-/// What words of several letters and operators cost: more than a name of one letter, which often does as well. Unit: tokens.
-const WORD: Cost = 2;
-
 /// A short further middle from any of the branches; `None` if these steps lead to none.
 ///
 /// # Errors
@@ -44,9 +40,10 @@ pub(crate) fn short_completion(
     engine: &mut Engine,
     branches: &[Branch],
     most: usize,
+    known: &mut Known,
 ) -> Result<Option<Vec<u8>>, Error> {
     let (mut text, begun) = close_brackets(engine, branches);
-    let mut ways = Ways::new(engine, &begun, Goal::Completion);
+    let mut ways = Ways::new(engine, &begun, Goal::Completion, known);
     let rest = search::search(engine, &begun, &mut ways, most)?;
     Ok(rest.map(|rest| {
         text.extend(rest);
@@ -85,8 +82,13 @@ fn close_brackets(engine: &mut Engine, branches: &[Branch]) -> (Vec<u8>, Vec<Bra
 ///
 /// # Errors
 /// More than `most` states were looked at.
-pub(crate) fn short_to_line(engine: &mut Engine, branches: &[Branch], most: usize) -> Result<Option<Vec<u8>>, Error> {
-    let mut ways = Ways::new(engine, branches, Goal::Line);
+pub(crate) fn short_to_line(
+    engine: &mut Engine,
+    branches: &[Branch],
+    most: usize,
+    known: &mut Known,
+) -> Result<Option<Vec<u8>>, Error> {
+    let mut ways = Ways::new(engine, branches, Goal::Line, known);
     search::search(engine, branches, &mut ways, most)
 }
 
@@ -96,75 +98,37 @@ enum Goal {
     Line,
 }
 
-struct Ways {
+struct Ways<'a> {
     goal: Goal,
-    /// Bytes, and behind them longer texts in order.
-    texts: Vec<Box<[u8]>>,
-    /// What each of the longer texts costs.
-    costs: Vec<Cost>,
-    /// How many of the texts are bytes.
-    bytes: usize,
-    /// Texts that R goes on with.
-    cut: FxHashSet<Box<[u8]>>,
+    words: Arc<Words>,
+    known: &'a mut Known,
     /// The sets in which the symbols in progress at the cursor began.
     begun: Vec<SetId>,
     /// Brackets that are open at the cursor.
     depth: usize,
-    /// Brackets that have to be open at the goal, the outermost first.
-    needed: Option<Vec<BracketKind>>,
-    /// Columns that R comes back to.
-    returns: Vec<Column>,
-    tabs: bool,
     /// By place: branches looked at since a bracket was opened or closed there, or a line began.
     looked: Vec<usize>,
     stepped: Vec<Branch>,
 }
 
-impl Ways {
-    fn new(engine: &Engine, branches: &[Branch], goal: Goal) -> Self {
-        let language = &engine.language;
-        let spelling = &*language.spelling;
-        let words = spelling.words.get_or_init(|| spell_words(language).into());
-        let right = engine.right.text();
-        let mut texts: Vec<Box<[u8]>> = Vec::new();
-        texts.extend(shortest::alphabet(engine).into_iter().map(|byte| Box::from([byte])));
-        let bytes = texts.len();
-        // R may begin in the midst of a word.
-        let rest = first_word(right);
-        let beginnings = words.iter().filter_map(|word| word.strip_suffix(rest));
-        let cut = beginnings.filter(|word| !word.is_empty() && !rest.is_empty());
-        let cut: FxHashSet<Box<[u8]>> =
-            cut.flat_map(|word| [Box::from(word), [b" ", word].concat().into_boxed_slice()]).collect();
-        texts.extend(words.iter().cloned());
-        texts.extend(words.iter().map(|word| [b" ", &**word].concat().into_boxed_slice()));
-        texts.extend(cut.iter().cloned());
-        texts.extend(spelling.openings.iter().cloned());
-        let blocks = spelling.block_lines.iter().filter(|line| line.opens);
-        texts.extend(blocks.map(|line| Box::from(line.text.as_bytes())));
-        if let Some(shaped) = &language.shaped {
-            let own = texts.split_off(bytes);
-            texts.extend(own.into_iter().filter(|text| text.iter().all(|&byte| shaped.takes(byte))));
-        }
-        texts[bytes..].sort_unstable();
-        texts.dedup();
-        let costs = texts[bytes..].iter().map(|text| word_cost(spelling, text)).collect();
-        let closers = || {
-            let found = engine.right.closers()?;
-            Some(found.iter().rev().map(|closer| spelling.closed_by(closer.1)).collect())
-        };
+impl<'a> Ways<'a> {
+    fn new(engine: &Engine, branches: &[Branch], goal: Goal, known: &'a mut Known) -> Self {
         Self {
             goal,
-            texts,
-            costs,
-            bytes,
-            cut,
+            words: known.words.get_or_insert_with(|| Arc::new(Words::new(engine))).clone(),
+            known,
             begun: Vec::from_iter(branches.iter().map(|branch| branch.set)),
             depth: branches.iter().map(|branch| depth(engine, branch)).min().unwrap_or(0),
-            needed: if goal == Goal::Line { Some(Vec::new()) } else { closers() },
-            returns: Vec::from_iter(returns(spelling, right).into_iter().map(|(column, _)| column)),
-            tabs: right.contains(&b'\t'),
             looked: vec![0],
             stepped: Vec::new(),
+        }
+    }
+
+    /// Brackets that have to be open at the goal, the outermost first; `None` where that is not known.
+    fn needed(&self) -> Option<&[BracketKind]> {
+        match self.goal {
+            Goal::Line => Some(&[]),
+            Goal::Completion => self.words.needed.as_deref(),
         }
     }
 
@@ -172,12 +136,13 @@ impl Ways {
     fn each_word(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
         let language = engine.language.clone();
         let lexer = &language.lexer;
+        let words = self.words.clone();
         let in_line = engine.parser.is_indentation(branch);
         let at_start = lexer.is_start(branch.state);
         let begins = |byte: u8| at_start || lexer.step(branch.state, byte) == DEAD;
         let mut before: &[u8] = &[];
         let mut reached: Vec<Vec<Branch>> = vec![vec![*branch]];
-        for (text, word) in self.texts.iter().enumerate().skip(self.bytes) {
+        for (text, word) in words.texts.iter().enumerate().skip(words.bytes) {
             let spaced = word[0] == b' ' && (in_line || word.get(1).is_none_or(|&byte| begins(byte)));
             if !begins(word[0]) || spaced {
                 continue; // would go on with the symbol in progress, or needs no blank
@@ -198,10 +163,10 @@ impl Ways {
             if reached.len() <= word.len() {
                 continue;
             }
-            let cost = self.costs[text - self.bytes];
+            let cost = words.costs[text - words.bytes];
             for &after in &reached[word.len()] {
                 // What is a keyword nowhere may still begin a longer name; but `x` is a name already.
-                if self.cut.contains(word) || !lexer.accepts(after.state) || engine.parser.may_end(&after) {
+                if words.cut.contains(word) || !lexer.accepts(after.state) || engine.parser.may_end(&after) {
                     out.push(Step { text, after, cost });
                 }
             }
@@ -210,7 +175,7 @@ impl Ways {
 
     /// Brackets to be closed and opened before those are open that R closes; `None` where that is not known.
     fn wrong(&self, note: &Brackets) -> Option<usize> {
-        let needed = self.needed.as_ref()?;
+        let needed = self.needed()?;
         // Brackets of L are taken for whatever R closes.
         let kept = self.depth.saturating_sub(note.closed);
         let same = match needed.get(kept..) {
@@ -226,49 +191,20 @@ impl Ways {
         let accept = language.lexer.accept(step.after.state);
         let symbol = (accept.0 != 0).then(|| SymbolId::from(language.lexer.lexemes(accept)[0]));
         let literal = symbol.and_then(|symbol| language.literal(symbol)).map(str::as_bytes);
-        language.spelling.opened_by(literal.unwrap_or(&self.texts[step.text]))
+        language.spelling.opened_by(literal.unwrap_or(&self.words.texts[step.text]))
     }
 
-    fn line(&self, engine: &Engine, branch: &Branch, column: Column) -> Line {
-        let mut blocks = vec![Column::ZERO];
-        engine.parser.for_each_block(branch.indentation, |block| blocks.push(block));
-        let deepest = blocks.iter().map(|block| block.wide).max().unwrap_or(0);
-        let tabs = self.tabs || !column.is_spaces() || blocks.iter().any(|block| !block.is_spaces());
-        let new = [deepest + engine.language.spelling.step, deepest / 8 * 8 + 8];
-        let new = &new[..1 + usize::from(tabs)];
-        let known = || blocks.iter().chain(&self.returns).map(|place| place.wide);
-        let places = || known().chain(new.iter().copied());
-        Line {
-            is_place: places().any(|place| place == column.wide),
-            is_free: places().any(|place| place > column.wide),
-            is_odd: known().all(|place| place != column.wide) && known().any(|place| place > deepest),
-            tabs,
-        }
-    }
-}
-
-impl search::Steps for Ways {
-    type Note = Brackets;
-
-    fn admits(&mut self, note: &Brackets) -> bool {
-        if note.place == 0 {
-            return true;
-        }
-        let most = if self.wrong(note) == Some(0) { limits::MATCHED_EXPANSIONS } else { limits::BRACKET_EXPANSIONS };
-        let looked = &mut self.looked[note.place];
-        *looked += 1;
-        *looked <= most
-    }
-
-    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
+    /// The ways on from a branch. They depend on nothing of this search but whether it began in the branch's set.
+    fn find(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
         let language = engine.language.clone();
         let lexer = &language.lexer;
+        let words = self.words.clone();
         let at_start = lexer.is_start(branch.state);
         let in_comment = inside(&mut engine.parser, branch) == Some(Inside::Comment);
         let at_boundary = at_start || lexer.accepts(branch.state);
         let may_end = lexer.accepts(branch.state) && !self.begun.contains(&branch.set);
         let line = engine.parser.indentation(branch).map(|column| self.line(engine, branch, column));
-        for (text, bytes) in self.texts[..self.bytes].iter().enumerate() {
+        for (text, bytes) in words.texts[..words.bytes].iter().enumerate() {
             let byte = bytes[0];
             let mut cost = if at_boundary && language.spelling.is_operator(byte) { WORD } else { 1 };
             let state = lexer.step(branch.state, byte);
@@ -307,13 +243,54 @@ impl search::Steps for Ways {
         }
         // Of steps that are worth the same the first one is taken.
         out.sort_by_key(|step| {
-            let text = self.texts[step.text].trim_ascii_start();
+            let text = words.texts[step.text].trim_ascii_start();
             (step.cost, text.len(), text.first().map(|&byte| language.spelling.readability(byte)))
         });
     }
 
+    fn line(&self, engine: &Engine, branch: &Branch, column: Column) -> Line {
+        let mut blocks = vec![Column::ZERO];
+        engine.parser.for_each_block(branch.indentation, |block| blocks.push(block));
+        let deepest = blocks.iter().map(|block| block.wide).max().unwrap_or(0);
+        let tabs = self.words.tabs || !column.is_spaces() || blocks.iter().any(|block| !block.is_spaces());
+        let new = [deepest + engine.language.spelling.step, deepest / 8 * 8 + 8];
+        let new = &new[..1 + usize::from(tabs)];
+        let known = || blocks.iter().chain(&self.words.returns).map(|place| place.wide);
+        let places = || known().chain(new.iter().copied());
+        Line {
+            is_place: places().any(|place| place == column.wide),
+            is_free: places().any(|place| place > column.wide),
+            is_odd: known().all(|place| place != column.wide) && known().any(|place| place > deepest),
+            tabs,
+        }
+    }
+}
+
+impl search::Steps for Ways<'_> {
+    type Note = Brackets;
+
+    fn admits(&mut self, note: &Brackets) -> bool {
+        if note.place == 0 {
+            return true;
+        }
+        let most = if self.wrong(note) == Some(0) { limits::MATCHED_EXPANSIONS } else { limits::BRACKET_EXPANSIONS };
+        let looked = &mut self.looked[note.place];
+        *looked += 1;
+        *looked <= most
+    }
+
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
+        let place = (*branch, self.begun.contains(&branch.set));
+        if let Some(steps) = self.known.steps.get(&place) {
+            out.extend_from_slice(steps);
+            return;
+        }
+        self.find(engine, branch, out);
+        self.known.keep(place, out);
+    }
+
     fn text(&self, text: usize) -> &[u8] {
-        &self.texts[text]
+        &self.words.texts[text]
     }
 
     fn note(&mut self, engine: &Engine, (before, note): (&Branch, &Brackets), step: &Step) -> Brackets {
@@ -346,20 +323,6 @@ impl search::Steps for Ways {
             Goal::Completion => engine.complete(branch),
             Goal::Line => engine.parser.is_indentation(branch),
         }
-    }
-}
-
-/// What a word costs: little where what it opens is what counts, and more than its quotes alone where it is a string.
-fn word_cost(spelling: &Spelling, word: &[u8]) -> Cost {
-    let bare = word.strip_prefix(b" ").unwrap_or(word);
-    if bare.len() == 1 || spelling.is_empty_string(bare) {
-        1
-    } else if spelling.ends_open(bare) || bare.ends_with(b" ") {
-        bare.len().div_ceil(4) as Cost
-    } else if spelling.ends_quoted(bare) {
-        WORD + 1
-    } else {
-        WORD
     }
 }
 
@@ -433,38 +396,6 @@ pub(crate) fn returns(spelling: &Spelling, text: &[u8]) -> Vec<(Column, Box<[u8]
 pub(crate) fn first_word(text: &[u8]) -> &[u8] {
     let length = text.iter().take_while(|&&byte| byte < 0x80 && is_word(byte)).count();
     &text[..length]
-}
-
-/// The symbols of a language of more than one byte, or of a letter, each in its shortest text, of several the most readable.
-fn spell_words(language: &Language) -> Vec<Box<[u8]>> {
-    let lexer = &language.lexer;
-    let mut bytes: Vec<u8> = (0..=255).collect();
-    bytes.sort_unstable_by_key(|&byte| (language.spelling.readability(byte), byte));
-    let spell = |start: StateId, accept: AcceptId| {
-        let (mut state, mut text) = (start, Vec::new());
-        while lexer.accept(state) != accept || lexer.is_start(state) {
-            let left = lexer.to_accept(state, accept).checked_sub(1)?;
-            let closer = |&&byte: &&u8| {
-                let next = lexer.step(state, byte);
-                next != DEAD && lexer.to_accept(next, accept) == left
-            };
-            let &byte = bytes.iter().find(closer)?;
-            text.push(byte);
-            state = lexer.step(state, byte);
-        }
-        Some(text.into_boxed_slice())
-    };
-    // A soft keyword is a name too, and `x` is a shorter one.
-    let alone = |lexeme| lexer.accept_sets().any(|accept| *lexer.lexemes(accept) == [lexeme]);
-    let is_soft = |accept| lexer.lexemes(accept).len() > 1 && lexer.lexemes(accept).iter().any(|&lexeme| alone(lexeme));
-    let is_symbol = |&accept: &AcceptId| !language.accept_role(accept).is_ignored() && !is_soft(accept);
-    let accepts = || lexer.accept_sets().filter(is_symbol);
-    let spelt = lexer.starts().flat_map(|start| accepts().map(move |accept| (start, accept)));
-    let mut found: Vec<Box<[u8]>> = spelt.filter_map(|(start, accept)| spell(start, accept)).collect();
-    found.retain(|text| text.len() > 1 || text.first().is_some_and(|&byte| is_word(byte)));
-    found.sort_unstable();
-    found.dedup();
-    found
 }
 
 /// Whether a byte is one of those that names, numbers and keywords are made of.

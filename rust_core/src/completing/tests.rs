@@ -1,6 +1,7 @@
 //! Searches for texts that complete a middle, against all short ones.
 
-use crate::completing::landing::{Search, land};
+use crate::completing::known::Known;
+use crate::completing::landing::{Search, land, restrict_sharing};
 use crate::completing::plan::{Outcome, Plan, completes};
 use crate::completing::search::{Step, Steps, search};
 use crate::completing::short::short_completion;
@@ -254,7 +255,7 @@ fn completions_of_a_shape_are_shortest_ones_and_have_it() {
                 let (mut engine, branches) = open_in(&language, left, right);
                 assert!(least.is_none() || !branches.is_empty());
                 let shortest = shortest_completion(&mut engine, &branches, SEARCH);
-                let short = short_completion(&mut engine, &branches, SEARCH);
+                let short = short_completion(&mut engine, &branches, SEARCH, &mut Known::default());
                 if let Ok(found) = &shortest {
                     let length = found.as_ref().map(Vec::len).filter(|&length| length <= longest);
                     assert_eq!(length, least, "{left:?} {right:?} {shape:?}: {found:?}");
@@ -276,7 +277,8 @@ fn a_short_completion_completes() {
     for (mut twin, _, _, contexts) in cases() {
         for (left, right) in contexts {
             let (mut engine, branches) = open(&twin, left, right);
-            let found = short_completion(&mut engine, &branches, SEARCH).expect("it is found soon");
+            let found =
+                short_completion(&mut engine, &branches, SEARCH, &mut Known::default()).expect("it is found soon");
             assert!(found.is_some() || branches.is_empty(), "{left:?} {right:?}");
             if let Some(found) = found {
                 assert!(
@@ -371,6 +373,36 @@ fn plans_complete_and_what_never_ends_is_told() {
         }
         assert!(plans > 5, "{plans} plans");
     }
+}
+
+#[test]
+fn searches_that_share_allow_the_tokens_that_each_would_alone() {
+    let tokens: [&[u8]; 12] = [b"a", b"+", b"(", b")", b"))", b"\n", b" ", b":", b"if:\n a", b"((", b"a+", b"if"];
+    let vocabulary = vocabulary(&tokens);
+    let mut random = Random::new(9);
+    let (mut some, mut none) = (0, 0);
+    for (twin, alphabet, ..) in cases().into_iter().filter(|case| case.1 != b"ab") {
+        for round in 0..150 {
+            let mut text = |longest: usize| -> String {
+                (0..random.below(longest)).map(|_| char::from(alphabet[random.below(alphabet.len())])).collect()
+            };
+            let (left, right) = (text(6), text(4));
+            let (mut engine, branches) = open(&twin, &left, &right);
+            let mut mask = |shared| {
+                let mut words = vec![(1u32 << tokens.len()) - 1];
+                let refused =
+                    restrict_sharing(&mut engine, &branches, (&vocabulary, None), round % 5, &mut words, shared);
+                (words, refused)
+            };
+            let alone = mask(0);
+            for shared in [3, usize::MAX / 2] {
+                assert_eq!(mask(shared), alone, "{left:?} {right:?} within {}", round % 5);
+            }
+            some += usize::from(alone.0[0] != 0);
+            none += usize::from(alone.1 > 0);
+        }
+    }
+    assert!(some > 100 && none > 40, "{some} {none}");
 }
 
 #[test]

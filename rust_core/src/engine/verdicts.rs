@@ -374,7 +374,7 @@ impl Engine {
             return true;
         }
         self.guards_hold(branch.guards)
-            && self.ways.ends_in_right(&language, branch).into_iter().any(|(end, accept)| {
+            && self.ways.ends_in_right(&language, branch.state, branch.at).into_iter().any(|(end, accept)| {
                 let ended = self.parser.end_symbol(branch, accept);
                 ended.is_some_and(|ended| self.complete_between(&ended, end, false))
             })

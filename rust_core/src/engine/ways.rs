@@ -94,8 +94,8 @@ pub(super) struct Ways {
     plain: [Vec<u32>; 2],
     guarded: FxHashMap<(StateId, GuardId, Nesting), WaysId>,
     shaped: FxHashMap<(StateId, GuardId, ShapeId, Nesting), WaysId>,
-    /// How R goes on with a symbol that the cursor cuts, and which of these each pair of lexer and shape can come to.
-    cuts: Option<(Vec<(u32, AcceptId)>, Reach)>,
+    /// How R goes on with a symbol that the cursor cuts, where the middle must have a shape.
+    cuts: Option<Cuts>,
     newline_accepts: Vec<AcceptId>,
 }
 
@@ -109,7 +109,7 @@ impl Ways {
             plain: [vec![UNKNOWN; states], vec![UNKNOWN; states]],
             guarded: FxHashMap::default(),
             shaped: FxHashMap::default(),
-            cuts: language.shaped.as_ref().map(|shaped| cuts(language, shaped, right)),
+            cuts: language.shaped.as_ref().map(|shaped| Cuts::new(language, shaped, right)),
             newline_accepts: language.lexer.accept_sets().filter(newline).collect(),
         }
     }
@@ -173,9 +173,14 @@ impl Ways {
         let mut ended: Vec<(u32, AcceptId)> = Vec::new();
         if branch.guards == NO_GUARDS {
             ends.extend(shaped.ends(branch.state, branch.at));
-            ended.extend(self.ends_in_right(language, branch));
+            ended.extend(self.ends_in_right(language, branch.state, branch.at));
         } else {
             for (state, guards, inside) in shaped.beside(sources.guards, (branch.state, branch.guards, branch.at)) {
+                if guards == NO_GUARDS {
+                    ends.extend(shaped.ends(state, inside));
+                    ended.extend(self.ends_in_right(language, state, inside));
+                    continue;
+                }
                 if let (true, Some(place)) = (language.lexer.accepts(state), shape.place(inside)) {
                     ends.push((language.lexer.accept(state), place));
                 }
@@ -184,6 +189,8 @@ impl Ways {
                     ended.extend(end.or_else(|| ended_comment(language, state)));
                 }
             }
+            ends.sort_unstable();
+            ends.dedup();
             ended.sort_unstable();
             ended.dedup();
         }
@@ -195,12 +202,10 @@ impl Ways {
         ways
     }
 
-    /// How R goes on with the symbol in progress of a branch if the middle ends in it, where the middle must have a shape.
-    pub(super) fn ends_in_right(&self, language: &Language, branch: &Branch) -> Vec<(u32, AcceptId)> {
+    /// How R goes on with a symbol in progress at a place of its shape, if the middle ends in it.
+    pub(super) fn ends_in_right(&self, language: &Language, state: StateId, at: ShapeId) -> Vec<(u32, AcceptId)> {
         match (&self.cuts, &language.shaped) {
-            (Some((cuts, reach)), Some(shaped)) => {
-                shaped.reached(reach, branch.state, branch.at).map(|index| cuts[index]).collect()
-            }
+            (Some(cuts), Some(shaped)) => cuts.reached_from(language, shaped, (state, at)),
             _ => Vec::new(),
         }
     }
@@ -308,18 +313,42 @@ fn ended_comment(language: &Language, state: StateId) -> Option<(u32, AcceptId)>
 }
 
 /// How R goes on with symbols that the cursor cuts where the middle has its shape.
-fn cuts(language: &Language, shaped: &ShapedLexer, right: &Right) -> (Vec<(u32, AcceptId)>, Reach) {
-    let shape = language.free.shape().expect("a shaped language has a shape");
-    let end = |state: StateId| right.lookahead.end(state).or_else(|| ended_comment(language, state));
-    let ends = (1..language.lexer.state_count()).filter_map(|state| end(StateId::from_index(state)));
-    let mut ends: Vec<(u32, AcceptId)> = ends.collect();
-    ends.sort_unstable();
-    ends.dedup();
-    let reach = shaped.reach(ends.len(), |state, inside, row| {
-        if let (true, Some(end)) = (shape.accepts(inside), end(state)) {
-            let index = ends.binary_search(&end).expect("listed above");
-            bits::insert(row, index);
-        }
-    });
-    (ends, reach)
+#[derive(Debug)]
+struct Cuts {
+    ends: Vec<(u32, AcceptId)>,
+    /// Per state of the lexer: the place of its own among them.
+    of_state: Vec<Option<usize>>,
+    /// Which of them each pair of lexer and shape can come to.
+    reach: Reach,
+}
+
+impl Cuts {
+    fn new(language: &Language, shaped: &ShapedLexer, right: &Right) -> Self {
+        let end = |state: StateId| right.lookahead.end(state).or_else(|| ended_comment(language, state));
+        let end = |state: usize| if state == 0 { None } else { end(StateId::from_index(state)) };
+        let own: Vec<Option<(u32, AcceptId)>> = (0..language.lexer.state_count()).map(end).collect();
+        let mut ends: Vec<(u32, AcceptId)> = own.iter().flatten().copied().collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let place = |end| ends.binary_search(&end).expect("listed above");
+        let of_state = own.into_iter().map(|end| end.map(place)).collect();
+        let mut cuts = Self { ends, of_state, reach: Reach::default() };
+        cuts.reach = shaped.reach(cuts.ends.len(), |state, inside| cuts.own(language, state, inside));
+        cuts
+    }
+
+    fn own(&self, language: &Language, state: StateId, inside: ShapeId) -> Option<usize> {
+        let shape = language.free.shape().expect("a shaped language has a shape");
+        self.of_state[state.index()].filter(|_| shape.accepts(inside))
+    }
+
+    fn reached_from(
+        &self,
+        language: &Language,
+        shaped: &ShapedLexer,
+        from: (StateId, ShapeId),
+    ) -> Vec<(u32, AcceptId)> {
+        let own = |state, inside| self.own(language, state, inside);
+        shaped.reached(&self.reach, own, from).into_iter().map(|index| self.ends[index]).collect()
+    }
 }

@@ -68,7 +68,7 @@ impl Language {
     /// # Errors
     /// A language without separators, or a shape of too many states.
     pub fn shaped(&self, shape: Arc<Shape>) -> Result<Self, Error> {
-        let free = Free::shaped(&self.lexer, &self.grammar, &self.roles, self.layout, shape.clone())?;
+        let (free, shaped) = Free::shaped(&self.lexer, &self.grammar, &self.roles, self.layout, shape)?;
         Ok(Self {
             definition: self.definition.clone(),
             follow: Follow::derive(&self.grammar, &free, self.layout.is_some()),
@@ -76,7 +76,7 @@ impl Language {
             accept_masks: self.accept_masks.clone(),
             aheads: self.aheads.clone(),
             predictions: self.predictions.clone(),
-            shaped: Some(ShapedLexer::new(&self.lexer, &shape)),
+            shaped: Some(shaped),
         })
     }
 }

@@ -12,33 +12,34 @@ use crate::error::{Error, ErrorKind};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{AcceptId, DotId, FreeId, GuardId, StateId, SymbolId};
-use crate::language::closing::close;
+use crate::language::closing::{Relations, close};
 use crate::language::prices::Prices;
 use crate::language::shape::Shape;
+use crate::language::shaped::ShapedLexer;
 use crate::language::terminals::{KINDS, Terminals, separators};
 use crate::lexing::guards::Guards;
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::Lexer;
 use crate::lexing::roles::Role;
 use crate::limits;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub(crate) use crate::language::terminals::{Cost, INFINITE, InProgress, LINE, MIDDLE};
+
+/// Dots, each with where its rule began and what the symbols before it cost.
+type Dots = Box<[(DotId, FreeId, Cost)]>;
 
 /// Relations over the free states.
 #[derive(Debug)]
 pub(crate) struct Free {
     count: usize,
-    /// `relation[symbol * count² + from * count + to]`.
-    relation: Vec<Cost>,
-    /// `prefix[dot * count² + from * count + to]`: the relation of the symbols before a dot.
-    prefix: Vec<Cost>,
+    /// What symbols, and those before a dot, lead to from each free state, and for how little.
+    relations: Relations,
     /// What tells costs apart more finely; none for middles of a shape, and without separators.
     prices: Option<Prices>,
-    /// Per nonterminal and free state: what completing it there advances, as (dot after, from, cost of what precedes).
-    advances: Vec<Vec<(DotId, FreeId, Cost)>>,
-    /// Per free state: the dots that may stand where the middle ends there, as (dot, from, cost of what precedes).
-    open_dots: Vec<Vec<(DotId, FreeId, Cost)>>,
+    /// Per symbol and free state, once it is asked for: what completing it there advances, as (dot after, from, cost of what
+    /// precedes).
+    advances: Vec<OnceLock<Dots>>,
     /// Per dot: whether a line of its rule can begin after it.
     lines: Vec<bool>,
     /// Per free state: the symbols that may be in progress where the middle ends.
@@ -88,18 +89,18 @@ impl Free {
     }
 
     /// Derives the free states of a language for middles of a shape: each is one of those of [`Free::derive`], and a place in
-    /// the shape between two characters. Separators are taken to be of the shape wherever they are needed; where the shape
+    /// the shape between two characters. With it comes the lexer beside the shape. Separators are taken to be of the shape wherever they are needed; where the shape
     /// has none, more is held possible than is.
     ///
     /// # Errors
     /// A language without separators, or a shape of too many states.
     pub(crate) fn shaped(
-        lexer: &Lexer,
+        lexer: &Arc<Lexer>,
         grammar: &Grammar,
         roles: &[Role],
         layout: Option<Layout>,
         shape: Arc<Shape>,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, ShapedLexer), Error> {
         if separators(lexer, grammar, roles, layout.is_some()).is_err() {
             let message = "a shape needs a language in which a blank can stand between any two lexemes";
             return Err(Error::new(ErrorKind::Shape, message));
@@ -121,9 +122,10 @@ impl Free {
             );
             return Err(Error::new(ErrorKind::Shape, message));
         }
-        let mut terminals = Terminals::shaped(lexer, grammar, roles, layout, &shape);
+        let shaped = ShapedLexer::new(lexer, &shape);
+        let mut terminals = Terminals::shaped(lexer, grammar, roles, layout, (&shape, &shaped));
         terminals.close_over_ignored(grammar.lexeme_count());
-        Ok(Self::closed(terminals, grammar, true, layout, Some(shape), None))
+        Ok((Self::closed(terminals, grammar, true, layout, Some(shape), None), shaped))
     }
 
     fn closed(
@@ -132,16 +134,18 @@ impl Free {
         separated: bool,
         layout: Option<Layout>,
         shape: Option<Arc<Shape>>,
-        prices: Option<(Prices, Vec<Cost>)>,
+        prices: Option<Prices>,
     ) -> Self {
         let count = terminals.count;
+        let relations = match &prices {
+            Some(prices) => prices.over_free(count),
+            None => close(&terminals.relation, grammar, count),
+        };
         let mut free = Self {
             count,
-            relation: vec![INFINITE; grammar.symbol_count() * count * count],
-            prefix: Vec::new(),
-            prices: None,
-            advances: Vec::new(),
-            open_dots: Vec::new(),
+            relations,
+            prices,
+            advances: vec![OnceLock::new(); grammar.symbol_count() * count],
             lines: vec![false; grammar.dot_count()],
             in_progress: terminals.in_progress,
             boundary: terminals.boundary,
@@ -151,19 +155,9 @@ impl Free {
             shape,
             kinds: if layout.is_some() { KINDS } else { 1 },
         };
-        if let Some((prices, prefix)) = prices {
-            free.relation = prices.over_free(&prices.relation, count);
-            free.prefix = prices.over_free(&prefix, count);
-            free.prices = Some(prices);
-        } else {
-            free.relation[..terminals.relation.len()].copy_from_slice(&terminals.relation);
-            free.prefix = close(&mut free.relation, grammar, count);
-        }
         if layout.is_some() {
             free.derive_lines(grammar);
         }
-        free.derive_advances(grammar);
-        free.open_dots = free.states().map(|at| free.derive_open_dots(grammar, at)).collect();
         free
     }
 
@@ -198,47 +192,23 @@ impl Free {
     }
 
     fn derive_lines(&mut self, grammar: &Grammar) {
+        // By what stands before a dot, which few dots have to themselves.
+        let mut known: Vec<Option<bool>> = vec![None; self.relations.matrix_count()];
         for (index, rule) in grammar.rules().iter().enumerate() {
             let mut found = false;
             for position in (1..rule.rhs.len()).rev() {
                 let dot = grammar.dot(index, position);
-                let reached = |to: FreeId| self.states().any(|from| self.prefix(dot, from, to) != INFINITE);
-                found |= self.states().any(|to| self.is_line(to) && reached(to));
+                let known = &mut known[self.prefix_class(dot) as usize];
+                found |= *known.get_or_insert_with(|| {
+                    let reached = |to: FreeId| self.states().any(|from| self.prefix(dot, from, to) != INFINITE);
+                    self.states().any(|to| self.is_line(to) && reached(to))
+                });
                 self.lines[dot.index()] = found;
             }
         }
     }
 
-    fn derive_advances(&mut self, grammar: &Grammar) {
-        self.advances = vec![Vec::new(); grammar.symbol_count() * self.count];
-        for symbol in 0..grammar.symbol_count() {
-            for at in 0..self.count {
-                let at = FreeId::from_index(at);
-                self.advances[symbol * self.count + at.index()] =
-                    self.free_dots(grammar, SymbolId::from_index(symbol), at);
-            }
-        }
-    }
-
-    /// A rule with nothing before its dot begins at the node itself and is predicted there.
-    fn derive_open_dots(&self, grammar: &Grammar, at: FreeId) -> Vec<(DotId, FreeId, Cost)> {
-        let mut found = Vec::new();
-        for dot in (0..grammar.dot_count()).map(DotId::from_index) {
-            if grammar.next(dot) == END_OF_RULE || grammar.position(dot) == 0 {
-                continue;
-            }
-            // The byte that an INDENT costs may be in R, where the cursor cuts the indentation.
-            let priced = if grammar.is_after_indent(dot) { DotId(dot.0 - 1) } else { dot };
-            for from in self.states() {
-                if self.prefix(dot, from, at) != INFINITE {
-                    found.push((dot, from, self.prefix(priced, from, at)));
-                }
-            }
-        }
-        found
-    }
-
-    fn free_dots(&self, grammar: &Grammar, symbol: SymbolId, at: FreeId) -> Vec<(DotId, FreeId, Cost)> {
+    fn free_dots(&self, grammar: &Grammar, symbol: SymbolId, at: FreeId) -> Dots {
         let mut found = Vec::new();
         for &dot in grammar.occurrences(symbol) {
             for from in self.states() {
@@ -248,7 +218,7 @@ impl Free {
                 }
             }
         }
-        found
+        found.into()
     }
 
     /// Whether a line of a dot's rule can begin after it (in the middle).
@@ -273,7 +243,7 @@ impl Free {
     #[inline]
     #[must_use]
     pub(crate) fn relation(&self, symbol: SymbolId, from: FreeId, to: FreeId) -> Cost {
-        self.relation[(symbol.index() * self.count + from.index()) * self.count + to.index()]
+        self.relations.symbol(symbol, from.index(), to.index())
     }
 
     /// The number of states that bounds tell apart: the free states, and some more.
@@ -298,7 +268,7 @@ impl Free {
     #[must_use]
     pub(crate) fn price(&self, symbol: SymbolId, from: FreeId, to: FreeId) -> Cost {
         match &self.prices {
-            Some(prices) => prices.relation[(symbol.index() * prices.count + from.index()) * prices.count + to.index()],
+            Some(prices) => prices.relations.symbol(symbol, from.index(), to.index()),
             None => self.relation(symbol, from, to),
         }
     }
@@ -337,19 +307,28 @@ impl Free {
     #[inline]
     #[must_use]
     pub(crate) fn prefix(&self, dot: DotId, from: FreeId, to: FreeId) -> Cost {
-        self.prefix[(dot.index() * self.count + from.index()) * self.count + to.index()]
+        self.relations.prefix(dot, from.index(), to.index())
     }
 
     /// What a symbol advances that was entered from a free state: each dot after it, where its rule began, at what cost.
     #[must_use]
-    pub(crate) fn advances(&self, symbol: SymbolId, from: FreeId) -> &[(DotId, FreeId, Cost)] {
-        &self.advances[symbol.index() * self.count + from.index()]
+    pub(crate) fn advances(&self, grammar: &Grammar, symbol: SymbolId, from: FreeId) -> &[(DotId, FreeId, Cost)] {
+        let known = &self.advances[symbol.index() * self.count + from.index()];
+        known.get_or_init(|| self.free_dots(grammar, symbol, from))
     }
 
-    /// The dots that may stand where the middle ends in a free state: each dot, where its rule began, at what cost.
-    #[must_use]
-    pub(crate) fn open_dots(&self, at: FreeId) -> &[(DotId, FreeId, Cost)] {
-        &self.open_dots[at.index()]
+    /// The dots that may stand where the middle ends, each with the dot whose prefix it costs. A rule with nothing before its
+    /// dot begins in R and is predicted there.
+    pub(crate) fn open_dots(grammar: &Grammar) -> impl Iterator<Item = (DotId, DotId)> + use<'_> {
+        let dots = (0..grammar.dot_count()).map(DotId::from_index);
+        let open = dots.filter(|&dot| grammar.next(dot) != END_OF_RULE && grammar.position(dot) > 0);
+        // The byte that an INDENT costs may be in R, where the cursor cuts the indentation.
+        open.map(|dot| (dot, if grammar.is_after_indent(dot) { DotId(dot.0 - 1) } else { dot }))
+    }
+
+    /// A number that dots have in common whose prefixes cost the same.
+    pub(crate) fn prefix_class(&self, dot: DotId) -> u32 {
+        self.relations.prefix_class(dot)
     }
 
     /// The symbols that may be in progress where the middle ends.

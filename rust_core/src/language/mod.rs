@@ -6,6 +6,7 @@ pub(crate) mod compiled;
 pub(crate) mod definition;
 pub(crate) mod follow;
 pub(crate) mod free;
+mod matrices;
 pub(crate) mod prediction;
 mod prices;
 pub(crate) mod shape;

@@ -8,7 +8,7 @@
 
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, FreeId, LexemeId, StateId};
-use crate::language::closing::close;
+use crate::language::closing::{Relations, close};
 use crate::language::terminals::{Cost, INFINITE, LINE, MIDDLE};
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{DEAD, Lexer, NEVER};
@@ -25,8 +25,8 @@ pub(crate) struct Prices {
     pub(super) count: usize,
     /// The free state that each of them is.
     free: Vec<FreeId>,
-    /// `relation[symbol * count² + from * count + to]`.
-    pub(super) relation: Vec<Cost>,
+    /// What symbols cost.
+    pub(super) relations: Relations,
     /// Per state of the lexer: whether a word ends there.
     word_states: Vec<bool>,
     /// Per accept set: whether it is a word's in all its states.
@@ -36,20 +36,15 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// Prices of a language with separators, and `prefix[dot * count² + from * count + to]`.
-    pub(super) fn derive(
-        lexer: &Lexer,
-        grammar: &Grammar,
-        roles: &[Role],
-        layout: Option<Layout>,
-    ) -> (Self, Vec<Cost>) {
+    /// Prices of a language with separators.
+    pub(super) fn derive(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: Option<Layout>) -> Self {
         let words = Words::of(lexer, roles);
         let kinds = if layout.is_some() { vec![MIDDLE, LINE] } else { vec![MIDDLE] };
         let after_word = FreeId::from_index(kinds.len());
         let written = layout.is_some().then(|| FreeId::from_index(kinds.len() + 1));
         let free = [kinds, vec![MIDDLE], written.map(|_| LINE).into_iter().collect()].concat();
         let count = free.len();
-        let mut relation = vec![INFINITE; grammar.symbol_count() * count * count];
+        let mut relation = vec![INFINITE; grammar.lexeme_count() * count * count];
         let mut set = |lexeme: LexemeId, from: FreeId, to: FreeId, cost: Cost| {
             let cell = &mut relation[(lexeme.index() * count + from.index()) * count + to.index()];
             *cell = (*cell).min(cost);
@@ -77,10 +72,8 @@ impl Prices {
             set(layout.dedent, LINE, LINE, 0);
             set(layout.dedent, written, written, 0);
         }
-        let prefix = close(&mut relation, grammar, count);
-        let prices =
-            Self { count, free, relation, word_states: words.states, word_accepts: words.accepts, after_word, written };
-        (prices, prefix)
+        let relations = close(&relation, grammar, count);
+        Self { count, free, relations, word_states: words.states, word_accepts: words.accepts, after_word, written }
     }
 
     /// The states that are a free state.
@@ -88,18 +81,15 @@ impl Prices {
         (0..self.count).filter(move |&index| self.free[index] == free).map(FreeId::from_index)
     }
 
-    /// Least costs among the free states, of rows of `count²` costs: none is less after a word, so all may begin as after
-    /// something else.
-    pub(super) fn over_free(&self, rows: &[Cost], free_count: usize) -> Vec<Cost> {
-        let mut least = Vec::with_capacity(rows.len() / (self.count * self.count) * free_count * free_count);
-        for row in rows.chunks_exact(self.count * self.count) {
-            for from in row.chunks_exact(self.count).take(free_count) {
-                for to in (0..free_count).map(FreeId::from_index) {
-                    least.push(self.states_of(to).map(|state| from[state.index()]).min().unwrap_or(INFINITE));
-                }
-            }
-        }
-        least
+    /// Least costs among the free states: none is less after a word, so all may begin as after something else.
+    pub(super) fn over_free(&self, free_count: usize) -> Relations {
+        self.relations.over(free_count, |matrix| {
+            let rows = matrix.chunks_exact(self.count).take(free_count);
+            let least =
+                |from: &[Cost], to| self.states_of(to).map(|state| from[state.index()]).min().unwrap_or(INFINITE);
+            let cells = rows.flat_map(|from| (0..free_count).map(move |to| least(from, FreeId::from_index(to))));
+            cells.collect()
+        })
     }
 
     /// Whether a line's blanks are written in a state.

@@ -1,22 +1,36 @@
 //! The lexer beside a shape: what a symbol in progress can still become if the middle must keep its shape.
 
-use crate::bits::{self, BitRows};
+use crate::bits::{self, words_for};
+use crate::components::components;
 use crate::ids::{AcceptId, GuardId, ShapeId, StateId};
 use crate::language::shape::Shape;
-use crate::lexing::guards::Guards;
+use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::lexer::{DEAD, Lexer};
 use crate::lexing::product::walk_beside;
-use rustc_hash::FxHashMap;
+use crate::stop::poll;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// The product of a lexer and a shape.
+/// No pair that comes up.
+const NONE: u32 = u32::MAX;
+
+/// The product of a lexer and a shape: the pairs of their states that come up while a middle is written, each once. Those are
+/// the ones that follow a boundary between symbols, and those that follow the symbol which L leaves in progress. Where a mask
+/// is walked for one place of the shape, others are asked about as well, which soon lead to these or nowhere.
 #[derive(Debug)]
 pub(crate) struct ShapedLexer {
     lexer: Arc<Lexer>,
     shape: Arc<Shape>,
-    /// Successors of a pair: `targets[first[pair]..first[pair + 1]]`.
+    /// The pairs that come up.
+    pairs: Vec<(StateId, ShapeId)>,
+    /// The place of each pair among them, [`NONE`] for the others.
+    place_of: Vec<u32>,
+    /// Successors of a pair, each once: `targets[first[pair]..first[pair + 1]]`.
     first: Vec<u32>,
     targets: Vec<u32>,
+    /// The pairs that lead to each other, each such set before those that it leads to; and the set of each pair.
+    components: Vec<Vec<usize>>,
+    component_of: Vec<usize>,
     /// Per pair: bitset of the accept sets that the symbol can end as, each at a place of the shape.
     ends: Reach,
     /// One byte of each class that neither the lexer nor the shape tells apart.
@@ -27,9 +41,13 @@ pub(crate) struct ShapedLexer {
     takes: [bool; 256],
 }
 
-/// What can be reached from each pair, as rows of a bitset.
+/// What can be reached from each component of pairs, as a bitset; equal ones are one.
 #[derive(Debug, Default)]
-pub(crate) struct Reach(BitRows);
+pub(crate) struct Reach {
+    width: usize,
+    rows: Vec<u64>,
+    row_of: Vec<u32>,
+}
 
 impl ShapedLexer {
     /// The product.
@@ -49,8 +67,12 @@ impl ShapedLexer {
         let mut product = Self {
             lexer: lexer.clone(),
             shape: shape.clone(),
+            pairs: Vec::new(),
+            place_of: vec![NONE; shape.states().len() * lexer.state_count()],
             first: Vec::new(),
             targets: Vec::new(),
+            components: Vec::new(),
+            component_of: Vec::new(),
             ends: Reach::default(),
             bytes,
             classes,
@@ -59,13 +81,15 @@ impl ShapedLexer {
             }),
         };
         product.link();
-        let places = shape.boundaries().len();
-        product.ends = product.reach(lexer.accept_set_count() * places, |state, inside, row| {
-            if let (true, Some(place)) = (lexer.accepts(state), shape.place(inside)) {
-                bits::insert(row, lexer.accept(state).index() * places + place);
-            }
-        });
+        let bound = lexer.accept_set_count() * shape.boundaries().len();
+        product.ends = product.reach(bound, |state, inside| product.end(state, inside));
         product
+    }
+
+    /// What a symbol is that ends in a pair, and where: the number of both.
+    fn end(&self, state: StateId, inside: ShapeId) -> Option<usize> {
+        let place = self.shape.place(inside).filter(|_| self.lexer.accepts(state))?;
+        Some(self.lexer.accept(state).index() * self.shape.boundaries().len() + place)
     }
 
     /// The class of a byte: bytes of one class are the same to the lexer and to the shape.
@@ -78,80 +102,194 @@ impl ShapedLexer {
         self.takes[byte as usize]
     }
 
+    /// Finds the pairs that come up, what they lead to, and which lead to each other.
     fn link(&mut self) {
-        for inside in self.shape.states() {
-            for state in (0..self.lexer.state_count()).map(StateId::from_index) {
-                let begin = self.targets.len();
-                self.first.push(u32::try_from(begin).expect("edge count fits u32"));
-                for &byte in &self.bytes {
-                    let target = self.lexer.step(state, byte);
-                    if let (true, Some(to)) = (target != DEAD, self.shape.step(inside, byte)) {
-                        self.targets.push(self.pair(target, to));
-                    }
+        let (lexer, shape) = (self.lexer.clone(), self.shape.clone());
+        // The bytes that the shape goes on with from each of its states, and where to.
+        let ways: Vec<Vec<(u8, ShapeId)>> = shape
+            .states()
+            .map(|inside| self.bytes.iter().filter_map(|&byte| Some((byte, shape.step(inside, byte)?))).collect())
+            .collect();
+        for start in lexer.starts() {
+            shape.boundaries().iter().for_each(|&inside| _ = self.place(start, inside));
+        }
+        for state in (1..lexer.state_count()).map(StateId::from_index) {
+            self.place(state, shape.first());
+        }
+        // The last pair that each one was found to follow.
+        let mut follows: Vec<u32> = Vec::new();
+        while self.first.len() < self.pairs.len() {
+            poll();
+            let own = u32::try_from(self.first.len()).expect("pair count fits u32");
+            let (state, inside) = self.pairs[self.first.len()];
+            self.first.push(u32::try_from(self.targets.len()).expect("edge count fits u32"));
+            for &(byte, to) in &ways[inside.index()] {
+                let target = lexer.step(state, byte);
+                if target == DEAD {
+                    continue;
                 }
-                self.targets[begin..].sort_unstable();
-                let mut kept = begin;
-                for index in begin..self.targets.len() {
-                    if index == begin || self.targets[index] != self.targets[kept - 1] {
-                        self.targets[kept] = self.targets[index];
-                        kept += 1;
-                    }
+                let place = self.place(target, to);
+                follows.resize(self.pairs.len(), NONE);
+                if std::mem::replace(&mut follows[place as usize], own) != own {
+                    self.targets.push(place);
                 }
-                self.targets.truncate(kept);
             }
         }
         self.first.push(u32::try_from(self.targets.len()).expect("edge count fits u32"));
+        let successor = |pair: usize, nth: usize| self.successors(pair).get(nth).map(|&target| target as usize);
+        (self.components, self.component_of) = components(self.pairs.len(), successor);
     }
 
-    fn pair(&self, state: StateId, inside: ShapeId) -> u32 {
-        u32::try_from(inside.index() * self.lexer.state_count() + state.index()).expect("pair count fits u32")
+    fn index(&self, state: StateId, inside: ShapeId) -> usize {
+        inside.index() * self.lexer.state_count() + state.index()
     }
 
-    /// What each pair can reach by zero or more bytes, of what pairs bring with them.
-    pub(crate) fn reach(&self, bound: usize, own: impl Fn(StateId, ShapeId, &mut [u64])) -> Reach {
-        let pairs = self.first.len() - 1;
-        let states = self.lexer.state_count();
-        let mut rows = BitRows::new(pairs, bound);
-        for pair in 0..pairs {
-            own(StateId::from_index(pair % states), ShapeId::from_index(pair / states), rows.row_mut(pair));
+    /// The place of a pair, which comes up from now on.
+    fn place(&mut self, state: StateId, inside: ShapeId) -> u32 {
+        let index = self.index(state, inside);
+        if self.place_of[index] == NONE {
+            self.place_of[index] = u32::try_from(self.pairs.len()).expect("pair count fits u32");
+            self.pairs.push((state, inside));
         }
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for pair in (0..pairs).rev() {
-                for &target in &self.targets[self.first[pair] as usize..self.first[pair + 1] as usize] {
-                    changed |= rows.grow(pair, target as usize);
-                }
+        self.place_of[index]
+    }
+
+    fn successors(&self, pair: usize) -> &[u32] {
+        &self.targets[self.first[pair] as usize..self.first[pair + 1] as usize]
+    }
+
+    /// What each pair can reach by zero or more bytes: the numbers below a bound that pairs bring with them.
+    pub(crate) fn reach(&self, bound: usize, own: impl Fn(StateId, ShapeId) -> Option<usize>) -> Reach {
+        let width = words_for::<u64>(bound);
+        let mut reach = Reach { width, rows: Vec::new(), row_of: vec![NONE; self.components.len()] };
+        let mut ids: FxHashMap<Box<[u64]>, u32> = FxHashMap::default();
+        let mut from: Vec<u32> = Vec::new();
+        let mut row = vec![0u64; width];
+        for (place, component) in self.components.iter().enumerate().rev() {
+            poll();
+            let targets = component.iter().flat_map(|&pair| self.successors(pair));
+            from.clear();
+            from.extend(
+                targets.map(|&target| reach.row_of[self.component_of[target as usize]]).filter(|&row| row != NONE),
+            );
+            from.sort_unstable();
+            from.dedup();
+            let mut brought =
+                component.iter().filter_map(|&pair| own(self.pairs[pair].0, self.pairs[pair].1)).peekable();
+            if brought.peek().is_none() && from.len() < 2 {
+                reach.row_of[place] = from.first().copied().unwrap_or(NONE);
+                continue;
             }
+            row.fill(0);
+            from.iter().for_each(|&other| bits::unite(&mut row, reach.row(other)));
+            brought.for_each(|number| bits::insert(&mut row, number));
+            reach.row_of[place] = match ids.get(&row[..]) {
+                Some(&id) => id,
+                None => {
+                    let id = u32::try_from(ids.len()).expect("no more rows than pairs");
+                    ids.insert(row.clone().into(), id);
+                    reach.rows.extend_from_slice(&row);
+                    id
+                }
+            };
         }
-        Reach(rows)
+        reach
     }
 
     /// What a symbol in progress can end as in the middle, each with the place of the shape that it ends at.
-    pub(crate) fn ends(&self, state: StateId, inside: ShapeId) -> impl Iterator<Item = (AcceptId, usize)> + '_ {
+    pub(crate) fn ends(&self, state: StateId, inside: ShapeId) -> Vec<(AcceptId, usize)> {
         let places = self.shape.boundaries().len();
-        let ends = self.reached(&self.ends, state, inside);
-        ends.map(move |end| (AcceptId::from_index(end / places), end % places))
+        let ends = self.reached(&self.ends, |state, inside| self.end(state, inside), (state, inside)).into_iter();
+        ends.map(|end| (AcceptId::from_index(end / places), end % places)).collect()
     }
 
-    /// What is reached from a pair.
-    pub(crate) fn reached<'a>(
+    /// What is reached from a pair, ascending; `own`: what pairs bring with them, as told to [`ShapedLexer::reach`].
+    pub(crate) fn reached(
         &self,
-        reach: &'a Reach,
-        state: StateId,
-        inside: ShapeId,
-    ) -> impl Iterator<Item = usize> + use<'a> {
-        bits::numbers(reach.0.row(self.pair(state, inside) as usize))
+        reach: &Reach,
+        own: impl Fn(StateId, ShapeId) -> Option<usize>,
+        from: (StateId, ShapeId),
+    ) -> Vec<usize> {
+        let row = |(state, inside)| {
+            let pair = self.place_of[self.index(state, inside)];
+            (pair != NONE).then(|| reach.row(reach.row_of[self.component_of[pair as usize]]))
+        };
+        if let Some(row) = row(from) {
+            return bits::numbers(row).collect();
+        }
+        let mut seen: FxHashSet<(StateId, ShapeId)> = std::iter::once(from).collect();
+        let mut stack = vec![from];
+        let mut found = vec![0u64; reach.width];
+        while let Some((state, inside)) = stack.pop() {
+            if let Some(row) = row((state, inside)) {
+                bits::unite(&mut found, row);
+                continue;
+            }
+            own(state, inside).into_iter().for_each(|number| bits::insert(&mut found, number));
+            for &byte in &self.bytes {
+                let target = self.lexer.step(state, byte);
+                if let (true, Some(to)) = (target != DEAD, self.shape.step(inside, byte)) {
+                    stack.extend(seen.insert((target, to)).then_some((target, to)));
+                }
+            }
+        }
+        bits::numbers(&found).collect()
     }
 
-    /// All configurations that a symbol in progress beside guards can come to.
+    /// All configurations that a symbol in progress beside guards can come to, up to where no guard is left.
     pub(crate) fn beside(
         &self,
         guards: &mut Guards,
         from: (StateId, GuardId, ShapeId),
     ) -> Vec<(StateId, GuardId, ShapeId)> {
         let step = |inside, byte| self.shape.step(inside, byte);
-        let found = walk_beside(&self.lexer, guards, &self.bytes, from, step, |_| true);
+        let found = walk_beside(&self.lexer, guards, &self.bytes, from, step, |guards| guards != NO_GUARDS);
         found.into_iter().map(|at| (at.state, at.guards, at.along)).collect()
+    }
+
+    /// A walk from a boundary between symbols, in every mode, nearest first: what it comes to by some bytes, and by how few.
+    pub(crate) fn walk(&self, from: ShapeId, seen: &mut Walked, mut found: impl FnMut(StateId, ShapeId, u32)) {
+        seen.walk += 1;
+        seen.by.resize(self.pairs.len(), 0);
+        let mut layer: Vec<u32> = self.lexer.starts().map(|start| self.place_of[self.index(start, from)]).collect();
+        let mut following = Vec::new();
+        let mut bytes = 0;
+        while !layer.is_empty() {
+            bytes += 1;
+            poll();
+            for &pair in &layer {
+                for &target in self.successors(pair as usize) {
+                    if std::mem::replace(&mut seen.by[target as usize], seen.walk) != seen.walk {
+                        let (state, inside) = self.pairs[target as usize];
+                        following.push(target);
+                        found(state, inside, bytes);
+                    }
+                }
+            }
+            std::mem::swap(&mut layer, &mut following);
+            following.clear();
+        }
+    }
+}
+
+/// Which of a product's pairs the last of some walks has come to.
+#[derive(Debug, Default)]
+pub(crate) struct Walked {
+    walk: u32,
+    by: Vec<u32>,
+}
+
+impl Reach {
+    /// One of the rows; [`NONE`] is that of what reaches nothing.
+    fn row(&self, row: u32) -> &[u64] {
+        if row == NONE { &[] } else { &self.rows[row as usize * self.width..(row as usize + 1) * self.width] }
+    }
+}
+
+#[cfg(test)]
+impl ShapedLexer {
+    /// The number of pairs that come up.
+    pub(crate) fn pair_count(&self) -> usize {
+        self.pairs.len()
     }
 }

@@ -3,21 +3,18 @@
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, FreeId, GuardId, LexemeId, ShapeId, StateId, SymbolId};
+use crate::language::matrices::Pool;
 use crate::language::shape::Shape;
+use crate::language::shaped::{ShapedLexer, Walked};
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{DEAD, Lexer, NEVER};
 use crate::lexing::product::{Beside, walk_beside};
 use crate::lexing::roles::Role;
 use crate::limits;
-use crate::stop::poll;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
-/// A cost in bytes of middle text, [`INFINITE`] for "impossible".
-pub(crate) type Cost = u32;
-
-/// No text does it.
-pub(crate) const INFINITE: Cost = u32::MAX;
+pub(crate) use crate::language::matrices::{Cost, INFINITE};
 
 /// In a line that already has a symbol (and the only state of a language without layout that has separators).
 pub(crate) const MIDDLE: FreeId = FreeId(0);
@@ -164,18 +161,18 @@ impl Terminals {
         grammar: &Grammar,
         roles: &[Role],
         layout: Option<Layout>,
-        shape: &Shape,
+        (shape, shaped): (&Shape, &ShapedLexer),
     ) -> Self {
         let kinds = if layout.is_some() { KINDS } else { 1 };
         let places = shape.boundaries().len();
         // One place more stands for what L holds: R may close what the middle of this shape could not have opened.
         let mut terminals = Self::empty(kinds * (places + 1), grammar.lexeme_count());
         terminals.put_at(places, kinds, &Self::separated(lexer, grammar, roles, layout));
-        let bytes = told_apart(lexer, shape);
+        let mut seen = Walked::default();
         for (place, &from) in shape.boundaries().iter().enumerate() {
             let at = |kind: FreeId, place: usize| FreeId::from_index(place * kinds + kind.index());
             // One symbol from here: where it can end.
-            let symbols = walk_in_shape(lexer, (shape, &bytes), from, |accept, end, cost| {
+            let symbols = walk_in_shape(lexer, (shape, shaped), from, &mut seen, |accept, end, cost| {
                 for &lexeme in lexer.lexemes(accept) {
                     let role = roles[lexeme.index()];
                     if role.is_ignored() || role == Role::Newline {
@@ -270,6 +267,9 @@ impl Terminals {
         let count = self.count;
         for via in 0..count {
             for from in 0..count {
+                if self.ignored[from * count + via] == INFINITE {
+                    continue;
+                }
                 for to in 0..count {
                     let through = self.ignored[from * count + via].saturating_add(self.ignored[via * count + to]);
                     let cell = &mut self.ignored[from * count + to];
@@ -283,43 +283,41 @@ impl Terminals {
             return;
         }
         let ignored = self.ignored.clone();
+        let mut pool = Pool::<Cost>::new(count);
+        let around = pool.of_costs(&ignored);
         for lexeme in 0..lexemes {
             let block = &mut self.relation[lexeme * count * count..(lexeme + 1) * count * count];
-            let before = product(&ignored, block, count);
-            block.copy_from_slice(&product(&before, &ignored, count));
+            let own = pool.of_costs(block);
+            let before = pool.product(around, own);
+            let after = pool.product(before, around);
+            block.iter_mut().zip(pool.costs(after)).for_each(|(cell, cost)| *cell = cost);
         }
-        let own = self.in_progress.clone();
-        for from in 0..count {
-            let mut best: FxHashMap<(StateId, GuardId), Cost> = FxHashMap::default();
-            for (via, symbols) in own.iter().enumerate() {
-                let reach = ignored[from * count + via];
-                if reach == INFINITE {
-                    continue;
-                }
-                for symbol in symbols {
-                    let cell = best.entry((symbol.state, symbol.guards)).or_insert(INFINITE);
-                    *cell = (*cell).min(reach.saturating_add(symbol.cost));
-                }
-            }
-            self.in_progress[from] =
-                best.into_iter().map(|((state, guards), cost)| InProgress { state, guards, cost }).collect();
-            self.in_progress[from].sort_by_key(|symbol| (symbol.state, symbol.guards));
-        }
+        self.progress_over(&ignored);
     }
-}
 
-fn product(left: &[Cost], right: &[Cost], count: usize) -> Vec<Cost> {
-    let mut result = vec![INFINITE; count * count];
-    for from in 0..count {
-        for via in 0..count {
-            for to in 0..count {
-                let sum = left[from * count + via].saturating_add(right[via * count + to]);
-                let cell = &mut result[from * count + to];
-                *cell = (*cell).min(sum);
+    /// Lets ignored lexemes stand before the symbols in progress.
+    fn progress_over(&mut self, ignored: &[Cost]) {
+        let mut symbols: Vec<(StateId, GuardId)> =
+            self.in_progress.iter().flatten().map(|symbol| (symbol.state, symbol.guards)).collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        let place = |symbol: &InProgress| {
+            let place = symbols.binary_search(&(symbol.state, symbol.guards)).expect("listed above");
+            (place, symbol.cost)
+        };
+        let own: Vec<Vec<(usize, Cost)>> =
+            self.in_progress.iter().map(|symbols| symbols.iter().map(place).collect()).collect();
+        for (from, in_progress) in self.in_progress.iter_mut().enumerate() {
+            let mut best = vec![INFINITE; symbols.len()];
+            for (symbols, &reach) in own.iter().zip(&ignored[from * self.count..]) {
+                for &(symbol, cost) in symbols.iter().filter(|_| reach != INFINITE) {
+                    best[symbol] = best[symbol].min(reach.saturating_add(cost));
+                }
             }
+            let found = symbols.iter().zip(best).filter(|&(_, cost)| cost != INFINITE);
+            *in_progress = found.map(|(&(state, guards), cost)| InProgress { state, guards, cost }).collect();
         }
     }
-    result
 }
 
 /// One symbol's walk from a boundary: where it can end, and what can be in progress.
@@ -342,49 +340,29 @@ fn walk(lexer: &Lexer, guards: &mut Guards, boundary: GuardId) -> Walk {
     Walk { ends, in_progress }
 }
 
-/// One byte for each class that the lexer or a shape tells apart.
-fn told_apart(lexer: &Lexer, shape: &Shape) -> Vec<u8> {
-    let mut seen: FxHashSet<(u8, Vec<Option<ShapeId>>)> = FxHashSet::default();
-    let steps = |byte: u8| shape.states().map(|state| shape.step(state, byte)).collect();
-    (0..=255u8).filter(|&byte| seen.insert((lexer.class_of(byte), steps(byte)))).collect()
-}
-
 /// One symbol's walk through a shape from a state of it, in every mode: `end` is told where it can end, as what, at which place
 /// of the shape and for how little. Returns what can be in progress where a middle has its shape.
 fn walk_in_shape(
     lexer: &Lexer,
-    (shape, bytes): (&Shape, &[u8]),
+    (shape, shaped): (&Shape, &ShapedLexer),
     from: ShapeId,
+    seen: &mut Walked,
     mut end: impl FnMut(AcceptId, usize, Cost),
 ) -> Vec<InProgress> {
-    let mut in_progress: FxHashMap<StateId, Cost> = FxHashMap::default();
-    let mut seen: FxHashSet<(StateId, ShapeId)> = FxHashSet::default();
-    let mut layer: Vec<(StateId, ShapeId)> = lexer.starts().map(|start| (start, from)).collect();
-    let mut cost = 0;
-    while !layer.is_empty() {
-        cost += 1;
-        let mut following = Vec::new();
-        for (state, inside) in layer {
-            poll();
-            for &byte in bytes {
-                let target = lexer.step(state, byte);
-                let Some(to) = shape.step(inside, byte).filter(|_| target != DEAD) else { continue };
-                if !seen.insert((target, to)) {
-                    continue;
-                }
-                following.push((target, to));
-                if shape.accepts(to) {
-                    in_progress.entry(target).or_insert(cost);
-                }
-                if let (true, Some(place)) = (lexer.accepts(target), shape.place(to)) {
-                    end(lexer.accept(target), place, cost);
-                }
+    let mut in_progress = vec![INFINITE; lexer.state_count()];
+    let mut ended: FxHashSet<(AcceptId, usize)> = FxHashSet::default();
+    shaped.walk(from, seen, |state, inside, cost| {
+        if shape.accepts(inside) {
+            let cell = &mut in_progress[state.index()];
+            *cell = (*cell).min(cost);
+        }
+        if let (true, Some(place)) = (lexer.accepts(state), shape.place(inside)) {
+            // What is nearest comes first.
+            if ended.insert((lexer.accept(state), place)) {
+                end(lexer.accept(state), place, cost);
             }
         }
-        layer = following;
-    }
-    let mut symbols: Vec<InProgress> =
-        in_progress.into_iter().map(|(state, cost)| InProgress { state, guards: NO_GUARDS, cost }).collect();
-    symbols.sort_by_key(|symbol| symbol.state);
-    symbols
+    });
+    let found = in_progress.into_iter().enumerate().filter(|&(_, cost)| cost != INFINITE);
+    found.map(|(state, cost)| InProgress { state: StateId::from_index(state), guards: NO_GUARDS, cost }).collect()
 }

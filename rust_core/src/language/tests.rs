@@ -1,15 +1,18 @@
 //! What is known of a language beyond its lexer and grammar: costs of a free middle, shapes, and what its texts are made of.
 
-use crate::ids::{DotId, SymbolId};
+use crate::ids::{AcceptId, DotId, FreeId, ShapeId, StateId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::definition::Definition;
 use crate::language::follow::bit;
 use crate::language::free::{INFINITE, LINE, MIDDLE};
 use crate::language::shape::Shape;
+use crate::lexing::lexer::DEAD;
 use crate::spec::{CommentSpec, LanguageSpec};
 use crate::test_languages::{Twin, blocks, compile, define, derives, letters, spelled, strings, sums, symbol, texts};
 use regex_automata::dfa::{Automaton as _, StartKind, dense};
 use regex_automata::{Anchored, Input, MatchKind};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The least length of a text that some symbols derive one after another.
 fn least(language: &Language, symbols: &[SymbolId], texts: &[Vec<u8>]) -> u32 {
@@ -135,6 +138,164 @@ fn a_shape_of_lines_counts_their_breaks() {
     assert!(Shape::regex("a(").is_err() && Shape::regex("[a&&b]").is_err(), "no expression, and one without any text");
 }
 
+/// Some shapes: with and without line breaks, of many lines, of characters of several bytes, with no end, and of one text.
+fn shapes() -> Vec<Arc<Shape>> {
+    let patterns = ["(?s:.*)", ".{0,3}", "(é|ß|日){1,4}a*", "a(a|b| )*", "(a|:|\\n| ){2}", "(?s).{5}", "a", "[^a]*"];
+    let regular = patterns.map(|pattern| Shape::regex(pattern).expect("a shape"));
+    let lines = [1, 2, 5].map(|most| Shape::lines(most).expect("a shape"));
+    regular.into_iter().chain(lines).map(Arc::new).collect()
+}
+
+fn shaped(spec: &LanguageSpec, shape: &Arc<Shape>) -> Language {
+    compile(spec).shaped(shape.clone()).expect("a language with separators")
+}
+
+/// What a symbol can end as, and where in its shape, from one pair on: by a walk of its own.
+fn ends_by_walk(language: &Language, shape: &Shape, from: (StateId, ShapeId)) -> Vec<(AcceptId, usize)> {
+    let mut seen = BTreeSet::from([from]);
+    let mut stack = vec![from];
+    let mut found = BTreeSet::new();
+    while let Some((state, inside)) = stack.pop() {
+        if let (true, Some(place)) = (language.lexer.accepts(state), shape.place(inside)) {
+            found.insert((language.lexer.accept(state), place));
+        }
+        for byte in 0..=255u8 {
+            let target = language.lexer.step(state, byte);
+            if let (true, Some(to)) = (target != DEAD, shape.step(inside, byte)) {
+                stack.extend(seen.insert((target, to)).then_some((target, to)));
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+#[test]
+fn a_symbol_beside_a_shape_ends_as_a_walk_finds() {
+    for spec in [sums(), blocks(), strings()] {
+        for shape in shapes() {
+            let language = shaped(&spec, &shape);
+            let beside = language.shaped.as_ref().expect("a shape");
+            for state in (1..language.lexer.state_count()).map(StateId::from_index) {
+                for inside in shape.states() {
+                    let twin = ends_by_walk(&language, &shape, (state, inside));
+                    assert_eq!(beside.ends(state, inside), twin, "{shape:?} {state:?} {inside:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn only_pairs_that_come_up_are_kept() {
+    let pairs = |shape: Shape| {
+        let shape = Arc::new(shape);
+        let language = shaped(&strings(), &shape);
+        let kept = language.shaped.as_ref().expect("a shape").pair_count();
+        (kept, shape.states().len() * (language.lexer.state_count() - 1))
+    };
+    let lines = |most| pairs(Shape::lines(most).expect("a shape")).0;
+    for most in 2..=5 {
+        assert_eq!(lines(most + 1) - lines(most), lines(2) - lines(1), "as many for each line more");
+    }
+    // No symbol of the language has a letter of these: all that comes up is what L may have in progress, at the beginning.
+    let (kept, every) = pairs(Shape::regex("(é|ß|日){9}").expect("a shape"));
+    assert!(5 * kept < every, "{kept} of {every}");
+    let counted = |count: usize| pairs(Shape::regex(&format!("(a|é){{{count}}}")).expect("a shape")).0;
+    assert_eq!(counted(9) - counted(6), counted(6) - counted(3), "as many for each character more");
+}
+
+/// The least fixpoint of a grammar's rules as it is defined: all rules again until nothing changes.
+fn closed_by_definition(language: &Language) -> Vec<Vec<Vec<u32>>> {
+    let (grammar, count) = (&language.grammar, language.free.count());
+    let free = |state| FreeId::from_index(state);
+    let own = |symbol: usize, from, to| language.free.relation(SymbolId::from_index(symbol), free(from), free(to));
+    let is_lexeme = |symbol: usize| grammar.is_lexeme(SymbolId::from_index(symbol));
+    let cell = |symbol: usize, from, to| if is_lexeme(symbol) { own(symbol, from, to) } else { INFINITE };
+    let row = |symbol: usize, from| (0..count).map(|to| cell(symbol, from, to)).collect();
+    let matrix = |symbol: usize| (0..count).map(|from| row(symbol, from)).collect();
+    let mut found: Vec<Vec<Vec<u32>>> = (0..grammar.symbol_count()).map(matrix).collect();
+    let mut changed = true;
+    while std::mem::replace(&mut changed, false) {
+        for rule in grammar.rules() {
+            for begin in 0..count {
+                let mut at: Vec<u32> = (0..count).map(|state| if state == begin { 0 } else { INFINITE }).collect();
+                for symbol in &rule.rhs {
+                    let own = &found[symbol.index()];
+                    let least = |to: usize| (0..count).map(|via| at[via].saturating_add(own[via][to])).min();
+                    at = (0..count).map(|to| least(to).expect("a state")).collect();
+                }
+                for (cell, cost) in found[rule.lhs.index()][begin].iter_mut().zip(at) {
+                    changed |= cost < *cell;
+                    *cell = cost.min(*cell);
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn relations_of_a_shape_are_the_least_fixpoint_of_the_rules() {
+    for spec in [sums(), blocks(), strings()] {
+        for shape in shapes() {
+            let language = shaped(&spec, &shape);
+            let states: Vec<FreeId> = language.free.states().collect();
+            let twin = closed_by_definition(&language);
+            for (symbol, matrix) in twin.iter().enumerate() {
+                for (&from, row) in states.iter().zip(matrix) {
+                    for (&to, &cost) in states.iter().zip(row) {
+                        let own = language.free.relation(SymbolId::from_index(symbol), from, to);
+                        assert_eq!(own, cost, "{shape:?} {symbol} {from:?} {to:?}");
+                    }
+                }
+            }
+            for dot in (0..language.grammar.dot_count()).map(DotId::from_index) {
+                let position = language.grammar.position(dot);
+                for &from in states.iter().filter(|_| position > 0) {
+                    for &to in &states {
+                        let last = language.grammar.rule(dot).rhs[position - 1];
+                        let before = |via: FreeId| language.free.prefix(DotId(dot.0 - 1), from, via);
+                        let cost = |via: FreeId| before(via).saturating_add(language.free.relation(last, via, to));
+                        let least = states.iter().map(|&via| cost(via)).min().expect("a state");
+                        assert_eq!(language.free.prefix(dot, from, to), least, "{shape:?} {dot:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_costs_are_exact_as_well() {
+    let mut rules = vec!["s20 -> s19 s19".to_string()];
+    rules.extend((1..20).rev().map(|level| format!("s{level} -> s{} s{}", level - 1, level - 1)));
+    rules.push("s0 -> A".into());
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    let language = compile(&define(&["A a", "_BLANK / +/"], &rules));
+    let cost = |level: u32| language.free.relation(symbol(&language.grammar, &format!("s{level}")), MIDDLE, MIDDLE);
+    assert_eq!([14, 15, 16, 17, 20].map(cost), [14, 15, 16, 17, 20].map(|level| 1 << level));
+}
+
+#[test]
+fn what_is_alike_to_a_shape_is_held_once() {
+    let letters: Vec<String> = ('a'..='z').map(|letter| format!("{} {letter}", letter.to_ascii_uppercase())).collect();
+    let lexemes: Vec<&str> = letters.iter().map(String::as_str).chain(["_BLANK / +/"]).collect();
+    let names: Vec<char> = ('A'..='Z').collect();
+    let mut rules: Vec<String> = (0..26).map(|index| format!("s -> s r{index} | r{index}")).collect();
+    let own = |index: usize| {
+        let letter = |more: usize| names[(index + more) % 26];
+        format!("r{index} -> {} r{index} {} {} | {}", letter(0), letter(1), letter(2), letter(3))
+    };
+    rules.extend((0..26).map(own));
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    let shape = Arc::new(Shape::regex(".{0,9}").expect("a shape"));
+    let language = shaped(&define(&lexemes, &rules), &shape);
+    let classes: BTreeSet<u32> =
+        (0..language.grammar.dot_count()).map(|dot| language.free.prefix_class(DotId::from_index(dot))).collect();
+    assert!(language.grammar.dot_count() > 200);
+    assert!(classes.len() < 10, "{}", classes.len());
+}
+
 #[test]
 fn a_text_that_is_of_no_use_is_refused_by_its_key() {
     let comment = |lexeme: &str, prefix: &str, suffix: Option<&str>| CommentSpec {
@@ -188,7 +349,7 @@ fn brackets_are_known_by_their_texts() {
 fn strings_are_what_is_read_in_modes_without_code() {
     let language = compile(&strings());
     let is_string = |name: &str| {
-        let of = |accept: &crate::ids::AcceptId| {
+        let of = |accept: &AcceptId| {
             language.lexer.lexemes(*accept).iter().any(|&lexeme| language.grammar.name(lexeme.into()) == name)
         };
         language.is_string(language.lexer.accept_sets().find(of).expect("an accept set"))

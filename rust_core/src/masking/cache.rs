@@ -162,7 +162,8 @@ impl MaskCache {
             for (to, tokens) in index.iter() {
                 found.fill(0);
                 for branch in branches {
-                    walk::add_tokens(engine, &self.spanner, &Branch { at: to, ..*branch }, &mut found, &mut rest);
+                    let branch = Branch { at: to, ..*branch };
+                    walk::add_tokens(engine, &self.spanner, &branch, (Some(tokens), &mut found), &mut rest);
                 }
                 for ((word, found), tokens) in words.iter_mut().zip(&found).zip(tokens) {
                     *word |= found & tokens;
@@ -170,7 +171,7 @@ impl MaskCache {
             }
         } else {
             for branch in branches {
-                walk::add_tokens(engine, &self.spanner, branch, words, &mut rest);
+                walk::add_tokens(engine, &self.spanner, branch, (None, words), &mut rest);
             }
         }
         rest.add_to(engine, vocabulary, branches, words);

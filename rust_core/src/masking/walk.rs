@@ -14,7 +14,7 @@ use crate::lexing::roles::Role;
 use crate::limits;
 use crate::masking::plain::{self, Recognizer};
 use crate::masking::table::configuration::{End, Label, Line};
-use crate::masking::table::file::Spanner;
+use crate::masking::table::file::{Ending, Spanner, TokenSet};
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
 use crate::stop::poll;
@@ -92,6 +92,8 @@ struct Walk<'a> {
     engine: &'a mut Engine,
     spanner: &'a Spanner,
     words: &'a mut [u32],
+    /// The tokens that are wanted, as a packed mask, if not all are: nothing need be known of others.
+    wanted: Option<&'a [u32]>,
     /// The branch before the token.
     before: Branch,
     rest: &'a mut Rest,
@@ -102,8 +104,15 @@ struct Walk<'a> {
     lexemes: usize,
 }
 
-/// Adds the tokens that may follow a branch to a packed mask, but for what the table does not describe.
-pub(crate) fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch, words: &mut [u32], rest: &mut Rest) {
+/// Adds the tokens that may follow a branch to a packed mask, but for what the table does not describe. `wanted`: those that
+/// matter, if not all do; of others some are added as well.
+pub(crate) fn add_tokens(
+    engine: &mut Engine,
+    spanner: &Spanner,
+    branch: &Branch,
+    (wanted, words): (Option<&[u32]>, &mut [u32]),
+    rest: &mut Rest,
+) {
     let in_line = match branch.line {
         InLine::Start { column, kept } => {
             // An indentation may not pass its limit within a token.
@@ -122,8 +131,8 @@ pub(crate) fn add_tokens(engine: &mut Engine, spanner: &Spanner, branch: &Branch
     };
     let position = Position { set: branch.set, depth: branch.depth, indentation: branch.indentation };
     let quick = engine.is_loose() && !engine.language.aheads.is_empty();
-    Walk { engine, spanner, words, before: *branch, rest, guards: FxHashMap::default(), quick, lexemes: 0 }
-        .visit(root, position);
+    let guards = FxHashMap::default();
+    Walk { engine, spanner, words, wanted, before: *branch, rest, guards, quick, lexemes: 0 }.visit(root, position);
 }
 
 impl Walk<'_> {
@@ -143,7 +152,7 @@ impl Walk<'_> {
             poll();
             if self.asks_column(ending.at) {
                 self.spanner.tokens(ending).for_each(|token| self.rest.tokens.push(token));
-            } else if self.may_end(ending.at, position) {
+            } else if self.wants(ending) && self.may_end(ending.at, position) {
                 self.spanner.tokens(ending).add_to(self.words);
             }
         }
@@ -296,6 +305,14 @@ impl Walk<'_> {
             && language.shaped.is_some()
             && !language.lexer.is_start(at.state)
             && language.lexer.live(at.state).any(joins)
+    }
+
+    /// Whether any of some tokens is wanted.
+    fn wants(&self, ending: Ending) -> bool {
+        self.wanted.is_none_or(|wanted| match self.spanner.tokens(ending) {
+            TokenSet::Sparse(tokens) => tokens.iter().any(|&token| bits::contains(wanted, token as usize)),
+            TokenSet::Dense(mask) => bits::meet(mask, wanted),
+        })
     }
 
     /// Whether a token may end in a symbol in progress.

@@ -5,7 +5,7 @@ use crate::bits;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, DotId, FreeId, ModeId, NodeId, SymbolId};
 use crate::language::compiled::Language;
-use crate::language::free::{Cost, INFINITE};
+use crate::language::free::{Cost, Free, INFINITE};
 use crate::lexing::lookahead::Lookahead;
 use crate::lexing::roles::Role;
 use crate::limits;
@@ -50,31 +50,35 @@ impl Crossings {
             by_node.entry(node).or_default().push((from, cost));
         }
         for (id, reached_from) in by_node {
-            let mut items: FxHashMap<(DotId, FreeId), Cost> = FxHashMap::default();
             let place = charted.lattice.place(id);
             // What the end of a block will be priced at whose first line the cursor cuts.
             let refunded = match place {
                 Place::Middle { line: Top::Exact(column), .. } => classes.further(column),
                 _ => 0,
             };
-            for (at, crossing) in reached_from {
-                for &(dot, from, cost) in free.open_dots(at) {
-                    if stands_at(&language.grammar, place, dot) {
-                        let cell = items.entry((dot, from)).or_insert(INFINITE);
-                        // Where the rule begins in R after all, the indentation is counted where it begins.
-                        let crossing = if cost == 0 { 0 } else { crossing };
-                        let refunded = if language.grammar.is_after_indent(dot) { refunded } else { 0 };
-                        *cell = (*cell).min((cost + UNREFUNDED + crossing).saturating_sub(refunded));
-                    }
+            // By what stands before a dot, which few dots have to themselves.
+            let mut known: FxHashMap<(u32, u32, Cost), Vec<(FreeId, Cost)>> = FxHashMap::default();
+            let mut items: Vec<(DotId, FreeId, Cost)> = Vec::new();
+            for (dot, priced) in Free::open_dots(&language.grammar) {
+                if !stands_at(&language.grammar, place, dot) {
+                    continue;
                 }
+                let refunded = if language.grammar.is_after_indent(dot) { refunded } else { 0 };
+                let before = (free.prefix_class(dot), free.prefix_class(priced), refunded);
+                let costs =
+                    known.entry(before).or_insert_with(|| begun_for(free, (dot, priced), &reached_from, refunded));
+                items.extend(costs.iter().map(|&(from, cost)| (dot, from, cost)));
             }
-            let chunk = charted.parts.seed(items.into_iter().map(|((dot, from), cost)| (dot, from, cost)));
+            let chunk = charted.parts.seed(items.into_iter());
             charted.lattice.pending(id).chunks.extend(chunk);
             charted.lattice.cross(id, !place.is_in_literal());
         }
         for &(at, symbol, node, cost) in &self.by_symbol {
             let place = charted.lattice.place(node);
-            let moved = free.advances(symbol, at).iter().filter(|item| stands_at(&language.grammar, place, item.0));
+            let moved = free
+                .advances(&language.grammar, symbol, at)
+                .iter()
+                .filter(|item| stands_at(&language.grammar, place, item.0));
             let chunk = charted.parts.seed(moved.map(|&(dot, from, before)| (dot, from, before + cost + UNREFUNDED)));
             charted.lattice.pending(node).chunks.extend(chunk);
             charted.lattice.cross(node, false);
@@ -223,6 +227,27 @@ impl Finder<'_> {
         places.push((Place::Middle { position: entry.to, line: Top::AboveEntry(index) }, least));
         places.into_iter().map(|(place, cost)| (self.lattice.intern(place), cost)).collect()
     }
+}
+
+/// Where a rule can have begun that stands at a dot at a node, and for how little, by the free states from which the node is
+/// reached. `priced`: the dot whose prefix is counted.
+fn begun_for(
+    free: &Free,
+    (dot, priced): (DotId, DotId),
+    reached_from: &[(FreeId, Cost)],
+    refunded: Cost,
+) -> Vec<(FreeId, Cost)> {
+    let from_all = free.states().filter_map(|from| {
+        let reached = reached_from.iter().filter(|&&(at, _)| free.prefix(dot, from, at) != INFINITE);
+        let costs = reached.map(|&(at, crossing)| {
+            let cost = free.prefix(priced, from, at);
+            // Where the rule begins in R after all, the indentation is counted where it begins.
+            let crossing = if cost == 0 { 0 } else { crossing };
+            (cost + UNREFUNDED + crossing).saturating_sub(refunded)
+        });
+        Some((from, costs.min()?))
+    });
+    from_all.collect()
 }
 
 /// Whether what can come after a dot can come at a place.

@@ -524,7 +524,7 @@ impl Closing {
         *cell = cost;
         let Some(list) = parts.list(from) else {
             let from = FreeId::from_index(from.index());
-            for &(dot, begun, before) in language.free.advances(symbol, from) {
+            for &(dot, begun, before) in language.free.advances(grammar, symbol, from) {
                 self.push(parts, grammar, kind, (dot, SourceId::from(begun), before.saturating_add(cost)));
             }
             return;

@@ -2,7 +2,7 @@
 
 /// The components of a graph of `count` nodes, each before those that it leads to; and the place of each node's component
 /// among them. `successor` gives a node's n-th successor.
-pub(super) fn components(
+pub(crate) fn components(
     count: usize,
     successor: impl Fn(usize, usize) -> Option<usize>,
 ) -> (Vec<Vec<usize>>, Vec<usize>) {

@@ -1,0 +1,156 @@
+//! What searches for short completions share: the words that they try, and what they found from where.
+//!
+//! A landing mask searches from each place to which tokens lead, and what comes after a symbol or two is mostly the same from all
+//! of them. So what a search has found out is kept for the next ones, and a mask costs a look at each branch that any of them
+//! comes to, not one for each of them.
+
+use crate::completing::search::Step;
+use crate::completing::short::{first_word, is_word, returns};
+use crate::completing::shortest;
+use crate::engine::branch::Branch;
+use crate::engine::verdicts::Engine;
+use crate::ids::{AcceptId, StateId};
+use crate::language::compiled::Language;
+use crate::language::free::Cost;
+use crate::language::spelling::{BracketKind, Spelling};
+use crate::lexing::layout::Column;
+use crate::lexing::lexer::DEAD;
+use crate::limits;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// What words of several letters and operators cost: more than a name of one letter, which often does as well. Unit: tokens.
+pub(super) const WORD: Cost = 2;
+
+/// What is known of one engine, for as long as it forgets no set.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(super) words: Option<Arc<Words>>,
+    /// The ways on from a branch, and whether a search began in its set.
+    pub(super) steps: FxHashMap<(Branch, bool), Box<[Step]>>,
+    /// How many of them there are in all.
+    kept: usize,
+    /// By the branches where a line begins, and how many lines may be tried: the lines that complete them.
+    pub(super) lines: FxHashMap<(Vec<Branch>, usize), Option<Vec<u8>>>,
+}
+
+impl Known {
+    /// One that knows the words of another, and nothing that rests on sets.
+    pub(super) fn of_words(&self) -> Self {
+        Self { words: self.words.clone(), ..Self::default() }
+    }
+
+    /// Keeps the ways on from a branch, unless that were too much.
+    pub(super) fn keep(&mut self, place: (Branch, bool), steps: &[Step]) {
+        if self.kept + steps.len() <= limits::KNOWN_STEPS {
+            self.kept += steps.len();
+            self.steps.insert(place, steps.into());
+        }
+    }
+}
+
+/// The texts that searches between a language's text and one R try.
+#[derive(Debug)]
+pub(super) struct Words {
+    /// Bytes, and behind them longer texts in order.
+    pub texts: Vec<Box<[u8]>>,
+    /// What each of the longer texts costs.
+    pub costs: Vec<Cost>,
+    /// How many of the texts are bytes.
+    pub bytes: usize,
+    /// Texts that R goes on with.
+    pub cut: FxHashSet<Box<[u8]>>,
+    /// Brackets that R closes, the outermost first; `None` where that is not known.
+    pub needed: Option<Vec<BracketKind>>,
+    /// Columns that R comes back to.
+    pub returns: Vec<Column>,
+    /// Whether R has a tab.
+    pub tabs: bool,
+}
+
+impl Words {
+    pub(super) fn new(engine: &Engine) -> Self {
+        let language = &engine.language;
+        let spelling = &*language.spelling;
+        let words = spelling.words.get_or_init(|| spell_words(language).into());
+        let right = engine.right.text();
+        let mut texts: Vec<Box<[u8]>> = Vec::new();
+        texts.extend(shortest::alphabet(engine).into_iter().map(|byte| Box::from([byte])));
+        let bytes = texts.len();
+        // R may begin in the midst of a word.
+        let rest = first_word(right);
+        let beginnings = words.iter().filter_map(|word| word.strip_suffix(rest));
+        let cut = beginnings.filter(|word| !word.is_empty() && !rest.is_empty());
+        let cut: FxHashSet<Box<[u8]>> =
+            cut.flat_map(|word| [Box::from(word), [b" ", word].concat().into_boxed_slice()]).collect();
+        texts.extend(words.iter().cloned());
+        texts.extend(words.iter().map(|word| [b" ", &**word].concat().into_boxed_slice()));
+        texts.extend(cut.iter().cloned());
+        texts.extend(spelling.openings.iter().cloned());
+        let blocks = spelling.block_lines.iter().filter(|line| line.opens);
+        texts.extend(blocks.map(|line| Box::from(line.text.as_bytes())));
+        if let Some(shaped) = &language.shaped {
+            let own = texts.split_off(bytes);
+            texts.extend(own.into_iter().filter(|text| text.iter().all(|&byte| shaped.takes(byte))));
+        }
+        texts[bytes..].sort_unstable();
+        texts.dedup();
+        let costs = texts[bytes..].iter().map(|text| word_cost(spelling, text)).collect();
+        let closers = engine.right.closers();
+        Self {
+            texts,
+            costs,
+            bytes,
+            cut,
+            needed: closers.map(|found| found.iter().rev().map(|closer| spelling.closed_by(closer.1)).collect()),
+            returns: Vec::from_iter(returns(spelling, right).into_iter().map(|(column, _)| column)),
+            tabs: right.contains(&b'\t'),
+        }
+    }
+}
+
+/// What a word costs: little where what it opens is what counts, and more than its quotes alone where it is a string.
+fn word_cost(spelling: &Spelling, word: &[u8]) -> Cost {
+    let bare = word.strip_prefix(b" ").unwrap_or(word);
+    if bare.len() == 1 || spelling.is_empty_string(bare) {
+        1
+    } else if spelling.ends_open(bare) || bare.ends_with(b" ") {
+        bare.len().div_ceil(4) as Cost
+    } else if spelling.ends_quoted(bare) {
+        WORD + 1
+    } else {
+        WORD
+    }
+}
+
+/// The symbols of a language of more than one byte, or of a letter, each in its shortest text, of several the most readable.
+fn spell_words(language: &Language) -> Vec<Box<[u8]>> {
+    let lexer = &language.lexer;
+    let mut bytes: Vec<u8> = (0..=255).collect();
+    bytes.sort_unstable_by_key(|&byte| (language.spelling.readability(byte), byte));
+    let spell = |start: StateId, accept: AcceptId| {
+        let (mut state, mut text) = (start, Vec::new());
+        while lexer.accept(state) != accept || lexer.is_start(state) {
+            let left = lexer.to_accept(state, accept).checked_sub(1)?;
+            let closer = |&&byte: &&u8| {
+                let next = lexer.step(state, byte);
+                next != DEAD && lexer.to_accept(next, accept) == left
+            };
+            let &byte = bytes.iter().find(closer)?;
+            text.push(byte);
+            state = lexer.step(state, byte);
+        }
+        Some(text.into_boxed_slice())
+    };
+    // A soft keyword is a name too, and `x` is a shorter one.
+    let alone = |lexeme| lexer.accept_sets().any(|accept| *lexer.lexemes(accept) == [lexeme]);
+    let is_soft = |accept| lexer.lexemes(accept).len() > 1 && lexer.lexemes(accept).iter().any(|&lexeme| alone(lexeme));
+    let is_symbol = |&accept: &AcceptId| !language.accept_role(accept).is_ignored() && !is_soft(accept);
+    let accepts = || lexer.accept_sets().filter(is_symbol);
+    let spelt = lexer.starts().flat_map(|start| accepts().map(move |accept| (start, accept)));
+    let mut found: Vec<Box<[u8]>> = spelt.filter_map(|(start, accept)| spell(start, accept)).collect();
+    found.retain(|text| text.len() > 1 || text.first().is_some_and(|&byte| is_word(byte)));
+    found.sort_unstable();
+    found.dedup();
+    found
+}
