@@ -21,7 +21,7 @@ from pathlib import Path
 
 from fim_server.bench import corpus
 from fim_server.bench.lsp_client import CAPABILITIES, Client
-from fim_server.bench.options import positive_count
+from fim_server.bench.options import add_typing_arguments, positive_count
 from fim_server.bench.played_editor import Hole, holes
 from fim_server.bench.processes import usage_of
 from fim_server.bench.report import DONE, load_average, machine, progress_for, publish, version_of
@@ -62,18 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Exit status: 0 measured, 2 bad input. Times are in milliseconds, from the request to its answer as the "
         "editor sees them."
     )
-    parser.add_argument(
-        "--path",
-        action="append",
-        metavar="PATH",
-        help="a Python file, or a folder of them, to type in; may be given several times (default: modules of the "
-        "standard library, 3 to 30 kB each)",
-    )
-    parser.add_argument("--files", type=positive_count, default=6, metavar="N", help="files (default: 6)")
-    parser.add_argument(
-        "--keystrokes", type=positive_count, default=250, metavar="N", help="in each scenario (default: 250)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of all (default: 0)")
+    add_typing_arguments(parser, files=6, keystrokes=250, each="in each scenario")
     parser.add_argument(
         "--interval-ms",
         type=positive_count,

@@ -23,7 +23,7 @@ from typing import Any
 
 from fim_server.bench import plot
 from fim_server.bench.lsp_client import AUTOMATIC, CANCELLED, CAPABILITIES, INVOKED, Asked, Client
-from fim_server.bench.options import positive_count
+from fim_server.bench.options import add_typing_arguments, positive_count
 from fim_server.bench.played_editor import Edit, Editor, Hole, next_key, position, span
 from fim_server.bench.processes import usage_of
 from fim_server.bench.report import DONE, machine, progress_for, publish, version_of
@@ -87,17 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Exit status: 0 memory stays, 1 it grows by more than --most-growth from the second fifth of the keystrokes to "
         "the last, or requests failed, 2 bad input."
     )
-    parser.add_argument(
-        "--path",
-        action="append",
-        metavar="PATH",
-        help="a Python file, or a folder of them, to type in; may be given several times (default: the standard "
-        "library's, 3 to 30 kB each)",
-    )
-    parser.add_argument("--files", type=positive_count, default=200, metavar="N", help="files (default: 200)")
-    parser.add_argument(
-        "--keystrokes", type=positive_count, default=100_000, metavar="N", help="in all (default: 100,000)"
-    )
+    add_typing_arguments(parser, files=200, keystrokes=100_000, each="in all")
     parser.add_argument(
         "--every", type=positive_count, default=500, metavar="N", help="keystrokes between two readings (default: 500)"
     )
@@ -109,7 +99,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help=f"growth that is none yet (default: {MOST_GROWTH})",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of all (default: 0)")
     parser.add_argument(
         "--model", default="embedded", metavar="NAME", help="a model folder or hub name (default: embedded)"
     )

@@ -38,19 +38,22 @@ class Aside:
         Where there may be no more threads, waits for one to end. Raises what the work does, and StoppedError once what
         watches the calling thread is set; the work goes on then.
         """
-        while True:
-            with self._lock:
-                found = self._under_way.get(key)
-                if found is None and len(self._under_way) < self._most:
-                    found = Future()
-                    # A daemon: it may never end, and the process does not wait for it.
-                    threading.Thread(target=self._run, args=(key, work, found), daemon=True, name="fim-aside").start()
-                    self._under_way[key] = found
-            if found is not None:
-                done: T = wait_for(found)
-                return done
+        while (begun := self.begin(key, work)) is None:
             time.sleep(SLICE_SECONDS)
             heed()
+        return wait_for(begun)
+
+    def begin(self, key: Hashable, work: Callable[[], T]) -> Future[T] | None:
+        """As :meth:`do`, and wait for nothing; None where there may be no more threads."""
+        with self._lock:
+            found = self._under_way.get(key)
+            if found is None and len(self._under_way) < self._most:
+                found = Future[T]()
+                found.set_running_or_notify_cancel()  # others may wait for it, so that nobody can cancel it
+                # A daemon: it may never end, and the process does not wait for it.
+                threading.Thread(target=self._run, args=(key, work, found), daemon=True, name="fim-aside").start()
+                self._under_way[key] = found
+            return found
 
     def _run(self, key: Hashable, work: Callable[[], object], promised: Future[Any]) -> None:
         try:

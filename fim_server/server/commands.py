@@ -54,10 +54,11 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
         request = Request(uri, split, document.language_id or "", document.path or "", True, False, ls.settings)
         told, cancelled = ls.worker.explain(request, lambda explained: explanation_json(uri, position, explained, text))
         look_after(ls)
+        ls.protocol.once_cancelled(cancelled.set)
         try:
             return await asyncio.wrap_future(told)
         finally:
-            cancelled.set()  # the editor may have cancelled it
+            cancelled.set()  # the server may be about to end
     except (DocumentError, LanguageError, StoppedError) as error:
         raise JsonRpcInvalidParams.of(error) from error
 

@@ -42,6 +42,9 @@ takes longer gets no suggestions."""
 EXPLAIN_MODEL_MS = 3000.0
 """How long the model may read for an explanation, which goes without its candidates after that."""
 
+LEFT = "nobody waits for it any more, or its document was closed"
+"""Why a question is not answered."""
+
 CANDIDATES = 12
 """Tokens of the model that an explanation shows."""
 
@@ -144,14 +147,14 @@ class Completer:
     ) -> T:
         """What ``tell`` makes of what there is to say about a cursor.
 
-        Raises StoppedError, with a message for people, where the engine would take too long.
+        Raises StoppedError, with a message for people, where the engine would take too long, or it was ``cancelled``.
         """
         try:
             explained = self._explain(loading, request, cancelled)
             with Stop(ENGINE_SECONDS):
                 return tell(explained)
         except StoppedError as error:
-            raise StoppedError(too_long()) from error
+            raise StoppedError(LEFT if cancelled.is_set() else too_long()) from error
 
     def _answer(self, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Work | None:
         from fim_server.decoding.healing import Healing

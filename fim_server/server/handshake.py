@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import logging
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from lsprotocol import types
@@ -57,6 +57,9 @@ class HandshakeProtocol(LanguageServerProtocol):
             if method is not None and number is not None:
                 self._refuse_request(number, NOT_INITIALIZED, "initialize comes first")
             return
+        elif self._shutdown and method is not None and number is not None:
+            self._refuse_request(number, INVALID_REQUEST, "the server is shut down")  # pygls says nothing
+            return
         super().handle_message(message)
 
     def refuse(self, problem: str) -> None:
@@ -71,6 +74,27 @@ class HandshakeProtocol(LanguageServerProtocol):
         """Answer no more messages after the one at hand."""
         self.refused = self.refused or refused
         self.ended.set()
+
+    @lsp_method(types.SHUTDOWN)
+    def lsp_shutdown(self, *arguments: Any) -> Generator[Any, Any, None]:
+        """End all requests, and take no more of them.
+
+        As pygls does, which fails where one of them is a command's: it ends at once, in the middle of going over them.
+        """
+        handler = self.fm.features.get(types.SHUTDOWN)
+        if handler is not None:
+            yield handler, arguments, None
+        self._shutdown = True
+        for number, future in list(self._request_futures.items()):
+            if number != self.msg_id and not future.done():
+                future.cancel()
+
+    def once_cancelled(self, told: Callable[[], object]) -> None:
+        """Have something called if the request at hand is cancelled; a command's handler itself goes on then."""
+        number = self.msg_id
+        asked = None if number is None else self._request_futures.get(number)
+        if asked is not None:
+            asked.add_done_callback(lambda done: told() if done.cancelled() else None)
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: Any) -> Generator[Any, Any, None]:

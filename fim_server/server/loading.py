@@ -10,12 +10,16 @@ from lsprotocol import types
 
 from fim_server.errors import FimServerError
 from fim_server.models.store.state import to_be_got
+from fim_server.server.aside import ASIDE
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.process import resident_bytes
 from fim_server.server.status import offer_in_words, tell_status
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
+
+OFFER_SECONDS = 2.0
+"""How long is waited for the disk to say whether a better model can be had."""
 
 
 async def load(ls: FimLanguageServer) -> None:
@@ -79,9 +83,12 @@ def fail(ls: FimLanguageServer, message: str) -> None:
 
 
 async def look_for_offer(ls: FimLanguageServer) -> None:
-    """Find out whether a better model can be had."""
+    """Find out whether a better model can be had; nothing is known of it where the disk does not answer."""
+    wanted = ls.settings.model
+    begun = ASIDE.begin(("offer", wanted), lambda: to_be_got(wanted))
     try:
-        ls.offer = await asyncio.to_thread(to_be_got, ls.settings.model)
+        # Not on a thread of the loop's own, for which its end waits.
+        ls.offer = None if begun is None else await asyncio.wait_for(asyncio.wrap_future(begun), OFFER_SECONDS)
     except Exception as error:  # noqa: BLE001  # a cache that cannot be read, a broken library: no offer then
         ls.offer = None
         ls.log_once(types.MessageType.Warning, f"the cache of models cannot be read ({type(error).__name__})")

@@ -73,9 +73,11 @@ def take_in(
 async def answer(ls: FimLanguageServer, asked: Asked) -> Answered | None:
     """Answer a request from memory or by the worker. Whatever goes wrong in it is logged, and answered with nothing."""
     ls.usage.requests += 1
-    before = ls.overtaken.get(asked.uri)
+    before, running = ls.overtaken.get(asked.uri), ls.running.get(asked.uri)
     if before is not None:
         before.set()
+    if running is not None:  # also where the memory knows what is asked now, or nothing is to be offered
+        running.job.cancelled.set()
     overtaken = ls.overtaken[asked.uri] = asyncio.Event()
     try:
         return await find_answer(ls, asked, overtaken)
@@ -230,8 +232,9 @@ def is_same(some: Request, other: Request) -> bool:
 def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, from_model: bool) -> Answered | None:
     """Send an answer on its way: unless the document has changed, note it and prepare what follows."""
     current = ls.open_document(asked.uri)
-    if current is None or current.version != asked.version or not ls.settings.enabled:
-        ls.usage.superseded += 1
+    same = current is not None and asked.document is not None and current.source == asked.document.source
+    if current is None or not same or current.version != asked.version or not ls.settings.enabled:
+        ls.usage.superseded += 1  # versions alone say little: some clients count them backwards, or not at all
         return None
     found = work.answer
     work.costs.total_ms = 1000 * (time.perf_counter() - asked.arrived)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,11 @@ from fim_server.decoding.beside import Beside
 from fim_server.decoding.options import DecodeOptions
 from fim_server.errors import StoppedError
 from fim_server.language import Language, Stop
-from fim_server.models import onnx_backend
-from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.reading import KEPT_TOKENS, MOST_READINGS, Lent, Reading, Readings, passes
 from fim_server.text.document import Split
 from scripted_models import Counted
-from tiny_models import write_tiny_model
+from tiny_models import small_model
 
 PATIENCE = 20.0
 
@@ -32,12 +29,7 @@ OPTIONS = DecodeOptions(max_new_tokens=8, max_prompt_tokens=150, prefill_chunk=2
 
 @pytest.fixture(scope="module", params=["torch", "onnx"])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FimModel:
-    if request.param == "onnx":
-        if not onnx_backend.is_installed():
-            pytest.skip("onnxruntime is not installed")
-        return load_model(None, "cpu", "onnx")
-    folder: Path = write_tiny_model(tmp_path_factory.mktemp("tiny") / "model", 32)
-    return load_model(str(folder), "cpu", "torch")
+    return small_model(request.param, tmp_path_factory.mktemp("tiny") / "model")
 
 
 def test_the_logits_are_those_of_the_same_passes(model: FimModel) -> None:

@@ -6,7 +6,6 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from fim_server.models.pace import Pace, measure
 from fim_server.models.reading import KEPT_TOKENS, Reading, Readings
 from fim_server.text.document import Split
 from scripted_models import Cache, Counted, Scripted
-from tiny_models import write_tiny_model
+from tiny_models import small_model
 
 WORDS = [
     "total",
@@ -100,12 +99,7 @@ def logits_of(model: FimModel, reading: Reading, tokens: Sequence[int]) -> np.nd
 
 @pytest.fixture(scope="module", params=["torch", "onnx"])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FimModel:
-    if request.param == "onnx":
-        if not onnx_backend.is_installed():
-            pytest.skip("onnxruntime is not installed")
-        return load_model(None, "cpu", "onnx")
-    folder: Path = write_tiny_model(tmp_path_factory.mktemp("tiny") / "model", 32)
-    return load_model(str(folder), "cpu", "torch")
+    return small_model(request.param, tmp_path_factory.mktemp("tiny") / "model")
 
 
 @pytest.mark.parametrize("seed", range(4))

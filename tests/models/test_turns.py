@@ -19,8 +19,7 @@ from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.reading import Reading
 from fim_server.models.turn import Turn
-
-PATIENCE = 20.0
+from watched import PATIENCE, Gated, model_on
 
 
 @pytest.fixture(scope="module")
@@ -28,25 +27,6 @@ def exported() -> FimModel:
     if not onnx_backend.is_installed():
         pytest.skip("onnxruntime is not installed")
     return load_model(None, "cpu", "onnx")
-
-
-def model_on(backend: Any) -> FimModel:
-    parts: Any = {"format": None, "vocabulary": None}
-    return FimModel("fake", backend, **parts)
-
-
-class Backend:
-    """One whose passes last until they are let go."""
-
-    name, device, size, window = "fake", "cpu", 1, 1
-
-    def __init__(self) -> None:
-        self.begun, self.gate = threading.Event(), threading.Event()
-
-    def forward(self, tokens: object, cache: object) -> str:
-        self.begun.set()
-        assert self.gate.wait(PATIENCE)
-        return "logits"
 
 
 def in_thread(work: Any) -> tuple[threading.Thread, list[object]]:
@@ -111,7 +91,7 @@ def test_who_wants_to_be_told_is_told_once_it_is_set() -> None:
 
 
 def test_who_waits_for_a_turn_can_be_stopped_and_the_pass_goes_on() -> None:
-    backend, stop = Backend(), Stop()
+    backend, stop = Gated(), Stop()
     model = model_on(backend)
     first, answered = in_thread(lambda: model.forward([1], None))
     assert backend.begun.wait(PATIENCE)
@@ -132,7 +112,7 @@ def test_who_waits_for_a_turn_can_be_stopped_and_the_pass_goes_on() -> None:
 
 def test_each_pass_looks_at_what_watches_its_thread() -> None:
     """Whatever the runtime does: who reads a long prompt on a slow one is not stuck."""
-    backend, stop = Backend(), Stop()
+    backend, stop = Gated(), Stop()
     backend.gate.set()
     model = model_on(backend)
     with stop:
@@ -149,7 +129,7 @@ def test_each_pass_looks_at_what_watches_its_thread() -> None:
 
 
 def test_nobody_waits_for_a_model_that_was_given_up() -> None:
-    backend, stop = Backend(), Stop()
+    backend, stop = Gated(), Stop()
     model = model_on(backend)
 
     def read() -> object:
@@ -226,7 +206,7 @@ def test_who_waits_no_more_keeps_the_turn_from_nobody() -> None:
 
 
 def test_the_turn_says_nothing_of_a_model_and_its_copies_share_it() -> None:
-    model = model_on(Backend())
+    model = model_on(Gated())
     copy = replace(model, name="other")
     assert copy.turn is model.turn
     assert replace(copy, name="fake") == model == FimModel("fake", model.backend, model.format, model.vocabulary)

@@ -23,9 +23,9 @@ import pytest
 
 from corpus import python, reference, sources
 from fim_server import Language, Session
-from fim_server.errors import SearchLimitError
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery, recover
 from fim_server.recovery.texts import insertions
+from recovered import whole_of
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))
@@ -66,19 +66,10 @@ def check(left: str, right: str, found: Recovered, language: Language) -> str | 
     if cursor_line + 1 not in numbers:
         mark = "\N{INVERTED QUESTION MARK}"
         assert found.left + mark + found.right == rebuilt(left + mark + right, found.ignored)
-    assert found.left.rpartition("\n")[2] == left.rpartition("\n")[2]
     written = insertions(language.spelling)
     allowed = {"", *written.stand_ins, *written.closings}
     assert all(group.stand_in.strip() in allowed for group in found.ignored)
-    assert found.session.guarantee == "exact"
-    assert language.open(found.left, found.right).guarantee == "exact"
-    assert len(found.diagnostics) == len(found.ignored)
-    try:
-        middle = found.session.start().shortest_completion()
-    except SearchLimitError:
-        return None
-    assert middle is not None
-    return found.left + middle + found.right
+    return whole_of(left, found, language)
 
 
 # ---------------------------------------------------------------- what people leave behind

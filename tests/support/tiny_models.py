@@ -4,9 +4,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from fim_server.models import onnx_backend
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
 from fim_server.models.source import locate
 
 
@@ -30,3 +34,12 @@ def write_tiny_model(folder: Path, width: int, window: int = 256, **settings: An
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+def small_model(runtime: str, folder: Path) -> FimModel:
+    """The embedded model on onnxruntime, or one of 32 numbers on torch, made in a folder that is not there yet."""
+    if runtime == "onnx":
+        if not onnx_backend.is_installed():
+            pytest.skip("onnxruntime is not installed")
+        return load_model(None, "cpu", "onnx")
+    return load_model(str(write_tiny_model(folder, 32)), "cpu", "torch")

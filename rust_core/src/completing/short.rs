@@ -9,6 +9,7 @@
 
 use crate::completing::known::{Known, WORD, Words};
 use crate::completing::search::{self, Step};
+use crate::completing::shortest::Bytes;
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::error::Error;
@@ -43,8 +44,13 @@ pub(crate) fn short_completion(
     known: &mut Known,
 ) -> Result<Option<Vec<u8>>, Error> {
     let (mut text, begun) = close_brackets(engine, branches);
-    let mut ways = Ways::new(engine, &begun, Goal::Completion, known);
-    let rest = search::search(engine, &begun, &mut ways, most)?;
+    let least = begun.iter().map(|branch| engine.bound(branch)).min().unwrap_or(INFINITE);
+    let rest = if most >= limits::LATER_EXPANSIONS && least >= limits::MANY_BYTES && least != INFINITE {
+        // Each step of words is about as good as any other where so much has to follow; by bytes, a search goes straight to it.
+        search::search(engine, &begun, &mut Bytes::new(engine), limits::straight_expansions(least))?
+    } else {
+        search::search(engine, &begun, &mut Ways::new(engine, &begun, Goal::Completion, known), most)?
+    };
     Ok(rest.map(|rest| {
         text.extend(rest);
         text
@@ -279,14 +285,15 @@ impl search::Steps for Ways<'_> {
         *looked <= most
     }
 
-    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, _: usize, out: &mut Vec<Step>) -> Option<usize> {
         let place = (*branch, self.begun.contains(&branch.set));
         if let Some(steps) = self.known.steps.get(&place) {
             out.extend_from_slice(steps);
-            return;
+        } else {
+            self.find(engine, branch, out);
+            self.known.keep(place, out);
         }
-        self.find(engine, branch, out);
-        self.known.keep(place, out);
+        None // what is expected may be more than the truth, so all of them count
     }
 
     fn text(&self, text: usize) -> &[u8] {

@@ -1,0 +1,314 @@
+"""Requests that end in the middle of something, in a server in this process: what it sends is read from a list."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from editor import INVALID_PARAMS, REQUEST_CANCELLED, Wire
+from fim_server.language import Stop
+from fim_server.language.stop import heed
+from fim_server.server import aside, loading, watching
+from fim_server.server.app import create_server
+from fim_server.server.completing import Completer, Loaded
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.loading import look_for_offer
+from fim_server.server.memory import Answer, Offer
+from fim_server.server.work import Request, Work, answer_of
+from fim_server.server.worker import CompletionWorker
+from watched import PATIENCE, SETTINGS, Blocked, give_model
+
+INLINE, COMMAND = "textDocument/inlineCompletion", "workspace/executeCommand"
+INVALID_REQUEST = -32600
+URI = "file:///a.py"
+TEXT = "x = \n"
+
+
+class Connected:
+    """A server, initialised, with one document open; its model is loaded and never asked."""
+
+    def __init__(self) -> None:
+        self.server = create_server(SETTINGS.having("debounce_ms", 0.0))
+        self.sent: list[dict[str, Any]] = []
+        self.server.protocol.set_writer(self)
+        self.backend = give_model(self.server.worker)
+
+    def write(self, data: bytes) -> None:
+        self.sent.append(json.loads(data.partition(b"\r\n\r\n")[2]))
+
+    def send(self, *messages: dict[str, Any]) -> None:
+        protocol = self.server.protocol
+        for message in messages:
+            protocol.handle_message(protocol.structure_message(json.loads(json.dumps(message))))
+
+    def change(self, version: int, text: str) -> None:
+        document = {"uri": URI, "version": version}
+        self.send(Wire.note("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]}))
+
+    def open(self) -> None:
+        document = {"uri": URI, "languageId": "python", "version": 1, "text": TEXT}
+        self.send(Wire.note("textDocument/didOpen", {"textDocument": document}))
+
+    def close(self) -> None:
+        self.send(Wire.note("textDocument/didClose", {"textDocument": {"uri": URI}}))
+
+    def ask(self, number: str, invoked: bool = True) -> None:
+        self.send(Wire.request(number, INLINE, Wire.completion(URI, 0, 4, invoked)))
+
+    def explain(self, number: str) -> None:
+        question = {"uri": URI, "position": {"line": 0, "character": 4}}
+        self.send(Wire.request(number, COMMAND, {"command": "fim-server.explainAt", "arguments": [question]}))
+
+    def cancel(self, number: str) -> None:
+        self.send(Wire.note("$/cancelRequest", {"id": number}))
+
+    def answers(self, number: str) -> list[dict[str, Any]]:
+        return [message for message in self.sent if message.get("id") == number]
+
+    async def answer(self, number: str) -> dict[str, Any]:
+        await self.until(lambda: self.answers(number))
+        return self.answers(number)[0]
+
+    @staticmethod
+    async def until(condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.002)
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What is done for a request, or for a question, before it is answered."""
+    todo: dict[str, Any] = {}
+
+    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Any:
+        todo.get("request", lambda stop: None)(cancelled)
+        return None if cancelled.is_set() else Work(answer_of(request, (offer("1"),), lasting=False))
+
+    def explain(self: Completer, loading: object, request: Request, cancelled: Stop) -> Any:
+        todo["question"](cancelled)
+
+    monkeypatch.setattr(Completer, "_answer", answer)
+    monkeypatch.setattr(Completer, "_explain", explain)
+    return todo
+
+
+def offer(text: str) -> Offer:
+    completion: Any = None
+    return Offer(text, text, 0, "exact", completion)
+
+
+def engine(stop: Stop) -> None:
+    """Work that goes on until its stop is set."""
+    deadline = time.monotonic() + 2 * PATIENCE  # who waits for its end gives up before
+    while not stop.is_set():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+@pytest_asyncio.fixture
+async def client(work: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connected]:
+    connected = Connected()
+
+    async def load(ls: object) -> None:
+        pass
+
+    monkeypatch.setattr("fim_server.server.lifecycle.load", load)
+    monkeypatch.setattr("fim_server.server.requests.tell_answered", lambda *arguments: None)
+    connected.send(Wire.request("initialize", "initialize", {"processId": None, "rootUri": None, "capabilities": {}}))
+    await connected.answer("initialize")
+    connected.server.fallback = None
+    connected.open()
+    yield connected
+    connected.server.close()
+
+
+# --- cancelled, and overtaken ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_a_question_that_is_cancelled_leaves_its_thread(client: Connected, work: dict[str, Any]) -> None:
+    """pygls tells a command's handler nothing of that."""
+    begun = threading.Event()
+
+    def question(stop: Stop) -> None:
+        begun.set()
+        engine(stop)
+
+    work["question"] = question
+    client.explain("why")
+    await client.until(begun.is_set)
+    client.cancel("why")
+    assert (await client.answer("why"))["error"]["code"] == REQUEST_CANCELLED
+    await client.until(lambda: not client.server.worker.is_at_work)
+    assert len(client.answers("why")) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_question_whose_document_is_closed_says_so(client: Connected, work: dict[str, Any]) -> None:
+    begun = threading.Event()
+
+    def question(stop: Stop) -> None:
+        begun.set()
+        engine(stop)
+        heed()
+
+    work["question"] = question
+    client.explain("why")
+    await client.until(begun.is_set)
+    client.close()
+    error = (await client.answer("why"))["error"]
+    assert error["code"] == INVALID_PARAMS
+    assert "closed" in error["message"]
+
+
+@pytest.mark.asyncio
+async def test_what_is_overtaken_by_what_is_known_leaves_its_thread(client: Connected, work: dict[str, Any]) -> None:
+    """The newer one asks nothing of the worker, which would have stopped the older one."""
+    work["request"] = engine
+    client.ask("older")
+    await client.until(lambda: client.server.running)
+    known = Answer((URI, "python"), "x = ", "\n", single_line=True, offers=(offer("1"),), complete=True)
+    client.server.memory.add(known)
+    client.server.settings = client.server.settings.having("multiline", "never")
+    client.ask("newer", invoked=False)
+    assert len((await client.answer("newer"))["result"]["items"]) == 1
+    assert (await client.answer("older"))["result"]["items"] == []
+    await client.until(lambda: not client.server.worker.is_at_work)
+
+
+@pytest.mark.asyncio
+async def test_two_requests_of_one_number_are_both_answered_and_others_go_on(
+    client: Connected, work: dict[str, Any]
+) -> None:
+    client.ask("same")
+    client.ask("same")
+    await client.until(lambda: len(client.answers("same")) == 2)
+    client.cancel("same")
+    client.cancel("never asked")
+    client.ask("another")
+    assert len((await client.answer("another"))["result"]["items"]) == 1
+    assert len(client.answers("same")) == 2
+
+
+# --- documents ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("version", [0, 1, 2])
+async def test_a_document_that_changed_gets_no_answer_whatever_its_version_says(
+    client: Connected, work: dict[str, Any], version: int
+) -> None:
+    """Some clients count backwards, or not at all. The change comes when the worker is done, and nobody has heard."""
+    gate = Blocked()
+    work["request"] = lambda stop: gate()
+    client.ask("before")
+    await client.until(gate.begun.is_set)
+    job = client.server.running[URI].job
+    gate.gate.set()
+    assert job.future.result(PATIENCE) is not None
+    client.change(version, "y = [1, 2]\n")
+    assert (await client.answer("before"))["result"]["items"] == []
+    client.ask("after")
+    assert len((await client.answer("after"))["result"]["items"]) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_document_that_is_opened_again_is_another(client: Connected, work: dict[str, Any]) -> None:
+    work["request"] = engine
+    client.ask("of the closed one")
+    await client.until(lambda: client.server.running)
+    client.close()
+    client.open()
+    assert (await client.answer("of the closed one"))["result"]["items"] == []
+    del work["request"]
+    client.ask("of the open one")
+    assert len((await client.answer("of the open one"))["result"]["items"]) == 1
+
+
+# --- settings, and the end ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_a_request_under_way_when_settings_change_is_answered(client: Connected, work: dict[str, Any]) -> None:
+    gate = Blocked()
+    work["request"] = lambda stop: gate()
+    client.ask("under way")
+    await client.until(gate.begun.is_set)
+    client.send(Wire.note("workspace/didChangeConfiguration", {"settings": {"fim-server": {"maxTokens": 7}}}))
+    await client.until(lambda: client.server.settings.max_tokens == 7)
+    gate.gate.set()
+    assert len((await client.answer("under way"))["result"]["items"]) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_server_is_shut_down_in_the_middle_of_questions_and_requests(
+    client: Connected, work: dict[str, Any]
+) -> None:
+    work["question"] = work["request"] = engine
+    client.explain("first")
+    client.explain("second")
+    client.ask("asked")
+    await client.until(lambda: client.server.worker.is_at_work)
+    client.send(Wire.request("bye", "shutdown", None))
+    assert "error" not in await client.answer("bye")
+    for number in ("first", "second", "asked"):
+        answer = await client.answer(number)
+        assert answer.get("error") or answer["result"]["items"] == []
+    await client.until(lambda: not client.server.worker.is_at_work)
+    client.ask("late")
+    assert (await client.answer("late"))["error"]["code"] == INVALID_REQUEST
+
+
+@pytest.mark.asyncio
+async def test_a_server_is_shut_down_while_its_worker_is_replaced(
+    client: Connected, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is loaded for nobody, and nothing fails."""
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(watching, "load", lambda ls: pytest.fail("a model is loaded"))
+    model = client.server.worker.model
+    assert model is not None
+    work["request"] = lambda stop: model.forward([1], None)
+    client.ask("asked")
+    await client.until(client.backend.begun.is_set)
+    client.send(Wire.request("bye", "shutdown", None))
+    assert "error" not in await client.answer("bye")
+    watch = client.server.watch
+    assert watch is not None
+    await asyncio.wait_for(watch, PATIENCE)
+    assert model.turn.is_lost
+    assert client.server.worker.given_up == 1
+    assert client.server.usage.failed == 0
+    client.backend.gate.set()
+
+
+def test_a_disk_that_does_not_answer_keeps_nobody_from_being_ready_nor_from_ending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether a better model can be had is asked of the disk."""
+    gate = threading.Event()
+    monkeypatch.setattr(loading, "to_be_got", lambda wanted: gate.wait(PATIENCE))
+    monkeypatch.setattr(loading, "OFFER_SECONDS", 0.01)
+    monkeypatch.setattr(loading, "ASIDE", aside.Aside())
+    server = FimLanguageServer(SETTINGS, "")
+    done = threading.Event()
+
+    def serve() -> None:
+        asyncio.run(look_for_offer(server))
+        done.set()
+
+    threading.Thread(target=serve, daemon=True).start()
+    assert done.wait(PATIENCE / 2)
+    assert server.offer is None
+    gate.set()
+    assert isinstance(server.worker, CompletionWorker)
