@@ -42,6 +42,15 @@ pub(crate) const FIRST_EXPANSIONS: usize = 2_000;
 /// Expansions of a search by bytes where no other has found a plan. Unit: states.
 pub(crate) const LAST_EXPANSIONS: usize = 2_000;
 
+/// Bytes that have to follow at least from which on a plan is searched for by bytes at once. Unit: bytes.
+pub(crate) const MANY_BYTES: u32 = 200;
+
+/// Expansions of a search by bytes where so many have to follow at least: a state for each of them, and as many beside.
+#[must_use]
+pub(crate) fn straight_expansions(least: u32) -> usize {
+    LAST_EXPANSIONS + 4 * least as usize
+}
+
 /// Expansions from one bracket of a plan to the next: where it is the wrong bracket, all that may follow would be
 /// tried. Unit: states.
 pub(crate) const BRACKET_EXPANSIONS: usize = 20;

@@ -41,7 +41,8 @@ thread_local! {
 /// engine does not choose; where none does, no limit of memory is ever passed.
 #[inline]
 pub fn count(bytes: isize) {
-    HELD.set(HELD.get().wrapping_add(bytes));
+    // Each `get` and each `set` would look the thread's cell up: in a shared library, by two calls.
+    HELD.with(|held| held.set(held.get().wrapping_add(bytes)));
 }
 
 /// Does some work, and tells by how many bytes more are held after it than before.
@@ -104,8 +105,10 @@ pub fn watched<T>(stops: &[Arc<Stop>], work: impl FnOnce() -> T) -> Result<T, St
 /// Leaves what is watched, if it is to stop.
 #[inline]
 pub(crate) fn poll() {
-    let polled = POLLED.get().wrapping_add(1);
-    POLLED.set(polled);
+    let polled = POLLED.with(|polled| {
+        polled.set(polled.get().wrapping_add(1));
+        polled.get()
+    });
     if polled % POLLS != 0 {
         return;
     }

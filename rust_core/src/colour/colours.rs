@@ -188,13 +188,19 @@ impl Colours {
         colour.nodes.dedup();
         self.row.clear();
         self.row.resize(self.words, 0);
-        // Both lists ascend.
-        let mut targets = self.targets.iter().enumerate().peekable();
+        // Both lists ascend. A colour that grows by a node at a time has few of them.
+        let mut rest = &self.targets[..];
         for node in &colour.nodes {
-            while targets.next_if(|(_, target)| *target < node).is_some() {}
-            if let Some((index, _)) = targets.next_if(|(_, target)| *target == node) {
-                bits::insert(&mut self.row, index);
+            let before = rest.partition_point(|target| target < node);
+            rest = &rest[before..];
+            match rest.first() {
+                Some(target) if target == node => bits::insert(&mut self.row, self.targets.len() - rest.len()),
+                Some(_) => {}
+                None => break,
             }
+        }
+        if self.row.iter().all(|&word| word == 0) {
+            return;
         }
         for &(from, target, cost) in &self.crossed {
             if colour.free[from.index()] > cost && bits::contains(&self.row, target) {
@@ -345,8 +351,8 @@ impl Colours {
         let grammar = &context.language.grammar;
         let free = &context.language.free;
         let mut colour = if grammar.nullable(symbol) { source.clone() } else { self.blank() };
-        for from in free.priced_states() {
-            for to in free.priced_states() {
+        for to in free.priced_states().filter(|to| source.free[to.index()] != INFINITE) {
+            for from in free.priced_states() {
                 let cost = indented(from, free.price(symbol, from, to)).saturating_add(source.free[to.index()]);
                 lower(&mut colour.free[from.index()], cost);
             }

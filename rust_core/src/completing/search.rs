@@ -28,8 +28,8 @@ pub(crate) trait Steps {
     /// Whether a branch with this note is looked at; asked once for each branch, so that a search can bound how many of a kind are.
     fn admits(&mut self, note: &Self::Note) -> bool;
 
-    /// The ways on from a branch.
-    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>);
+    /// Some of the ways on from a branch: those from the `from`th text on, up to the text that is returned; `None` if there are no more.
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, from: usize, out: &mut Vec<Step>) -> Option<usize>;
 
     /// The bytes of a step.
     fn text(&self, text: usize) -> &[u8];
@@ -46,6 +46,9 @@ pub(crate) trait Steps {
 
 /// A text to a goal; `None` if the steps lead to none.
 ///
+/// Where a way on is as good as was expected, the others wait: if what is expected is never more than the truth, none of them is better.
+/// They come up where the first of them would have come up, so that of ways that cost the same the same one is found.
+///
 /// # Errors
 /// More than `most` states were looked at.
 pub(crate) fn search<S: Steps>(
@@ -57,51 +60,82 @@ pub(crate) fn search<S: Steps>(
     let mut found: Vec<Found<S::Note>> = Vec::new();
     let mut best: FxHashMap<Branch, u32> = FxHashMap::default();
     let mut queue = BinaryHeap::new();
+    let mut order = 0..;
+    let mut place = |expected: Cost, depth: u32| (Reverse(expected), depth, Reverse(order.next()));
     for &branch in branches {
         let note = S::Note::default();
         let bound = steps.bound(engine, &branch, &note);
         if bound != INFINITE && best.insert(branch, 0).is_none() {
             found.push(Found { branch, note, by: None });
-            queue.push((Reverse(bound), 0u32, Reverse(found.len() - 1)));
+            queue.push(Waiting { place: place(bound, 0), index: found.len() - 1, cost: 0, from: 0 });
         }
     }
     let mut expansions = 0;
     let mut next = Vec::new();
-    while let Some((_, cost, Reverse(index))) = queue.pop() {
+    while let Some(Waiting { place: (Reverse(expected), ..), index, cost, from }) = queue.pop() {
         poll();
         let branch = found[index].branch;
         if best[&branch] < cost {
             continue;
         }
-        if steps.is_goal(engine, &branch) {
-            return Ok(Some(spell(&found, steps, index)));
-        }
-        if !steps.admits(&found[index].note) {
-            continue;
-        }
-        expansions += 1;
-        if expansions > most {
-            return Err(Error::search("states looked at for a shortest completion", expansions, most));
-        }
-        next.clear();
-        steps.each(engine, &branch, &mut next);
-        for step in &next {
-            poll(); // what is expected of a branch takes microseconds
-            let cost = cost + step.cost;
-            if best.get(&step.after).is_some_and(|&known| known <= cost) {
+        if from == 0 {
+            if steps.is_goal(engine, &branch) {
+                return Ok(Some(spell(&found, steps, index)));
+            }
+            if !steps.admits(&found[index].note) {
                 continue;
             }
-            let note = steps.note(engine, (&branch, &found[index].note), step);
-            let bound = steps.bound(engine, &step.after, &note);
-            if bound == INFINITE {
-                continue;
+            expansions += 1;
+            if expansions > most {
+                return Err(Error::search("states looked at for a shortest completion", expansions, most));
             }
-            best.insert(step.after, cost);
-            found.push(Found { branch: step.after, note, by: Some((index, step.text)) });
-            queue.push((Reverse(cost.saturating_add(bound)), cost, Reverse(found.len() - 1)));
+        }
+        let mut more = Some(from);
+        let mut as_expected = None;
+        while let (Some(from), None) = (more, as_expected) {
+            next.clear();
+            more = steps.each(engine, &branch, from, &mut next);
+            for step in &next {
+                poll(); // what is expected of a branch takes microseconds
+                let cost = cost + step.cost;
+                if best.get(&step.after).is_some_and(|&known| known <= cost) {
+                    continue;
+                }
+                let note = steps.note(engine, (&branch, &found[index].note), step);
+                let bound = steps.bound(engine, &step.after, &note);
+                if bound == INFINITE {
+                    continue;
+                }
+                best.insert(step.after, cost);
+                found.push(Found { branch: step.after, note, by: Some((index, step.text)) });
+                let after = cost.saturating_add(bound);
+                queue.push(Waiting { place: place(after, cost), index: found.len() - 1, cost, from: 0 });
+                if after <= expected {
+                    as_expected = Some(cost);
+                }
+            }
+        }
+        if let (Some(from), Some(depth)) = (more, as_expected) {
+            queue.push(Waiting { place: place(expected, depth), index, cost, from });
         }
     }
     Ok(None)
+}
+
+/// What is expected of a way, how far it has come, and when it was found.
+type Place = (Reverse<Cost>, u32, Reverse<Option<usize>>);
+
+/// A branch that waits for its turn, or for its other ways on.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    /// The greatest comes first; no two are the same.
+    place: Place,
+    /// Among what was found.
+    index: usize,
+    /// What the way to it costs.
+    cost: u32,
+    /// The first text that was not tried from it.
+    from: usize,
 }
 
 /// A branch that was found, and the way to it.

@@ -8,14 +8,16 @@
 //! short, but need not be the shortest.
 
 use crate::completing::known::{Known, WORD, Words};
+use crate::completing::right_text::is_word;
 use crate::completing::search::{self, Step};
+use crate::completing::shortest::Bytes;
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::error::Error;
 use crate::explaining::inside::{Inside, inside};
 use crate::ids::{SetId, SymbolId};
 use crate::language::free::{Cost, INFINITE};
-use crate::language::spelling::{BracketKind, Spelling};
+use crate::language::spelling::BracketKind;
 use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
 use crate::lexing::roles::Role;
@@ -43,8 +45,13 @@ pub(crate) fn short_completion(
     known: &mut Known,
 ) -> Result<Option<Vec<u8>>, Error> {
     let (mut text, begun) = close_brackets(engine, branches);
-    let mut ways = Ways::new(engine, &begun, Goal::Completion, known);
-    let rest = search::search(engine, &begun, &mut ways, most)?;
+    let least = begun.iter().map(|branch| engine.bound(branch)).min().unwrap_or(INFINITE);
+    let rest = if most >= limits::LATER_EXPANSIONS && least >= limits::MANY_BYTES && least != INFINITE {
+        // Each step of words is about as good as any other where so much has to follow; by bytes, a search goes straight to it.
+        search::search(engine, &begun, &mut Bytes::new(engine), limits::straight_expansions(least))?
+    } else {
+        search::search(engine, &begun, &mut Ways::new(engine, &begun, Goal::Completion, known), most)?
+    };
     Ok(rest.map(|rest| {
         text.extend(rest);
         text
@@ -279,14 +286,15 @@ impl search::Steps for Ways<'_> {
         *looked <= most
     }
 
-    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, _: usize, out: &mut Vec<Step>) -> Option<usize> {
         let place = (*branch, self.begun.contains(&branch.set));
         if let Some(steps) = self.known.steps.get(&place) {
             out.extend_from_slice(steps);
-            return;
+        } else {
+            self.find(engine, branch, out);
+            self.known.keep(place, out);
         }
-        self.find(engine, branch, out);
-        self.known.keep(place, out);
+        None // what is expected may be more than the truth, so all of them count
     }
 
     fn text(&self, text: usize) -> &[u8] {
@@ -371,34 +379,4 @@ struct Line {
     /// A block would be indented by the language's step, though R says how far it may be.
     is_odd: bool,
     tabs: bool,
-}
-
-/// Lines of R that are indented less than all before them, from the second line on: column and first word.
-pub(crate) fn returns(spelling: &Spelling, text: &[u8]) -> Vec<(Column, Box<[u8]>)> {
-    let mut found: Vec<(Column, Box<[u8]>)> = Vec::new();
-    for line in text.split(|&byte| byte == b'\n').skip(1) {
-        let blanks = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        let (blanks, rest) = line.split_at(blanks);
-        if rest.first().is_none_or(|&byte| byte.is_ascii_whitespace()) || spelling.begins_comment(rest) {
-            continue;
-        }
-        let column = Column::ZERO.after_all(blanks);
-        if found.last().is_none_or(|last| column.wide < last.0.wide) {
-            found.push((column, first_word(rest).into()));
-        }
-        if column == Column::ZERO || found.len() == limits::SCAFFOLD_DEPTH {
-            break;
-        }
-    }
-    found
-}
-
-pub(crate) fn first_word(text: &[u8]) -> &[u8] {
-    let length = text.iter().take_while(|&&byte| byte < 0x80 && is_word(byte)).count();
-    &text[..length]
-}
-
-/// Whether a byte is one of those that names, numbers and keywords are made of.
-pub(crate) fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }

@@ -43,11 +43,10 @@ impl Steps for Bytes {
         true
     }
 
-    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
-        for (text, &byte) in self.alphabet.iter().enumerate() {
-            engine.advance(&[*branch], byte, &mut self.stepped);
-            out.extend(self.stepped.iter().map(|&after| Step { text, after, cost: 1 }));
-        }
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, from: usize, out: &mut Vec<Step>) -> Option<usize> {
+        engine.advance(&[*branch], *self.alphabet.get(from)?, &mut self.stepped);
+        out.extend(self.stepped.iter().map(|&after| Step { text: from, after, cost: 1 }));
+        Some(from + 1)
     }
 
     fn text(&self, text: usize) -> &[u8] {

@@ -13,6 +13,7 @@ use crate::ids::TokenId;
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::language::shape::Shape;
+use crate::limits::LANDING_EXPANSIONS;
 use crate::masking::vocabulary::Vocabulary;
 use crate::test_languages::{Random, Twin, blocks, compile, define, sums, texts, words};
 use std::sync::Arc;
@@ -127,8 +128,8 @@ impl Steps for Plain {
         true
     }
 
-    fn each(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
-        self.0.each(engine, branch, out);
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, from: usize, out: &mut Vec<Step>) -> Option<usize> {
+        self.0.each(engine, branch, from, out)
     }
 
     fn text(&self, text: usize) -> &[u8] {
@@ -139,6 +140,39 @@ impl Steps for Plain {
 
     fn bound(&self, engine: &mut Engine, branch: &Branch, _: &()) -> Cost {
         if engine.bound(branch) == INFINITE { INFINITE } else { 0 }
+    }
+
+    fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool {
+        engine.complete(branch)
+    }
+}
+
+/// The same search, but for that no way on waits for another.
+struct AtOnce(Bytes);
+
+impl Steps for AtOnce {
+    type Note = ();
+
+    fn admits(&mut self, (): &()) -> bool {
+        true
+    }
+
+    fn each(&mut self, engine: &mut Engine, branch: &Branch, from: usize, out: &mut Vec<Step>) -> Option<usize> {
+        let mut more = Some(from);
+        while let Some(from) = more {
+            more = self.0.each(engine, branch, from, out);
+        }
+        None
+    }
+
+    fn text(&self, text: usize) -> &[u8] {
+        self.0.text(text)
+    }
+
+    fn note(&mut self, _: &Engine, _: (&Branch, &()), _: &Step) {}
+
+    fn bound(&self, engine: &mut Engine, branch: &Branch, note: &()) -> Cost {
+        self.0.bound(engine, branch, note)
     }
 
     fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool {
@@ -196,6 +230,9 @@ fn what_is_expected_makes_no_completion_longer() {
             let found = shortest_completion(&mut engine, &branches, SEARCH).expect("it is found soon");
             let length = |found: &Option<Vec<u8>>| found.as_ref().map(Vec::len);
             assert_eq!(length(&found), length(&least), "{left:?} {right:?}: {found:?} but {least:?}");
+            let mut at_once = AtOnce(Bytes::new(&engine));
+            let first = search(&mut engine, &branches, &mut at_once, SEARCH).expect("it is found soon");
+            assert_eq!(length(&found), length(&first), "{left:?} {right:?}: {found:?} but {first:?}");
             compared += usize::from(found.is_some());
             lengths += length(&found).unwrap_or_default();
         }
@@ -217,11 +254,67 @@ fn a_search_goes_where_it_has_to() {
         (nested(9), format!("{}else:a\n", " ".repeat(5))),
         ("(a if ".repeat(20), String::new()),
         ("# ".to_string(), deep(7)),
+        // A line that has to begin right of all blocks, or at one of them, and nowhere else.
+        (nested(90), " a\n".to_string()),
+        (nested(90), "\n a\n".to_string()),
     ];
     for (left, right) in cases {
         let (mut engine, branches) = open_in(&language, &left, &right);
         let found = shortest_completion(&mut engine, &branches, 2_000);
         assert!(found.is_ok_and(|found| found.is_some()), "{left:?} {right:?}");
+    }
+}
+
+/// A line may have its indentation from R: some of its blanks, or, where a comment takes in the rest of the cursor's line, all of it.
+#[test]
+fn what_r_has_of_an_indentation_is_not_asked_of_the_middle() {
+    let language = headers();
+    let cases = [
+        ("if a:\n", "a\n  a\n", "#"),
+        ("if a:\n", " a\n", ""),
+        ("if a:\n if a:\n", " a\n", " "),
+        ("if a:\n if a:\n", "\n  a\n", ""),
+        ("if a:\n          ", "      (\n)\n            a\n", "  \\\n"),
+        ("if a:\n        if a:\n  ", "\\\n a\n", "\t "),
+    ];
+    for (left, right, least) in cases {
+        let (mut engine, branches) = open_in(&language, left, right);
+        let found = shortest_completion(&mut engine, &branches, SEARCH).expect("it is found soon").expect("some do");
+        assert!(completes(&mut engine, &branches, least.as_bytes()), "{left:?} {least:?} {right:?}");
+        assert_eq!(found.len(), least.len(), "{left:?} {right:?}: {}", String::from_utf8_lossy(&found));
+    }
+}
+
+/// What a search reads grows with what it finds, not with all that could have come instead.
+#[test]
+fn ways_on_wait_for_one_that_is_as_good_as_expected() {
+    let language = headers();
+    let left = "(a if ".repeat(60);
+    let sets = |at_once: bool| {
+        let (mut engine, branches) = open_in(&language, &left, "");
+        let before = engine.parser.set_count();
+        let mut bytes = Bytes::new(&engine);
+        let found = match at_once {
+            true => search(&mut engine, &branches, &mut AtOnce(bytes), SEARCH),
+            false => search(&mut engine, &branches, &mut bytes, SEARCH),
+        };
+        (found.expect("it is found soon").expect("some do"), engine.parser.set_count() - before)
+    };
+    let ((waiting, few), (at_once, many)) = (sets(false), sets(true));
+    assert_eq!(waiting, at_once);
+    assert!(4 * few < 3 * many, "{few} sets instead of {many}");
+}
+
+/// Where a great deal has to follow, a short completion is searched for by bytes: by words, each way on is as good as any other.
+#[test]
+fn a_short_completion_may_have_to_be_long() {
+    let language = headers();
+    for depth in [60, 120] {
+        let left = "(a if ".repeat(depth);
+        let (mut engine, branches) = open_in(&language, &left, "");
+        let found = short_completion(&mut engine, &branches, LANDING_EXPANSIONS, &mut Known::default());
+        let found = found.expect("it is found soon").expect("some do");
+        assert!(completes(&mut engine, &branches, &found));
     }
 }
 

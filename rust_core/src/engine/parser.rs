@@ -3,11 +3,13 @@
 //! More than one branch lives only while a symbol may have ended or may still go on. Nothing here knows R: a branch that cannot
 //! be parsed is dropped, one that cannot be completed is not.
 
-use crate::bits::BitSet;
+use crate::bits::{BitSet, contains};
+
 use crate::chart::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
 use crate::chart::next::{Next, Nexts};
 use crate::chart::predict::Predictions;
 use crate::engine::branch::{Branch, InLine, Nesting};
+use crate::engine::indentation::Opens;
 use crate::ids::{AcceptId, GuardId, IndentationId, ModeId, NextId, SetId, ShapeId, StateId};
 use crate::language::ahead::Ahead;
 use crate::language::compiled::Language;
@@ -282,10 +284,24 @@ impl Parser {
 
     /// Whether a block must open here and the limit on blocks forbids it.
     pub(super) fn needs_one_block_more(&self, branch: &Branch) -> bool {
-        let Some((indent, _)) = self.language.grammar.indent_dedent else { return false };
         self.indentations.depth(branch.indentation) >= self.language.limits.blocks
-            && self.left.set(branch.set).items.iter().all(|item| self.language.grammar.next(item.dot) == indent)
-            && branch.set != FIRST_SET
+            && self.opens_block(branch.set) == Opens::Always
+    }
+
+    /// Whether the line that begins after a set is the first one of a block.
+    pub(super) fn opens_block(&self, set: SetId) -> Opens {
+        let Some((indent, _)) = self.language.grammar.indent_dedent else { return Opens::Never };
+        let grammar = &self.language.grammar;
+        let items = &self.left.set(set).items;
+        if items.is_empty() {
+            Opens::Maybe
+        } else if items.iter().all(|item| grammar.next(item.dot) == indent) {
+            Opens::Always
+        } else if items.iter().any(|item| contains(grammar.first(item.dot), indent.index())) {
+            Opens::Maybe
+        } else {
+            Opens::Never
+        }
     }
 
     /// An interned set of guards.

@@ -7,6 +7,7 @@ use crate::chart::predict::Predictions;
 use crate::colour::colours::Context;
 use crate::colour::demands::{Demands, Outlook};
 use crate::engine::branch::{Branch, InLine, Nesting};
+use crate::engine::indentation::AtLine;
 use crate::engine::parser::Parser;
 use crate::engine::ways::{Sources, Way, Ways};
 use crate::ids::{FreeId, GuardId, NodeId, SetId, ShapeId, WaysId};
@@ -88,6 +89,7 @@ pub(crate) struct Engine {
     looseness: Looseness,
     sizes: Sizes,
     right_asked: u64,
+    pub(super) at_line: AtLine,
 }
 
 impl Engine {
@@ -105,6 +107,7 @@ impl Engine {
             looseness: Looseness::default(),
             sizes: Sizes { first: None, last: 0, kept: usize::MAX },
             right_asked: 0,
+            at_line: AtLine::new(language, &right),
             right,
         }
     }
@@ -344,7 +347,7 @@ impl Engine {
     }
 
     /// The free state of a kind where in the shape the middle is; `None` between the bytes of a character.
-    fn free_at(&self, kind: FreeId, at: ShapeId) -> Option<FreeId> {
+    pub(super) fn free_at(&self, kind: FreeId, at: ShapeId) -> Option<FreeId> {
         let free = &self.language.free;
         free.shape().map_or(Some(kind), |shape| shape.place(at).map(|place| free.at_place(kind, place)))
     }
@@ -441,12 +444,12 @@ impl Engine {
 
     /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.
     pub(crate) fn bound(&mut self, branch: &Branch) -> Cost {
-        let written = self.language.free.written().filter(|_| !self.is_in_comment(branch));
-        match (self.expected(branch), written, branch.line) {
-            (INFINITE, ..) => INFINITE,
-            (cost, Some(written), InLine::Start { .. }) => cost.max(self.outlook(branch.set).cost(written)),
-            (cost, ..) => cost,
+        let expected = self.expected(branch);
+        if expected == INFINITE || !matches!(branch.line, InLine::Start { .. }) || self.is_in_comment(branch) {
+            return expected;
         }
+        let written = self.language.free.written().map_or(0, |written| self.outlook(branch.set).cost(written));
+        expected.max(written).max(self.bound_of_line(branch))
     }
 
     /// Whether a comment is in progress.

@@ -88,6 +88,25 @@ impl Column {
         (self.narrow + 1).min((self.wide + 1).div_ceil(8) + 2)
     }
 
+    /// No fewer bytes lead from this column to another, over a backslash-newline where that helps; `None` if none do but on a
+    /// new line.
+    #[must_use]
+    pub(crate) fn least_bytes_to(self, to: Self) -> Option<u32> {
+        let wide = to.wide.checked_sub(self.wide)?;
+        let stops = to.wide / 8 - self.wide / 8;
+        let least = if stops == 0 { wide } else { stops + to.wide % 8 };
+        let blanks = to.narrow.checked_sub(self.narrow).filter(|blanks| (least..=wide).contains(blanks));
+        let joined = (to.kept() == Some(to)).then_some(least + 2);
+        blanks.into_iter().chain(joined).min()
+    }
+
+    /// No fewer bytes lead from this column to one right of another, but on a new line.
+    #[must_use]
+    pub(crate) fn least_bytes_to_right_of(self, other: Self) -> u32 {
+        let wide = if self.wide > other.wide { 0 } else { (other.wide + 1).div_ceil(8) - self.wide / 8 };
+        (wide + 2).min(wide.max((other.narrow + 1).saturating_sub(self.narrow)))
+    }
+
     /// How two columns compare; `None` if tabs and spaces disagree.
     #[must_use]
     pub(crate) fn compare(self, other: Self) -> Option<Ordering> {

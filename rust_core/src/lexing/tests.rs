@@ -252,6 +252,36 @@ fn columns_are_pairs_that_blanks_can_make() {
 }
 
 #[test]
+fn no_fewer_blanks_lead_from_one_column_to_another() {
+    let column = |text: &[u8]| Column::ZERO.after_all(text);
+    let more = texts(b" \t", 9);
+    for begun in texts(b" \t", 4).iter().chain([&b"\t       ".to_vec(), &b"      ".to_vec()]) {
+        let from = column(begun);
+        let reached = more.iter().map(|more| (from.after_all(more), more.len()));
+        let joined = more.iter().filter_map(|more| Some((from.after_all(more).kept()?, more.len() + 2)));
+        for (to, bytes) in reached.chain(joined) {
+            let least = from.least_bytes_to(to);
+            assert!(least.is_some_and(|least| least as usize <= bytes), "{from:?} {to:?}: {least:?} of {bytes}");
+            for other in texts(b" \t", 3) {
+                let other = column(&other);
+                if other.is_left_of(to) {
+                    assert!(from.least_bytes_to_right_of(other) as usize <= bytes, "{from:?} {other:?} {bytes}");
+                }
+            }
+        }
+    }
+    let spaces = |wide| Column { wide, narrow: wide };
+    assert_eq!(Column::ZERO.least_bytes_to(spaces(47)), Some(14)); // 5 tabs, 7 blanks and what keeps them
+    assert_eq!(spaces(1).least_bytes_to(spaces(47)), Some(14));
+    assert_eq!(column(b"\t").least_bytes_to(spaces(47)), Some(13));
+    assert_eq!(column(b"\t").least_bytes_to(spaces(7)), None);
+    assert_eq!(column(b"\t").least_bytes_to(Column { wide: 9, narrow: 9 }), Some(3));
+    assert_eq!(Column::ZERO.least_bytes_to_right_of(spaces(98)), 15);
+    assert_eq!(column(b"\t").least_bytes_to_right_of(spaces(8)), 3);
+    assert_eq!(column(b"\t ").least_bytes_to_right_of(spaces(0)), 0);
+}
+
+#[test]
 fn indentation_stacks_are_shared_and_known_again() {
     let spaces = |wide| Column { wide, narrow: wide };
     let mut stacks = Indentations::default();

@@ -1,0 +1,98 @@
+//! What a line that has begun still needs of its indentation: of all columns, it can begin only where a block is open, or right of
+//! them all where a block has to open.
+
+use crate::engine::branch::{Branch, InLine};
+use crate::engine::verdicts::Engine;
+use crate::language::compiled::Language;
+use crate::language::definition::CommentEnd;
+use crate::language::free::{Cost, INFINITE, LINE};
+use crate::lexing::layout::Column;
+use crate::right::queries::Right;
+
+/// What may stand first in a line, as far as blocks are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opens {
+    /// The first line of a block.
+    Always,
+    /// That, or something else.
+    Maybe,
+    /// A line of a block that is open.
+    Never,
+}
+
+/// How R goes on where the middle ends before a line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AtLine {
+    /// Bytes before its first symbol; `None` where it has none there.
+    passed: Option<u32>,
+    /// The column of the line after its first one, if a comment takes that in: the rightmost of all where it is not known.
+    after_comment: Column,
+}
+
+impl AtLine {
+    /// Of R.
+    pub(super) fn new(language: &Language, right: &Right) -> Self {
+        let mut comments = language.lexer.accept_sets().filter_map(|accept| language.comment(accept));
+        let after_comment = if comments.any(|end| end != CommentEnd::Line) {
+            RIGHTMOST
+        } else {
+            match right.text().iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+                Some(end) => right.line_start(end as u32 + 1, true).and_then(|start| start.column).unwrap_or(RIGHTMOST),
+                None => Column::ZERO,
+            }
+        };
+        Self { passed: right.line_start(0, false).map(|start| start.position), after_comment }
+    }
+}
+
+const RIGHTMOST: Column = Column { wide: u32::MAX, narrow: u32::MAX };
+
+impl Engine {
+    /// A lower bound on the bytes of further middle that complete a branch which is before a line and in no comment; 0 if there is
+    /// nothing to be told.
+    ///
+    /// What completes a fresh line would complete this one as well, if its blanks were others; so of the cost of a fresh line only that
+    /// may be taken off which the blanks so far have in common with the shortest indentation at a column where the line may begin.
+    pub(super) fn bound_of_line(&mut self, branch: &Branch) -> Cost {
+        let InLine::Start { column, kept } = branch.line else { return 0 };
+        let Some(passed) = self.at_line.passed else { return 0 };
+        let opens = self.parser.opens_block(branch.set);
+        let top = self.parser.top(branch.indentation);
+        let is_start = self.language.lexer.is_start(branch.state);
+        // A backslash-newline in progress keeps the column at its end.
+        let kept = kept.or_else(|| if is_start { None } else { column.kept() });
+        if !is_start && kept.is_none() {
+            return 0;
+        }
+        // R may have more of the indentation, or begin the line itself: of what is needed, it can bring no more than it has bytes there.
+        let to_block = match kept {
+            Some(kept) => top.is_left_of(kept).then_some(0),
+            None => Some(column.least_bytes_to_right_of(top)),
+        };
+        let over_newline = 1 + top.least_bytes_right_of();
+        let needed = match opens {
+            Opens::Always if top.is_left_of(self.at_line.after_comment) => 0, // a comment may do
+            Opens::Always => to_block.unwrap_or(over_newline).min(over_newline).saturating_sub(passed),
+            Opens::Maybe | Opens::Never => 0,
+        };
+        // Of the columns right of a block, any may be meant; and blanks may have led to another place of a shape.
+        if opens != Opens::Never || self.language.shaped.is_some() {
+            return needed;
+        }
+        let fresh = match self.free_at(LINE, branch.at).map(|line| self.outlook(branch.set).cost(line)) {
+            Some(cost) if cost != INFINITE => cost,
+            _ => return needed,
+        };
+        let mut common = 0;
+        let mut at = |block: Column| {
+            let rest = match kept {
+                Some(kept) => (kept == block).then_some(0),
+                None => column.least_bytes_to(block),
+            };
+            common = common.max(rest.map_or(0, |rest| block.least_bytes().saturating_sub(rest.saturating_sub(passed))));
+        };
+        at(Column::ZERO);
+        self.parser.for_each_block(branch.indentation, at);
+        fresh.saturating_sub(common)
+    }
+}
