@@ -29,8 +29,9 @@ PROMPT_STEP, PROMPT_GROWTH = 32, 1.25
 read again."""
 
 PASS_MS, LEAST_CHUNK = 50.0, 8
-"""How long one forward pass of a prompt may take, for a pass is what an interruption waits for, if shorter passes do not
-cost too much, and the fewest tokens that it reads: with fewer, fixed costs are most of it (with 8, an eighth, measured with SmolLM2-135M in four bits)."""
+"""How long one forward pass of a prompt may take, for a pass is what an interruption waits for, unless shorter passes
+cost too much, and the fewest tokens that it reads: with fewer, fixed costs are most of it (with 8, an eighth, measured
+with SmolLM2-135M in four bits)."""
 
 MEASURED_TOKENS, MEASURED_MS, MEASURED_PASSES = (32, 512), 400.0, 12
 """Passes are measured from this many tokens, twice as many after each that was short, to this many; about how long, and
