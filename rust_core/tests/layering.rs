@@ -64,11 +64,25 @@ fn sources() -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// A source without its comments and its own tests.
+/// A source without its comments and what is only there for tests.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).expect("a readable source");
-    let tested = text.split("#[cfg(test)]").next().unwrap_or_default();
-    tested.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<&str>>().join("\n")
+    let mut kept = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let bare = line.trim_start();
+        if bare.starts_with("#[cfg(test)]") {
+            // An item, formatted: a line that ends with a semicolon, or else lines up to a brace in its own column.
+            let end = format!("{}}}", &line[..line.len() - bare.len()]);
+            let first = lines.find(|line| !line.trim_start().starts_with('#')).unwrap_or_default();
+            if !first.ends_with([';', '}']) {
+                lines.find(|line| *line == end);
+            }
+            continue;
+        }
+        kept.push(line.split("//").next().unwrap_or_default());
+    }
+    kept.join("\n")
 }
 
 /// The names that paths beginning with `crate::` lead to, those in braces one by one.

@@ -4,8 +4,8 @@
 //! of them. So what a search has found out is kept for the next ones, and a mask costs a look at each branch that any of them
 //! comes to, not one for each of them.
 
+use crate::completing::right_text::{first_word, is_word, returns};
 use crate::completing::search::Step;
-use crate::completing::short::{first_word, is_word, returns};
 use crate::completing::shortest;
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;

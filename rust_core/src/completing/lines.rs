@@ -5,7 +5,7 @@
 //! cut short. Here they are put together from the language's `block_lines` and tried.
 
 use crate::completing::known::Known;
-use crate::completing::short;
+use crate::completing::{right_text, short};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::language::spelling::{BlockLine, Spelling};
@@ -48,9 +48,9 @@ pub(crate) fn complete_by_lines(
 /// What completes branches where a line begins, if lines do.
 fn lines_from(engine: &mut Engine, branches: &[Branch], most: usize, known: &mut Known) -> Option<Vec<u8>> {
     let spelling = engine.language.spelling.clone();
-    let returns = short::returns(&spelling, engine.right.text()).into_iter();
+    let returns = right_text::returns(&spelling, engine.right.text()).into_iter();
     let targets = returns.map(|(column, word)| (column.wide as usize, word)).collect();
-    let first = short::first_word(engine.right.text()).into();
+    let first = right_text::first_word(engine.right.text()).into();
     let mut text = Vec::new();
     let mut scaffold = Scaffold { engine, known, spelling, targets, first, left: 0, last: Last::Searched };
     LAST_LINES

@@ -4,6 +4,7 @@ pub(crate) mod known;
 pub(crate) mod landing;
 pub(crate) mod lines;
 pub(crate) mod plan;
+mod right_text;
 pub(crate) mod search;
 pub(crate) mod short;
 pub(crate) mod shortest;

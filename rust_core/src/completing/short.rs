@@ -8,6 +8,7 @@
 //! short, but need not be the shortest.
 
 use crate::completing::known::{Known, WORD, Words};
+use crate::completing::right_text::is_word;
 use crate::completing::search::{self, Step};
 use crate::completing::shortest::Bytes;
 use crate::engine::branch::Branch;
@@ -16,7 +17,7 @@ use crate::error::Error;
 use crate::explaining::inside::{Inside, inside};
 use crate::ids::{SetId, SymbolId};
 use crate::language::free::{Cost, INFINITE};
-use crate::language::spelling::{BracketKind, Spelling};
+use crate::language::spelling::BracketKind;
 use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
 use crate::lexing::roles::Role;
@@ -378,34 +379,4 @@ struct Line {
     /// A block would be indented by the language's step, though R says how far it may be.
     is_odd: bool,
     tabs: bool,
-}
-
-/// Lines of R that are indented less than all before them, from the second line on: column and first word.
-pub(crate) fn returns(spelling: &Spelling, text: &[u8]) -> Vec<(Column, Box<[u8]>)> {
-    let mut found: Vec<(Column, Box<[u8]>)> = Vec::new();
-    for line in text.split(|&byte| byte == b'\n').skip(1) {
-        let blanks = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        let (blanks, rest) = line.split_at(blanks);
-        if rest.first().is_none_or(|&byte| byte.is_ascii_whitespace()) || spelling.begins_comment(rest) {
-            continue;
-        }
-        let column = Column::ZERO.after_all(blanks);
-        if found.last().is_none_or(|last| column.wide < last.0.wide) {
-            found.push((column, first_word(rest).into()));
-        }
-        if column == Column::ZERO || found.len() == limits::SCAFFOLD_DEPTH {
-            break;
-        }
-    }
-    found
-}
-
-pub(crate) fn first_word(text: &[u8]) -> &[u8] {
-    let length = text.iter().take_while(|&&byte| byte < 0x80 && is_word(byte)).count();
-    &text[..length]
-}
-
-/// Whether a byte is one of those that names, numbers and keywords are made of.
-pub(crate) fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
