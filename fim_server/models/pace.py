@@ -29,14 +29,19 @@ PROMPT_STEP, PROMPT_GROWTH = 32, 1.25
 read again."""
 
 PASS_MS, LEAST_CHUNK = 50.0, 8
-"""How long one forward pass of a prompt may take, for a pass is what an interruption waits for, and the fewest tokens
-that it reads: with fewer, fixed costs are most of it (with 8, an eighth, measured with SmolLM2-135M in four bits)."""
+"""How long one forward pass of a prompt may take, for a pass is what an interruption waits for, unless shorter passes
+cost too much, and the fewest tokens that it reads: with fewer, fixed costs are most of it (with 8, an eighth, measured
+with SmolLM2-135M in four bits)."""
 
 MEASURED_TOKENS, MEASURED_MS, MEASURED_PASSES = (32, 512), 400.0, 12
 """Passes are measured from this many tokens, twice as many after each that was short, to this many; about how long, and
 how many of them at most."""
 
 SHORT_MS = 20.0
+
+MOST_COST = 0.05
+"""By which share more reading a prompt may cost for being read in shorter passes. A pass has a cost that does not
+depend on how many tokens it reads: on torch and a CPU all weights are fetched from memory for 8 tokens as for 256."""
 
 
 class Pace:
@@ -46,11 +51,19 @@ class Pace:
         self.tokens_per_second = 0.0
         """0 as long as nothing is known."""
         self._prompt_tokens = LEAST_PROMPT
+        self._least_chunk = LEAST_CHUNK
 
     def note(self, tokens: int, seconds: float) -> None:
         """Take a pass, or several, into account."""
         if seconds > 0:
             self.tokens_per_second = max(self.tokens_per_second, tokens / seconds)
+
+    def note_passes(self, short: tuple[int, float], long: tuple[int, float]) -> None:
+        """Take the times of two passes of different sizes into account, each as its tokens and seconds."""
+        each = max(0.0, (long[1] - short[1]) / (long[0] - short[0]))
+        fixed = max(0.0, short[1] - each * short[0])
+        spare = (1 + MOST_COST) * (each + fixed / PREFILL_CHUNK) - each
+        self._least_chunk = max(LEAST_CHUNK, min(PREFILL_CHUNK, int(fixed / spare))) if spare > 0 else LEAST_CHUNK
 
     @property
     def prompt_tokens(self) -> int:
@@ -71,7 +84,8 @@ class Pace:
         """The prompt tokens of one forward pass."""
         if not self.tokens_per_second:
             return PREFILL_CHUNK
-        return max(LEAST_CHUNK, min(PREFILL_CHUNK, self._tokens_in(PASS_MS) // LEAST_CHUNK * LEAST_CHUNK))
+        wanted = max(self._least_chunk, self._tokens_in(PASS_MS))
+        return max(LEAST_CHUNK, min(PREFILL_CHUNK, wanted // LEAST_CHUNK * LEAST_CHUNK))
 
     def _tokens_in(self, milliseconds: float) -> int:
         return int(self.tokens_per_second * milliseconds / 1000)
@@ -87,15 +101,28 @@ def measure(model: FimModel) -> Pace:
     size, most = min(size, model.window), min(most, model.window)
     cache = model.new_cache(most)
     tokens = [number % model.size for number in range(most)]  # which they are makes no difference
-    began = time.perf_counter()
-    for _ in range(MEASURED_PASSES):
+    best: dict[int, float] = {}
+
+    def read(count: int) -> float:
         started = time.perf_counter()
-        model.forward(tokens[:size], cache)
-        ended = time.perf_counter()
-        pace.note(size, ended - started)
-        if 1000 * (ended - began) > MEASURED_MS:
+        model.forward(tokens[:count], cache)
+        seconds = time.perf_counter() - started
+        cache.crop(-count)
+        best[count] = min(seconds, best.get(count, seconds))
+        return seconds
+
+    began = time.perf_counter()
+    for number in range(MEASURED_PASSES):
+        seconds = read(size)
+        pace.note(size, seconds)
+        # The first one of a size may take several times as long as the next.
+        if number and 1000 * (time.perf_counter() - began) > MEASURED_MS:
             break
-        cache.crop(-size)
-        if 1000 * (ended - started) < SHORT_MS:
+        if 1000 * seconds < SHORT_MS:
             size = min(2 * size, most)
+    largest = max(best)
+    if largest > LEAST_CHUNK:
+        for _ in range(2):
+            read(LEAST_CHUNK)
+        pace.note_passes((LEAST_CHUNK, best[LEAST_CHUNK]), (largest, best[largest]))
     return pace

@@ -6,6 +6,7 @@
 
 mod bits;
 mod chart;
+mod chunked;
 mod colour;
 mod completing;
 mod components;
@@ -14,6 +15,7 @@ mod error;
 mod explaining;
 mod grammar;
 mod ids;
+mod interned;
 mod language;
 mod lexing;
 mod limits;

@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders and files of `src`, in the order of the dataflow: each may use earlier ones alone, and itself.
-const LAYERS: [&str; 20] = [
+const LAYERS: [&str; 22] = [
     "ids",
     "bits",
+    "chunked",
+    "interned",
     "components",
     "error",
     "limits",

@@ -269,7 +269,7 @@ def test_a_prompt_has_the_tokens_that_there_is_time_for() -> None:
     assert (found.prompt_tokens, found.chunk) == (4096, 256)
 
 
-@pytest.mark.parametrize(("rate", "least", "most"), [(50, 1, 3), (700, 3, 10), (100_000, 8, 12)])
+@pytest.mark.parametrize(("rate", "least", "most"), [(50, 4, 4), (700, 5, 12), (100_000, 10, 14)])
 def test_the_pace_is_that_of_the_fastest_pass(
     remembering: Callable[[], Remembering], rate: float, least: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,4 +287,29 @@ def test_the_pace_is_that_of_the_fastest_pass(
     timed = Timed("timed", model.backend, model.format, model.vocabulary)
     found = measure(timed)
     assert least <= len(timed.passes) <= most
-    assert found.tokens_per_second == pytest.approx(rate if len(timed.passes) > 1 else rate / 3)
+    assert found.tokens_per_second == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "each", "chunk"),
+    [
+        (0.0, 0.001, 48),  # as many as there is time for
+        (0.0001, 0.001, 48),
+        (0.055, 0.00085, 200),  # 135M on torch and two cores: eight at a time take six times as long
+        (0.055, 0.00001, 240),
+        (0.002, 0.00625, 8),
+    ],
+)
+def test_what_a_pass_costs_by_itself_is_paid_no_more_often_than_need_be(
+    remembering: Callable[[], Remembering], fixed: float, each: float, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, model = [0.0], remembering()
+    monkeypatch.setattr("fim_server.models.pace.time.perf_counter", lambda: clock[0])
+
+    class Timed(Remembering):
+        def forward(self, token_ids: Sequence[int], cache: Cache) -> torch.Tensor:
+            first = 0.3 if not self.passes else 0.0
+            clock[0] += first + fixed + each * len(token_ids)
+            return super().forward(token_ids, cache)
+
+    assert measure(Timed("timed", model.backend, model.format, model.vocabulary)).chunk == chunk

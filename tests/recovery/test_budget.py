@@ -101,7 +101,7 @@ TEXTS = {
     "at the top": ("python", f"import os\nx = |\n{CODE}", "os", "os)"),
     "a header": ("python", f"def f(a|\n    return a\n\n{CODE}", ", b):", "b"),
     "a word cut": ("python", f"def f():\n    ret|urn 1\n\n{CODE}", "", "("),
-    "a broken line far away": ("python", f"x = |\n{CODE}def (:\n", "1", "1)"),
+    "a broken line far away": ("python", f"x = |\n{3 * CODE}def (:\n", "1", "1)"),
     "records": ("json", f'[\n{RECORDS}  {{\n    "a": |\n  }},\n{RECORDS}  {{}}\n]\n', "1", "1,"),
     "a long list": ("json", f"[\n  |\n{NUMBERS}  2\n]\n", "0,", "0"),
 }
@@ -128,7 +128,7 @@ def test_what_does_not_fit_is_opened_in_part(name: str) -> None:
 
 
 def test_what_is_broken_nearby_is_left_out_as_well() -> None:
-    left, right = f"x = |\ndef (:\nz = 1\n{CODE}".split(CURSOR)
+    left, right = f"x = |\ndef (:\nz = 1\n{3 * CODE}".split(CURSOR)
     found = open_within(python(), left, right, LITTLE)
     assert isinstance(found, Recovered)
     whole = check(left, right, found, python())

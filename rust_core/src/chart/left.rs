@@ -82,6 +82,37 @@ pub(crate) enum Read {
     Dedent,
 }
 
+/// What is read: from a set, a symbol.
+type Step = (SetId, Read);
+
+/// Sets whose children are kept together: those of sets made one after another are asked for one after another.
+const TOGETHER: usize = 1 << 10;
+
+/// The sets after a symbol more, in tables of a thousand sets each, which grow without a copy of all of them.
+#[derive(Debug, Default)]
+struct Children(Vec<FxHashMap<Step, SetId>>);
+
+impl Children {
+    #[inline]
+    fn get(&self, step: Step) -> Option<SetId> {
+        self.0.get(step.0.index() / TOGETHER)?.get(&step).copied()
+    }
+
+    fn insert(&mut self, step: Step, to: SetId) {
+        let at = step.0.index() / TOGETHER;
+        if self.0.len() <= at {
+            self.0.resize_with(at + 1, FxHashMap::default);
+        }
+        self.0[at].insert(step, to);
+    }
+
+    fn remove(&mut self, step: Step) {
+        if let Some(own) = self.0.get_mut(step.0.index() / TOGETHER) {
+            own.remove(&step);
+        }
+    }
+}
+
 /// Least bytes of the indentations in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Indents {
@@ -100,7 +131,7 @@ pub(crate) const NO_INDENTS: Indents = Indents { own: 0, deeper: 1 };
 pub(crate) struct LeftChart {
     sets: Vec<Set>,
     interned: FxHashMap<u64, SetId>,
-    children: FxHashMap<(SetId, Read), SetId>,
+    children: Children,
     /// Keys of `children` in order of insertion, for [`LeftChart::truncate`].
     inserted: Vec<(SetId, Read)>,
     /// Open blocks: the one around, and what indentations cost. Node 0 is the module.
@@ -147,7 +178,7 @@ impl LeftChart {
         Self {
             sets: vec![first],
             interned: FxHashMap::default(),
-            children: FxHashMap::default(),
+            children: Children::default(),
             inserted: Vec::new(),
             blocks: vec![(0, NO_INDENTS)],
             block_ids: FxHashMap::default(),
@@ -198,7 +229,7 @@ impl LeftChart {
     /// Forgets every set made since the mark. No branch may still hold one of them.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         for key in self.inserted.drain(mark.inserted..) {
-            self.children.remove(&key);
+            self.children.remove(key);
         }
         for set in self.sets.drain(mark.sets..).rev() {
             if set.collides == NO_SET {
@@ -243,7 +274,7 @@ impl LeftChart {
         from: SetId,
         read: Read,
     ) -> SetId {
-        if let Some(&to) = self.children.get(&(from, read)) {
+        if let Some(to) = self.children.get((from, read)) {
             return to;
         }
         let to = self.scan_uncached(language, predictions, from, read);
@@ -375,7 +406,9 @@ impl LeftChart {
             && grammar.next(moved.dot) == END_OF_RULE
         {
             let last = (moved.origin, grammar.lhs(moved.dot));
-            self.sets[set.index()].leaps.push(Leap { ended: symbol, last });
+            let leaps = &mut self.sets[set.index()].leaps;
+            leaps.reserve_exact(1); // mostly there is one
+            leaps.push(Leap { ended: symbol, last });
         }
     }
 

@@ -10,9 +10,11 @@
 use crate::bits::{self, BitSet};
 use crate::chart::left::{Indents, LeftChart, NO_INDENTS};
 use crate::chart::predict::Predictions;
+use crate::chunked::Chunked;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{ColourId, ColumnId, DotId, FreeId, NodeId, SymbolId};
+use crate::interned::{Hashes, hash};
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::{Column, Columns, NO_COLUMN};
@@ -35,8 +37,8 @@ pub(crate) struct Colour {
 /// All colours of one session.
 #[derive(Debug)]
 pub(crate) struct Colours {
-    table: Vec<Colour>,
-    ids: FxHashMap<Colour, ColourId>,
+    table: Chunked<Colour>,
+    hashes: Hashes,
     /// Bitsets over `targets`, one row of `words` per colour.
     projections: Vec<u64>,
     words: usize,
@@ -49,9 +51,53 @@ pub(crate) struct Colours {
     row: Vec<u64>,
     /// Per target: bitset of the lexemes that R goes on with there.
     leaving: Vec<BitSet>,
-    steps: FxHashMap<(ColourId, DotId, ColumnId, Indents), ColourId>,
+    steps: Steps,
+    /// Unions of colours that hold many nodes, the lesser number first: each set of a long L asks for the same.
+    unions: FxHashMap<(ColourId, ColourId), ColourId>,
     bottom: ColourId,
     free_count: usize,
+    /// How many unions were computed.
+    #[cfg(test)]
+    pub(super) united: usize,
+}
+
+/// Nodes from which on the union of two colours is remembered: that of few is as soon made as found.
+const MANY_NODES: usize = if cfg!(test) { 3 } else { 16 };
+
+/// What a colour is carried over: a dot, the column of its rule's block and what indentations cost.
+type Over = (DotId, ColumnId, Indents);
+
+/// Colours whose steps are kept together.
+const TOGETHER: usize = 1 << 10;
+
+/// What comes of carrying colours backwards. Most rules open no block and end in the line that they begin in, for which a key
+/// of half the length does; and tables of a thousand colours each grow without a copy of all of them.
+#[derive(Debug, Default)]
+struct Steps {
+    in_line: Vec<FxHashMap<(ColourId, DotId), ColourId>>,
+    others: FxHashMap<(ColourId, Over), ColourId>,
+}
+
+impl Steps {
+    fn get(&self, colour: ColourId, over: Over) -> Option<ColourId> {
+        match over {
+            (dot, NO_COLUMN, NO_INDENTS) => self.in_line.get(colour.index() / TOGETHER)?.get(&(colour, dot)),
+            over => self.others.get(&(colour, over)),
+        }
+        .copied()
+    }
+
+    fn insert(&mut self, colour: ColourId, over: Over, stepped: ColourId) {
+        let (dot, NO_COLUMN, NO_INDENTS) = over else {
+            self.others.insert((colour, over), stepped);
+            return;
+        };
+        let at = colour.index() / TOGETHER;
+        if self.in_line.len() <= at {
+            self.in_line.resize_with(at + 1, FxHashMap::default);
+        }
+        self.in_line[at].insert((colour, dot), stepped);
+    }
 }
 
 /// Which block a DEDENT pops.
@@ -93,8 +139,8 @@ impl Colours {
         targets.dedup();
         let free_count = language.free.priced_count();
         let mut colours = Self {
-            table: Vec::new(),
-            ids: FxHashMap::default(),
+            table: Chunked::default(),
+            hashes: Hashes::default(),
             projections: Vec::new(),
             words: targets.len().div_ceil(64),
             target_of: targets.iter().enumerate().map(|(index, &node)| (node, index)).collect(),
@@ -103,9 +149,12 @@ impl Colours {
             row: Vec::new(),
             leaving: Vec::new(),
             targets,
-            steps: FxHashMap::default(),
+            steps: Steps::default(),
+            unions: FxHashMap::default(),
             bottom: NO_COLOUR,
             free_count,
+            #[cfg(test)]
+            united: 0,
         };
         colours.leaving = colours.find_leaving(language, right);
         let free = &language.free;
@@ -146,7 +195,7 @@ impl Colours {
     /// A colour.
     #[must_use]
     pub(crate) fn get(&self, id: ColourId) -> &Colour {
-        &self.table[id.index()]
+        self.table.get(id.index())
     }
 
     /// The condition at the bottom of the stack.
@@ -212,12 +261,14 @@ impl Colours {
     /// Interns a colour, after letting every free state fall on the nodes that the cursor may cut.
     pub(super) fn intern(&mut self, mut colour: Colour) -> ColourId {
         self.settle(&mut colour);
-        if let Some(&id) = self.ids.get(&colour) {
-            return id;
+        let hash = hash(&colour);
+        if let Some(known) = self.hashes.find(hash, |index| *self.table.get(index) == colour) {
+            return ColourId::from_index(known);
         }
         let id = ColourId::from_index(self.table.len());
         self.projections.extend_from_slice(&self.row);
-        self.ids.insert(colour.clone(), id);
+        self.hashes.push(hash);
+        colour.nodes.shrink_to_fit();
         self.table.push(colour);
         id
     }
@@ -227,14 +278,35 @@ impl Colours {
         if one == other || other == NO_COLOUR {
             return one;
         }
-        if one == NO_COLOUR || self.holds(other, one) {
+        if one == NO_COLOUR {
+            return other;
+        }
+        let nodes = self.get(one).nodes.len() + self.get(other).nodes.len();
+        if nodes < MANY_NODES {
+            return self.find_union(one, other);
+        }
+        let key = (one.min(other), one.max(other));
+        if let Some(&known) = self.unions.get(&key) {
+            return known;
+        }
+        let found = self.find_union(one, other);
+        self.unions.insert(key, found);
+        found
+    }
+
+    fn find_union(&mut self, one: ColourId, other: ColourId) -> ColourId {
+        if self.holds(other, one) {
             return other;
         }
         if self.holds(one, other) {
             return one;
         }
-        let mut colour = self.table[one.index()].clone();
-        merge(&mut colour, &self.table[other.index()]);
+        let mut colour = self.table.get(one.index()).clone();
+        merge(&mut colour, self.table.get(other.index()));
+        #[cfg(test)]
+        {
+            self.united += 1;
+        }
         self.intern(colour)
     }
 
@@ -254,7 +326,7 @@ impl Colours {
             return colour;
         }
         let indents = if context.language.free.crosses_line(dot) { indents } else { NO_INDENTS };
-        if let Some(&known) = self.steps.get(&(colour, dot, column, indents)) {
+        if let Some(known) = self.steps.get(colour, (dot, column, indents)) {
             return known;
         }
         let position = grammar.position(dot);
@@ -273,7 +345,7 @@ impl Colours {
                 self.intern(before)
             }
         };
-        self.steps.insert((colour, dot, column, indents), stepped);
+        self.steps.insert(colour, (dot, column, indents), stepped);
         stepped
     }
 
@@ -326,7 +398,7 @@ impl Colours {
 
     /// What begins at a line's start in the middle costs that line's indentation besides.
     fn before(&self, context: Context<'_>, symbol: SymbolId, after: ColourId, indent: Cost) -> Colour {
-        let source = &self.table[after.index()];
+        let source = self.table.get(after.index());
         let mut begun = Vec::new();
         if !context.language.grammar.is_lexeme(symbol) {
             context.right.begun(symbol, &source.nodes, &mut begun);
@@ -384,7 +456,7 @@ impl Colours {
     fn before_dedent(&mut self, context: Context<'_>, after: ColourId, popped: Popped) -> ColourId {
         let free = &context.language.free;
         let (_, dedent) = context.language.grammar.indent_dedent.expect("a language with layout");
-        let source = &self.table[after.index()];
+        let source = self.table.get(after.index());
         let mut colour = self.blank();
         for from in free.priced_states() {
             for to in free.priced_states() {
@@ -424,7 +496,7 @@ impl Colours {
 
         let mut classes: Vec<(Option<Top>, ColourId)> =
             vec![(None, self.before_dedent(context, after, Popped::InMiddle))];
-        let nodes = self.table[after.index()].nodes.clone();
+        let nodes = self.table.get(after.index()).nodes.clone();
         let mut by_top: FxHashMap<Top, Vec<NodeId>> = FxHashMap::default();
         for (top, from) in dedents_into(context.right, &nodes, dedent) {
             by_top.entry(top).or_default().push(from);
@@ -456,7 +528,7 @@ impl Colours {
 
     fn before_indent(&self, context: Context<'_>, indent: SymbolId, inner: ColourId, top: Option<Top>) -> Colour {
         let free = &context.language.free;
-        let source = &self.table[inner.index()];
+        let source = self.table.get(inner.index());
         let mut colour = self.blank();
         for from in free.priced_states() {
             for to in free.priced_states() {
@@ -485,7 +557,7 @@ impl Colours {
         if one == other || other == NO_COLOUR {
             return true;
         }
-        let (one, other) = (&self.table[one.index()], &self.table[other.index()]);
+        let (one, other) = (self.table.get(one.index()), self.table.get(other.index()));
         let mut rest = one.nodes.iter();
         other.nodes.len() <= one.nodes.len()
             && one.free.iter().zip(&other.free).all(|(one, other)| one <= other)
@@ -499,7 +571,7 @@ impl Colours {
 
     /// The free states from which the middle can go on, as a mask.
     pub(super) fn open_mask(&self, colour: ColourId) -> u64 {
-        let free = self.table[colour.index()].free.iter().enumerate();
+        let free = self.table.get(colour.index()).free.iter().enumerate();
         free.filter(|&(_, &cost)| cost != INFINITE).fold(0, |mask, (index, _)| mask | 1 << index)
     }
 }

@@ -1,6 +1,6 @@
 //! What R demands of the sets of the left chart: where the cursor may fall after one, and whether that leaves anything out.
 
-use crate::bits::{contains, meet};
+use crate::bits::{BitSet, contains, meet};
 use crate::chart::left::FIRST_SET;
 use crate::colour::colours::{Colours, Context};
 use crate::colour::frames::Frames;
@@ -149,7 +149,7 @@ impl Demands {
         if !follow.is_even() || !self.is_loose_below(context) {
             return false;
         }
-        let mut seen: FxHashSet<SetId> = FxHashSet::default();
+        let mut seen = BitSet::new(context.left.len());
         let mut stack = vec![set];
         while let Some(at) = stack.pop() {
             poll();
@@ -161,7 +161,8 @@ impl Demands {
                         return false;
                     }
                 }
-                if seen.insert(item.origin) {
+                if !seen.contains(item.origin.index()) {
+                    seen.insert(item.origin.index());
                     stack.push(item.origin);
                 }
             }

@@ -4,26 +4,40 @@
 //! outlive the sets.
 
 use crate::chart::left::{FIRST_SET, Indents};
+use crate::chunked::Chunked;
 use crate::colour::colours::{Colour, Colours, Context, NO_COLOUR};
 use crate::components::components;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{ColourId, DotId, FrameId, NodeId, PredictionId, SetId, SymbolId};
+use crate::interned::{Hashes, hash};
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::NO_COLUMN;
 use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A frame's prediction, indentation and seeds: all that its solutions depend on.
-type FrameKey = (PredictionId, Indents, Vec<(SymbolId, ColourId)>);
-
-#[derive(Debug)]
-struct Frame {
+/// What a set demands: all that the solutions of its frame depend on.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Demand {
     prediction: PredictionId,
     /// What indentations cost in the block around.
     indents: Indents,
     /// Colours that the set's items ask of the symbols after their dots.
-    seeds: Vec<(SymbolId, ColourId)>,
-    solved: FxHashMap<SymbolId, ColourId>,
+    seeds: Box<[(SymbolId, ColourId)]>,
+}
+
+#[derive(Debug)]
+struct Frame {
+    demand: Demand,
+    /// By nonterminal. Few are asked for in most frames, and all that lead to them are solved along.
+    solved: Vec<(SymbolId, ColourId)>,
+}
+
+impl Frame {
+    /// What has been solved of a nonterminal.
+    fn solution(&self, nonterminal: SymbolId) -> Option<ColourId> {
+        let at = self.solved.binary_search_by_key(&nonterminal, |solved| solved.0);
+        at.ok().map(|at| self.solved[at].1)
+    }
 }
 
 /// A nonterminal while its frame is solved.
@@ -49,14 +63,14 @@ impl Unsolved {
         place.insert(wanted, 0);
         while let Some(symbol) = stack.pop() {
             let own = place[&symbol];
-            if let Some(&known) = frame.solved.get(&symbol) {
+            if let Some(known) = frame.solution(symbol) {
                 found[own].colour = known;
                 continue;
             }
-            if let Some(&(_, colour)) = frame.seeds.iter().find(|seed| seed.0 == symbol) {
+            if let Some(&(_, colour)) = frame.demand.seeds.iter().find(|seed| seed.0 == symbol) {
                 found[own].colour = colour;
             }
-            for &dot in context.predictions.dots(frame.prediction, symbol) {
+            for &dot in context.predictions.dots(frame.demand.prediction, symbol) {
                 let parent = context.language.grammar.lhs(dot);
                 let at = *place.entry(parent).or_insert_with(|| {
                     found.push(Self::new(parent));
@@ -180,10 +194,14 @@ impl Group<'_> {
 /// All frames of one session.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    frames: Vec<Frame>,
-    ids: FxHashMap<FrameKey, FrameId>,
-    of_set: FxHashMap<SetId, FrameId>,
+    frames: Chunked<Frame>,
+    hashes: Hashes,
+    /// By set, as far as that was asked.
+    of_set: Vec<FrameId>,
 }
+
+/// The frame of a set that was not asked for yet.
+const UNKNOWN: FrameId = FrameId(u32::MAX);
 
 impl Frames {
     /// The number of frames.
@@ -193,7 +211,7 @@ impl Frames {
 
     /// Forgets which frames sets at or past a size of the left chart have.
     pub(super) fn truncate(&mut self, sets: usize) {
-        self.of_set.retain(|set, _| set.index() < sets);
+        self.of_set.truncate(sets);
     }
 
     /// `colour(set, nonterminal)`.
@@ -205,16 +223,16 @@ impl Frames {
         nonterminal: SymbolId,
     ) -> ColourId {
         let frame = self.frame(colours, context, set);
-        if let Some(&known) = self.frames[frame.index()].solved.get(&nonterminal) {
+        if let Some(known) = self.frames.get(frame.index()).solution(nonterminal) {
             return known;
         }
         self.solve(colours, context, frame, nonterminal);
-        self.frames[frame.index()].solved.get(&nonterminal).copied().unwrap_or(NO_COLOUR)
+        self.frames.get(frame.index()).solution(nonterminal).unwrap_or(NO_COLOUR)
     }
 
     /// The frame of a set. Origins lie behind, so the frames that it needs are made in ascending order, without recursion.
     fn frame(&mut self, colours: &mut Colours, context: Context<'_>, set: SetId) -> FrameId {
-        if let Some(&known) = self.of_set.get(&set) {
+        if let Some(known) = self.known(set) {
             return known;
         }
         let mut needed = vec![set];
@@ -222,7 +240,7 @@ impl Frames {
         let mut stack = vec![set];
         while let Some(at) = stack.pop() {
             for item in &context.left.set(at).items {
-                if !self.of_set.contains_key(&item.origin) && seen.insert(item.origin) {
+                if self.known(item.origin).is_none() && seen.insert(item.origin) {
                     needed.push(item.origin);
                     stack.push(item.origin);
                 }
@@ -232,9 +250,16 @@ impl Frames {
         for &at in &needed {
             poll();
             let frame = self.make_frame(colours, context, at);
-            self.of_set.insert(at, frame);
+            if self.of_set.len() <= at.index() {
+                self.of_set.resize(at.index() + 1, UNKNOWN);
+            }
+            self.of_set[at.index()] = frame;
         }
-        self.of_set[&set]
+        self.of_set[set.index()]
+    }
+
+    fn known(&self, set: SetId) -> Option<FrameId> {
+        self.of_set.get(set.index()).copied().filter(|&frame| frame != UNKNOWN)
     }
 
     fn make_frame(&mut self, colours: &mut Colours, context: Context<'_>, set: SetId) -> FrameId {
@@ -256,30 +281,33 @@ impl Frames {
         }
         let prediction = context.left.set(set).prediction;
         let indents = context.left.indents(set);
-        if let Some(&id) = self.ids.get(&(prediction, indents, seeds.clone())) {
-            return id;
+        let demand = Demand { prediction, indents, seeds: seeds.into() };
+        let hash = hash(&demand);
+        if let Some(known) = self.hashes.find(hash, |index| self.frames.get(index).demand == demand) {
+            return FrameId::from_index(known);
         }
         let id = FrameId::from_index(self.frames.len());
-        self.ids.insert((prediction, indents, seeds.clone()), id);
-        self.frames.push(Frame { prediction, indents, seeds, solved: FxHashMap::default() });
+        self.hashes.push(hash);
+        self.frames.push(Frame { demand, solved: Vec::new() });
         id
     }
 
     /// Least fixpoint over the nonterminals of a frame that lead to the wanted one. Those that lead to each other are finished
     /// before what they lead to.
     fn solve(&mut self, colours: &mut Colours, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
-        let frame = &mut self.frames[frame.index()];
-        let indents = frame.indents;
+        let frame = self.frames.get_mut(frame.index());
+        let indents = frame.demand.indents;
         let mut unsolved = Unsolved::leading_to(wanted, frame, context);
         let child = |at: usize, index: usize| unsolved[at].children.get(index).map(|&(_, child)| child);
         let (groups, group_of) = components(unsolved.len(), child);
+        let mut solved = Vec::with_capacity(unsolved.len());
         for (index, members) in groups.iter().enumerate() {
             let group = Group { members, index, of: &group_of, indents };
             if !group.is_settled(colours, context, &unsolved) {
                 group.grow(colours, context, &mut unsolved);
             }
             for &at in members {
-                frame.solved.insert(unsolved[at].symbol, unsolved[at].colour);
+                solved.push((unsolved[at].symbol, unsolved[at].colour));
                 for place in 0..unsolved[at].children.len() {
                     let (dot, child) = unsolved[at].children[place];
                     if group_of[child] != index {
@@ -290,5 +318,11 @@ impl Frames {
                 }
             }
         }
+        // What was known before was among them where it leads to what was wanted.
+        solved.extend(&frame.solved);
+        solved.sort_unstable_by_key(|&(symbol, _)| symbol);
+        solved.dedup_by_key(|&mut (symbol, _)| symbol);
+        solved.shrink_to_fit();
+        frame.solved = solved;
     }
 }

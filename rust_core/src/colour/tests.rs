@@ -3,9 +3,11 @@
 use crate::chart::left::{FIRST_SET, NO_SET, Read};
 use crate::engine::verdicts::Engine;
 use crate::ids::SetId;
+use crate::language::compiled::Language;
 use crate::language::free::INFINITE;
-use crate::test_languages::{accept_of, compile, derives, letters, spelled, texts};
+use crate::test_languages::{accept_of, compile, derives, letters, opened, spelled, texts};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Middles that are tried. Unit: bytes.
 const LONGEST: usize = 3;
@@ -83,4 +85,23 @@ fn equal_demands_have_one_colour() {
     let before = engine.sizes();
     assert_eq!(sets.map(|set| *engine.outlook(set) == *outlooks[0]), [true; 3]);
     assert_eq!(engine.sizes(), before, "asking again makes nothing");
+}
+
+/// How many unions of colours are computed for a middle between two texts.
+fn united(language: &Arc<Language>, left: &str, right: &str) -> usize {
+    let mut engine = Engine::open(language, right.as_bytes());
+    let branches = opened(&mut engine, left.as_bytes());
+    assert!(!branches.is_empty(), "{left:?} {right:?}");
+    engine.parts().0.colours.united
+}
+
+#[test]
+fn sets_that_ask_for_the_same_union_have_it_computed_once() {
+    let spec = serde_json::from_str(include_str!("../../tests/languages/python.json")).expect("a definition");
+    let language = compile(&spec);
+    let [few, many] = [50, 100].map(|count| {
+        let clauses = "for x in x if x ".repeat(count);
+        united(&language, &format!("[x {clauses}"), &format!("{clauses}]\n"))
+    });
+    assert!(few > 0 && many <= few + 2, "{few} unions, {many} for twice as much");
 }

@@ -16,6 +16,19 @@ pub(crate) struct Lookahead {
 struct Group {
     state: StateId,
     members: Vec<u32>,
+    /// Where the symbol has last ended, as far as that is not told of the members: a comment ends after each of its bytes.
+    end: Option<(u32, AcceptId)>,
+}
+
+impl Group {
+    /// Tells where the symbol has ended.
+    fn tell(&mut self, ends: &mut [Option<(u32, AcceptId)>]) {
+        if let Some(end) = self.end.take() {
+            for &member in &self.members {
+                ends[member as usize] = Some(end);
+            }
+        }
+    }
 }
 
 impl Lookahead {
@@ -27,40 +40,53 @@ impl Lookahead {
             .map(|state| Group {
                 state: StateId::from_index(state),
                 members: vec![u32::try_from(state).expect("fits")],
+                end: None,
             })
             .collect();
         let mut place: Vec<u32> = vec![u32::MAX; lexer.state_count()];
         for (index, &byte) in right.iter().enumerate() {
             poll();
-            let mut stepped: Vec<Group> = Vec::with_capacity(groups.len());
-            for group in groups {
-                let state = lexer.step(group.state, byte);
+            let mut left = 0;
+            for at in 0..groups.len() {
+                let state = lexer.step(groups[at].state, byte);
                 if state == DEAD {
+                    groups[at].tell(&mut ends);
                     continue;
                 }
                 match place[state.index()] {
                     u32::MAX => {
-                        place[state.index()] = u32::try_from(stepped.len()).expect("fits");
-                        stepped.push(Group { state, members: group.members });
+                        place[state.index()] = u32::try_from(left).expect("fits");
+                        groups.swap(left, at);
+                        groups[left].state = state;
+                        left += 1;
                     }
-                    at => stepped[at as usize].members.extend(group.members),
+                    same => {
+                        groups[at].tell(&mut ends);
+                        let members = std::mem::take(&mut groups[at].members);
+                        groups[same as usize].tell(&mut ends);
+                        groups[same as usize].members.extend(members);
+                    }
                 }
             }
-            for group in &stepped {
+            groups.truncate(left);
+            for group in &mut groups {
                 place[group.state.index()] = u32::MAX;
                 if lexer.accepts(group.state) {
-                    let end = (u32::try_from(index + 1).expect("R fits u32"), lexer.accept(group.state));
-                    for &member in &group.members {
-                        ends[member as usize] = Some(end);
-                    }
+                    group.end = Some((u32::try_from(index + 1).expect("R fits u32"), lexer.accept(group.state)));
                 }
             }
-            stepped.retain(|group| lexer.extends(group.state));
-            groups = stepped;
+            groups.retain_mut(|group| {
+                let goes_on = lexer.extends(group.state);
+                if !goes_on {
+                    group.tell(&mut ends);
+                }
+                goes_on
+            });
             if groups.is_empty() {
                 break;
             }
         }
+        groups.iter_mut().for_each(|group| group.tell(&mut ends));
         Self { ends }
     }
 

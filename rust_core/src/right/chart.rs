@@ -284,14 +284,28 @@ impl Chart<'_> {
         }
     }
 
-    /// Completes a nonterminal that began at a node, or a symbol read there, as far as it moves what is predicted.
+    /// Completes a nonterminal that began at a node, or a symbol read there, as far as it moves what is predicted; and what that
+    /// comes to, where it does nothing but complete another.
     fn complete(&mut self, worker: &mut Worker, begun: NodeId, lhs: SymbolId) {
-        let last = self.leaps.last((lhs, begun));
-        worker.record.complete(&self.charted.lattice, (lhs, begun), last);
-        let (lhs, begun) = last;
-        if !worker.ended.insert((lhs, begun)) {
-            return;
+        let mut completed = (lhs, begun);
+        loop {
+            let last = self.leaps.last(completed);
+            worker.record.complete(&self.charted.lattice, completed, last);
+            completed = last;
+            // Those that only lead to another need not be among them: completing them again leaps to where they lead.
+            if worker.ended.contains(&completed) {
+                return;
+            }
+            match self.complete_one(worker, completed) {
+                Some(next) => completed = next,
+                None => break,
+            }
         }
+        worker.ended.insert(completed);
+    }
+
+    /// Completes one. If that is but completing another, then that is what is left to do.
+    fn complete_one(&mut self, worker: &mut Worker, (lhs, begun): (SymbolId, NodeId)) -> Option<(SymbolId, NodeId)> {
         let language = self.language;
         let grammar = &language.grammar;
         debug_assert!(self.charted.lattice.is_processed(begun), "a symbol with text ends after the node it began at");
@@ -303,15 +317,19 @@ impl Chart<'_> {
         worker.chunks.extend(linked);
         let free = worker.chunks.len() > chunks;
         let moved = self.move_own(worker, begun, lhs, &link);
-        // Whether completing this is but completing another.
         let alone = !self.charted.lattice.is_crossed(begun) && !free && link.dots.is_empty() && link.lone.is_none();
         let is_read = grammar.is_lexeme(lhs);
-        if let (true, Some((dot, origin))) = (alone && !is_read, moved) {
-            let ends = grammar.next(Grammar::advance(dot)) == END_OF_RULE;
-            if let (true, Base::Node(at)) = (ends, self.charted.origins.get(origin).base) {
-                self.leaps.insert((lhs, begun), (grammar.lhs(dot), at));
-                worker.record.leap((lhs, begun), (grammar.lhs(dot), at));
+        if let Some((dot, origin)) = moved {
+            let ends = grammar.next(dot) == END_OF_RULE;
+            if let (true, Base::Node(at)) = (alone && !is_read && ends, self.charted.origins.get(origin).base) {
+                let next = (grammar.lhs(dot), at);
+                self.leaps.insert((lhs, begun), next);
+                worker.record.leap((lhs, begun), next);
+                if Origins::node_of(origin).is_some() {
+                    return Some(next);
+                }
             }
+            worker.push(dot, origin);
         }
         if !link.dots.is_empty() {
             worker.set.links.push((id, begun));
@@ -335,19 +353,28 @@ impl Chart<'_> {
         if link.finishes && (begins_list || self.charted.is_wanted(begun, |part| part.waits_for_one(finished))) {
             worker.set.completed.push(Completed::Link(id, begun));
         }
+        None
     }
 
     /// Moves what waits at a node and began in R over a nonterminal, and over all that this finishes there. If that is one
-    /// item, it is returned as it was.
+    /// item, it is returned, moved, instead of being taken up.
     fn move_own(&self, worker: &mut Worker, begun: NodeId, lhs: SymbolId, link: &Link) -> Option<(DotId, OriginId)> {
         let grammar = &self.language.grammar;
-        let mut moved = 0usize;
-        let mut last = None;
+        let mut first = None;
+        let mut several = false;
         let mut push = |dot: DotId, origin: OriginId| {
-            moved += 1;
-            last = Some((dot, origin));
             worker.record.take(begun, Origins::node_of(origin));
-            worker.push(Grammar::advance(dot), origin);
+            let moved = (Grammar::advance(dot), origin);
+            match first {
+                None if !several => first = Some(moved),
+                _ => {
+                    several = true;
+                    if let Some((dot, origin)) = first.take() {
+                        worker.push(dot, origin);
+                    }
+                    worker.push(moved.0, moved.1);
+                }
+            }
         };
         if !grammar.is_lexeme(lhs) {
             for (dot, origin) in self.charted.waiting(grammar, begun, lhs) {
@@ -369,7 +396,7 @@ impl Chart<'_> {
                 }
             }
         }
-        last.filter(|_| moved == 1)
+        first
     }
 
     /// Puts a closed set into its node.

@@ -5,9 +5,9 @@
 //! the set is that node's: it is not computed again. So R is parsed as a finite automaton reads it, as long as it repeats what
 //! it said before, and by Earley's algorithm where it says something new.
 
+use crate::chunked::Chunked;
 use crate::ids::{KindId, NodeId, RightSetId, SymbolId};
 use crate::language::free::Cost;
-use crate::right::chunked::Chunked;
 use crate::right::lattice::{Incoming, Lattice};
 use crate::right::parts::APART;
 use crate::right::places::{Begun, Taken};
@@ -215,12 +215,24 @@ pub(super) struct Leaps {
     passed: Vec<usize>,
 }
 
-/// What one nonterminal comes to, and the entry of the same node that was made before (plus one).
+/// What one nonterminal comes to, and the entry of the same node that was made before (plus one). Where a construct nests
+/// without end each node has some, so the symbols stand beside each other.
 #[derive(Debug)]
 struct LeapEntry {
     symbol: SymbolId,
-    to: (SymbolId, NodeId),
+    to_symbol: SymbolId,
+    to_node: NodeId,
     before: u32,
+}
+
+impl LeapEntry {
+    fn to(&self) -> (SymbolId, NodeId) {
+        (self.to_symbol, self.to_node)
+    }
+
+    fn lead(&mut self, to: (SymbolId, NodeId)) {
+        (self.to_symbol, self.to_node) = to;
+    }
 }
 
 impl Leaps {
@@ -230,10 +242,10 @@ impl Leaps {
         self.passed.clear();
         while let Some(at) = self.find(last) {
             self.passed.push(at);
-            last = self.entries.get(at).to;
+            last = self.entries.get(at).to();
         }
         for &at in &self.passed {
-            self.entries.get_mut(at).to = last;
+            self.entries.get_mut(at).lead(last);
         }
         last
     }
@@ -252,7 +264,7 @@ impl Leaps {
 
     pub(super) fn insert(&mut self, from: (SymbolId, NodeId), to: (SymbolId, NodeId)) {
         if let Some(at) = self.find(from) {
-            self.entries.get_mut(at).to = to;
+            self.entries.get_mut(at).lead(to);
             return;
         }
         let (symbol, node) = from;
@@ -260,7 +272,8 @@ impl Leaps {
             self.of.push(0);
         }
         let before = *self.of.get(node.index());
-        self.entries.push(LeapEntry { symbol, to, before });
+        let (to_symbol, to_node) = to;
+        self.entries.push(LeapEntry { symbol, to_symbol, to_node, before });
         *self.of.get_mut(node.index()) = u32::try_from(self.entries.len()).expect("leaps fit u32");
     }
 }

@@ -1,9 +1,9 @@
 //! The lattice over R: a node for each place that R can go on at, with the Earley set of the parses that come there.
 
+use crate::chunked::Chunked;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{ChunkId, DotId, KindId, LinkId, NodeId, OriginId, PartId, RightSetId, SymbolId};
 use crate::language::free::Cost;
-use crate::right::chunked::Chunked;
 use crate::right::origins::{At, Completed, NODES};
 use crate::right::places::{Place, Taken, Top};
 use crate::right::sets::{Set, Sets};
@@ -70,8 +70,9 @@ struct Edge {
     before: u32,
 }
 
-/// Nodes at one position up to which they are found one by one.
-const FEW: usize = 8;
+/// Nodes at one position up to which they are found one by one: where the end of a field leads into the texts of all kinds of
+/// strings there are some twenty, made one after another.
+const FEW: usize = if cfg!(test) { 3 } else { 32 };
 
 /// The nodes, by their places.
 #[derive(Debug)]

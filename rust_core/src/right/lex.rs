@@ -20,10 +20,12 @@ use std::sync::Arc;
 pub(super) struct Lexed {
     language: Arc<Language>,
     text: Vec<u8>,
-    /// Per visited position: what is matched there and where it ends.
-    symbols: Vec<Option<(AcceptId, u32)>>,
-    /// Unmatched closing brackets from a position on; `None` where lexing or bracketing fails before the end.
-    depth: Vec<Option<u32>>,
+    /// Per position: what is matched there.
+    accepts: Vec<AcceptId>,
+    /// Per position: where it ends, 0 where nothing is matched or no call has been.
+    ends: Vec<u32>,
+    /// Unmatched closing brackets from a position on; [`NO_DEPTH`] where lexing or bracketing fails before the end.
+    depth: Vec<u32>,
     visited: Vec<bool>,
     /// Where what a lexeme leads into has ended, if it does, for lexemes that lead into another mode, and how many brackets
     /// are open there at once.
@@ -31,6 +33,9 @@ pub(super) struct Lexed {
     /// Charts of what such a lexeme leads into.
     charts: FxHashMap<LexemeId, LeftChart>,
 }
+
+/// Lexing or bracketing fails before the end.
+const NO_DEPTH: u32 = u32::MAX;
 
 /// Where a scan of blank lines from a line's start ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,14 +79,15 @@ impl Lexed {
         let mut lexed = Self {
             language: language.clone(),
             text: text.to_vec(),
-            symbols: vec![None; text.len() + 1],
-            depth: vec![None; text.len() + 1],
+            accepts: vec![AcceptId::default(); text.len() + 1],
+            ends: vec![0; text.len() + 1],
+            depth: vec![NO_DEPTH; text.len() + 1],
             visited: vec![false; text.len() + 1],
             passed: FxHashMap::default(),
             charts: FxHashMap::default(),
         };
         lexed.visited[text.len()] = true;
-        lexed.depth[text.len()] = Some(0);
+        lexed.depth[text.len()] = 0;
         lexed
     }
 
@@ -96,12 +102,13 @@ impl Lexed {
 
     /// What is matched at a position as code, and where it ends.
     pub(super) fn symbol(&self, position: u32) -> Option<(AcceptId, u32)> {
-        self.symbols[position as usize]
+        let end = self.ends[position as usize];
+        (end != 0).then(|| (self.accepts[position as usize], end))
     }
 
     /// How many brackets are open at a position that R closes; `None` if R cannot be lexed from there to its end.
     pub(super) fn depth(&self, position: u32) -> Option<u32> {
-        self.depth[position as usize]
+        Some(self.depth[position as usize]).filter(|&depth| depth != NO_DEPTH)
     }
 
     /// Where the literal that holds code and begins at a position has ended.
@@ -129,7 +136,8 @@ impl Lexed {
             poll();
             let Some((length, accept)) = language.lexer.longest_match(ModeId(0), &self.text[at..]) else { break };
             let end = u32::try_from(at + length).expect("R fits u32");
-            self.symbols[at] = Some((accept, end));
+            self.accepts[at] = accept;
+            self.ends[at] = end;
             if language.grammar.leads_away(SymbolId::from(language.lexer.lexemes(accept)[0])) {
                 self.pass(predictions, at, accept, end);
             }
@@ -139,8 +147,11 @@ impl Lexed {
         }
         for begin in path.into_iter().rev() {
             let next = std::mem::replace(&mut at, begin as usize);
-            let (Some(after), Some((accept, _))) = (self.depth[next], self.symbols[at]) else { continue };
-            self.depth[at] = match (language.layout.is_some(), language.accept_role(accept)) {
+            let after = self.depth[next];
+            if after == NO_DEPTH {
+                continue;
+            }
+            let depth = match (language.layout.is_some(), language.accept_role(self.accepts[at])) {
                 (true, Role::Open) => after.checked_sub(1),
                 (true, Role::Close) => (after < language.limits.brackets).then_some(after + 1),
                 _ => {
@@ -149,6 +160,7 @@ impl Lexed {
                     (most <= language.limits.brackets).then_some(after)
                 }
             };
+            self.depth[at] = depth.unwrap_or(NO_DEPTH);
         }
     }
 
@@ -304,10 +316,10 @@ impl Lexed {
         let mut at = position;
         let mut newline_last = true;
         loop {
-            if self.depth[at as usize]? > 0 {
+            if self.depth(at)? > 0 {
                 return None;
             }
-            let Some((accept, end)) = self.symbols[at as usize] else {
+            let Some((accept, end)) = self.symbol(at) else {
                 return (at as usize == self.text.len() && newline_last).then_some(at);
             };
             newline_last = true;
@@ -328,8 +340,8 @@ impl Lexed {
     pub(super) fn middle_position(&self, position: u32) -> Option<u32> {
         let mut at = position;
         loop {
-            let depth = self.depth[at as usize]?;
-            let Some((accept, end)) = self.symbols[at as usize] else {
+            let depth = self.depth(at)?;
+            let Some((accept, end)) = self.symbol(at) else {
                 return Some(at);
             };
             match self.language.accept_role(accept) {
@@ -383,7 +395,7 @@ impl Lexed {
     pub(super) fn following_column(&self, position: u32) -> Option<Column> {
         let mut at = self.middle_position(position)?;
         loop {
-            let Some((accept, end)) = self.symbols[at as usize] else {
+            let Some((accept, end)) = self.symbol(at) else {
                 return Some(Column::ZERO);
             };
             if self.language.accept_role(accept) == Role::Newline {
@@ -418,18 +430,18 @@ impl Lexed {
     #[must_use]
     pub(super) fn closers(&self) -> Option<Vec<(usize, &[u8])>> {
         let mut found = Vec::new();
-        let mut lowest = self.depth[0]?;
-        let mut at = 0usize;
-        while let Some((accept, end)) = self.symbols[at] {
-            let end = self.end(at, end).unwrap_or(end);
+        let mut lowest = self.depth(0)?;
+        let mut at = 0;
+        while let Some((accept, end)) = self.symbol(at) {
+            let end = self.end(at as usize, end).unwrap_or(end);
             if self.language.accept_role(accept) == Role::Close
-                && let Some(after) = self.depth[end as usize]
+                && let Some(after) = self.depth(end)
                 && after < lowest
             {
                 lowest = after;
-                found.push((at, &self.text[at..end as usize]));
+                found.push((at as usize, &self.text[at as usize..end as usize]));
             }
-            at = end as usize;
+            at = end;
         }
         Some(found)
     }
@@ -438,20 +450,20 @@ impl Lexed {
     /// position itself. Nothing before such a place has nodes, because brackets are counted from the end of R.
     pub(super) fn reach_of_symbols(&self, start: u32) -> u32 {
         let mut path = Vec::new();
-        let mut at = start as usize;
-        while let Some((_, end)) = self.symbols[at] {
+        let mut at = start;
+        while let Some((_, end)) = self.symbol(at) {
             path.push(at);
-            match self.end(at, end) {
-                Some(next) => at = next as usize,
+            match self.end(at as usize, end) {
+                Some(next) => at = next,
                 None => break,
             }
         }
-        let failed = if self.depth[at].is_none() {
+        let failed = if self.depth(at).is_none() {
             Some(at)
         } else {
-            path.into_iter().rev().find(|&at| self.depth[at].is_none())
+            path.into_iter().rev().find(|&at| self.depth(at).is_none())
         };
-        failed.map_or(start, |at| u32::try_from(at).expect("R fits u32"))
+        failed.unwrap_or(start)
     }
 }
 

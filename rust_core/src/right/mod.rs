@@ -23,7 +23,6 @@
 
 pub(crate) mod begun;
 mod chart;
-mod chunked;
 mod columns;
 mod crossings;
 mod known;

@@ -4,13 +4,14 @@
 //! number: so the sets of a text that repeats a construct are alike, however long it is, and most nodes have one that is
 //! known.
 
+use crate::chunked::Chunked;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{DotId, LinkId, NodeId, OriginId, PartId, PredictionId, RightSetId, RunId, SymbolId};
+use crate::interned::hash;
 use crate::language::free::Cost;
-use crate::right::chunked::Chunked;
 use crate::right::origins::{At, Completed, Origins};
-use rustc_hash::{FxHashMap, FxHasher};
-use std::hash::{Hash, Hasher};
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
 
 /// Nodes less far back than this are named by their distance: few in tests, so that short texts have far ones as well.
 const NEAR: u32 = if cfg!(test) { 9 } else { 96 };
@@ -269,15 +270,8 @@ pub(super) fn slice_by<T>(items: &[T], key: impl Fn(&T) -> SymbolId, symbol: Sym
     &items[begin..begin + length]
 }
 
-/// Where something is looked for: of two whose hashes happen to be the same, only the first is found again.
-#[allow(clippy::cast_possible_truncation)] // the upper half
-fn hash<T: Hash + ?Sized>(of: &T) -> u32 {
-    let mut hasher = FxHasher::default();
-    of.hash(&mut hasher);
-    (hasher.finish() >> 32) as u32
-}
-
-/// Keeps where something is, which may mean to forget all others.
+/// Keeps where something is, which may mean to forget all others. Of two whose hashes happen to be the same, only the first is
+/// found again.
 fn keep<T>(ids: &mut FxHashMap<u32, T>, hash: u32, id: T) {
     if ids.len() >= LOOKED_AMONG {
         ids.clear();

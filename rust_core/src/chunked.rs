@@ -5,7 +5,7 @@ const LENGTH: usize = 1 << 12;
 
 /// A list in chunks of one length, but for longer ones that hold one run.
 #[derive(Debug)]
-pub(super) struct Chunked<T> {
+pub(crate) struct Chunked<T> {
     chunks: Vec<Vec<T>>,
     /// How many entries there are, with those that were left out at the ends of chunks.
     length: usize,
@@ -20,21 +20,21 @@ impl<T> Default for Chunked<T> {
 impl<T> Chunked<T> {
     /// How many entries there are, where they were pushed one by one.
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
     #[inline]
-    pub(super) fn get(&self, index: usize) -> &T {
+    pub(crate) fn get(&self, index: usize) -> &T {
         &self.chunks[index / LENGTH][index % LENGTH]
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, index: usize) -> &mut T {
+    pub(crate) fn get_mut(&mut self, index: usize) -> &mut T {
         &mut self.chunks[index / LENGTH][index % LENGTH]
     }
 
-    pub(super) fn push(&mut self, entry: T) {
+    pub(crate) fn push(&mut self, entry: T) {
         if self.length % LENGTH == 0 {
             self.begin_chunk(LENGTH);
         }
@@ -52,7 +52,7 @@ impl<T> Chunked<T> {
 impl<T: Copy> Chunked<T> {
     /// A run that was appended.
     #[inline]
-    pub(super) fn slice(&self, begin: usize, length: usize) -> &[T] {
+    pub(crate) fn slice(&self, begin: usize, length: usize) -> &[T] {
         if length == 0 {
             return &[];
         }
@@ -61,7 +61,7 @@ impl<T: Copy> Chunked<T> {
     }
 
     /// Appends a run in one piece, and says where it begins.
-    pub(super) fn append(&mut self, run: &[T]) -> usize {
+    pub(crate) fn append(&mut self, run: &[T]) -> usize {
         if run.is_empty() {
             return self.length; // which may be where no chunk begins yet
         }
