@@ -3,6 +3,7 @@
 use crate::language::compiled::Language;
 use crate::language::definition::CommentEnd;
 use crate::lexing::layout::Column;
+use crate::lexing::roles::Role;
 use crate::right::queries::Right;
 
 /// How R goes on where the middle ends before a line.
@@ -12,6 +13,8 @@ pub(super) struct AtLine {
     pub(super) passed: Option<u32>,
     /// The column of the line after its first one, if a comment takes that in: the rightmost of all where it is not known.
     pub(super) after_comment: Column,
+    /// Whether the language joins lines: a backslash-newline keeps the column before it.
+    pub(super) joins: bool,
 }
 
 impl AtLine {
@@ -26,7 +29,8 @@ impl AtLine {
                 None => Column::ZERO,
             }
         };
-        Self { passed: right.line_start(0, false).map(|start| start.position), after_comment }
+        let joins = language.lexer.accept_sets().any(|accept| language.accept_role(accept) == Role::Join);
+        Self { passed: right.line_start(0, false).map(|start| start.position), after_comment, joins }
     }
 }
 

@@ -24,11 +24,12 @@ impl Engine {
             return 0;
         }
         // R may have more of the indentation, or begin the line itself: of what is needed, it can bring no more than it has bytes there.
+        let joins = self.at_line.joins;
         let to_block = match kept {
             Some(kept) => top.is_left_of(kept).then_some(0),
-            None => Some(column.least_bytes_to_right_of(top)),
+            None => Some(column.least_bytes_to_right_of(top, joins)),
         };
-        let over_newline = 1 + top.least_bytes_right_of();
+        let over_newline = 1 + top.least_bytes_right_of(joins);
         let needed = match opens {
             Opens::Always if top.is_left_of(self.at_line.after_comment) => 0, // a comment may do
             Opens::Always => to_block.unwrap_or(over_newline).min(over_newline).saturating_sub(passed),

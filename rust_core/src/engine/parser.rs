@@ -167,7 +167,7 @@ impl Parser {
                         return None;
                     }
                     let id = self.columns.intern(column);
-                    let indents = Indents { own: column.least_bytes(), deeper: column.least_bytes_right_of() };
+                    let indents = Indents { own: column.least_bytes(), deeper: column.least_bytes_right_of(true) };
                     self.left.price(id, indents);
                     begun.set = self.scan(begun.set, Read::Indent(id));
                     begun.indentation = self.indentations.push(begun.indentation, column);

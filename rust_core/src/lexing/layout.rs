@@ -82,10 +82,11 @@ impl Column {
         (self.wide / 8 + self.wide % 8..=self.wide).contains(&self.narrow)
     }
 
-    /// No indentation right of this column has fewer bytes than these.
+    /// No indentation right of this column has fewer bytes than these. `joins`: whether there are backslash-newlines.
     #[must_use]
-    pub(crate) fn least_bytes_right_of(self) -> u32 {
-        (self.narrow + 1).min((self.wide + 1).div_ceil(8) + 2)
+    pub(crate) fn least_bytes_right_of(self, joins: bool) -> u32 {
+        let blanks = self.narrow + 1;
+        if joins { blanks.min((self.wide + 1).div_ceil(8) + 2) } else { blanks }
     }
 
     /// No fewer bytes lead from this column to another, over a backslash-newline where that helps; `None` if none do but on a
@@ -100,11 +101,12 @@ impl Column {
         blanks.into_iter().chain(joined).min()
     }
 
-    /// No fewer bytes lead from this column to one right of another, but on a new line.
+    /// No fewer bytes lead from this column to one right of another, but on a new line. `joins`: whether there are backslash-newlines.
     #[must_use]
-    pub(crate) fn least_bytes_to_right_of(self, other: Self) -> u32 {
+    pub(crate) fn least_bytes_to_right_of(self, other: Self, joins: bool) -> u32 {
         let wide = if self.wide > other.wide { 0 } else { (other.wide + 1).div_ceil(8) - self.wide / 8 };
-        (wide + 2).min(wide.max((other.narrow + 1).saturating_sub(self.narrow)))
+        let blanks = wide.max((other.narrow + 1).saturating_sub(self.narrow));
+        if joins { blanks.min(wide + 2) } else { blanks }
     }
 
     /// How two columns compare; `None` if tabs and spaces disagree.

@@ -237,7 +237,7 @@ fn columns_are_pairs_that_blanks_can_make() {
             };
             assert_eq!(own.compare(column(other)), wanted);
             if wanted == Some(Ordering::Greater) {
-                assert!(column(other).least_bytes_right_of() <= own.least_bytes());
+                assert!(column(other).least_bytes_right_of(true) <= own.least_bytes());
             }
         }
     }
@@ -257,15 +257,18 @@ fn no_fewer_blanks_lead_from_one_column_to_another() {
     let more = texts(b" \t", 9);
     for begun in texts(b" \t", 4).iter().chain([&b"\t       ".to_vec(), &b"      ".to_vec()]) {
         let from = column(begun);
-        let reached = more.iter().map(|more| (from.after_all(more), more.len()));
-        let joined = more.iter().filter_map(|more| Some((from.after_all(more).kept()?, more.len() + 2)));
-        for (to, bytes) in reached.chain(joined) {
+        let reached = more.iter().map(|more| (from.after_all(more), more.len(), false));
+        let joined = more.iter().filter_map(|more| Some((from.after_all(more).kept()?, more.len() + 2, true)));
+        for (to, bytes, is_joined) in reached.chain(joined) {
             let least = from.least_bytes_to(to);
             assert!(least.is_some_and(|least| least as usize <= bytes), "{from:?} {to:?}: {least:?} of {bytes}");
             for other in texts(b" \t", 3) {
                 let other = column(&other);
                 if other.is_left_of(to) {
-                    assert!(from.least_bytes_to_right_of(other) as usize <= bytes, "{from:?} {other:?} {bytes}");
+                    for joins in [is_joined, true] {
+                        let least = from.least_bytes_to_right_of(other, joins) as usize;
+                        assert!(least <= bytes, "{from:?} {other:?} {bytes}");
+                    }
                 }
             }
         }
@@ -276,9 +279,9 @@ fn no_fewer_blanks_lead_from_one_column_to_another() {
     assert_eq!(column(b"\t").least_bytes_to(spaces(47)), Some(13));
     assert_eq!(column(b"\t").least_bytes_to(spaces(7)), None);
     assert_eq!(column(b"\t").least_bytes_to(Column { wide: 9, narrow: 9 }), Some(3));
-    assert_eq!(Column::ZERO.least_bytes_to_right_of(spaces(98)), 15);
-    assert_eq!(column(b"\t").least_bytes_to_right_of(spaces(8)), 3);
-    assert_eq!(column(b"\t ").least_bytes_to_right_of(spaces(0)), 0);
+    assert_eq!(Column::ZERO.least_bytes_to_right_of(spaces(98), true), 15);
+    assert_eq!(column(b"\t").least_bytes_to_right_of(spaces(8), true), 3);
+    assert_eq!(column(b"\t ").least_bytes_to_right_of(spaces(0), true), 0);
 }
 
 #[test]

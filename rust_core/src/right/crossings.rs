@@ -222,8 +222,8 @@ impl Finder<'_> {
         let mut places: Vec<(Place, Cost)> = classes
             .map(|(column, cost)| (Place::Middle { position: entry.to, line: Top::Exact(column) }, cost))
             .collect();
-        let held = if entry.joined { following.least_bytes_right_of() } else { entry.to - entry.from };
-        let least = following.least_bytes_right_of().saturating_sub(held);
+        let held = if entry.joined { following.least_bytes_right_of(true) } else { entry.to - entry.from };
+        let least = following.least_bytes_right_of(true).saturating_sub(held);
         places.push((Place::Middle { position: entry.to, line: Top::AboveEntry(index) }, least));
         places.into_iter().map(|(place, cost)| (self.lattice.intern(place), cost)).collect()
     }
