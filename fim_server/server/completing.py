@@ -18,6 +18,7 @@ from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, 
 from fim_server.server.memory import Offer
 from fim_server.server.place import Place, quiet, wants_single_line
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
+from fim_server.server.showing import LEAST_LIKELIHOOD, cuts_of
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
 
@@ -226,6 +227,8 @@ class Completer:
         options = replace(
             options,
             closing=Closing.of(opened.session, opened.left, opened.right),
+            scored=True,
+            least_likelihood=0.0 if request.invoked or not request.settings.min_confidence else LEAST_LIKELIHOOD,
             no_comments=takes_no_comments(request, task.inside),
             deadline_ms=None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms),
         )
@@ -318,6 +321,8 @@ class Completer:
             completion,
             opened.session.spelling.closers,
             opened.covered_lines,
+            cuts_of(text, opened.session),
+            completion.written,
         )
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fim_server.server.place import MOST_CLOSERS, contains_in_order
+from fim_server.server.showing import without_typed
 from fim_server.server.threads import OneThread
 
 if TYPE_CHECKING:
-    from fim_server.decoding.results import Completion
+    from fim_server.decoding.results import Completion, Written
     from fim_server.text.document import Split
 
 CAPACITY = 64
@@ -38,6 +39,12 @@ class Offer:
     """The characters that editors put right of the cursor in its language."""
     covered_lines: tuple[range, ...] = ()
     """The lines, from 0, that the guarantee covers, if it is `partial`."""
+    cuts: tuple[int, ...] = ()
+    """The lengths at which it may end, in characters; the whole is the last."""
+    written: tuple[Written, ...] = ()
+    """The tokens of the text."""
+    confidence: float | None = None
+    """How likely it is right, where that was asked for."""
 
     def document(self, split: Split) -> tuple[str, str]:
         """The document after acceptance, cut behind the text."""
@@ -158,4 +165,10 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
     closers = right[:covered]
     if not offer.closers.issuperset(closers) or not contains_in_order(text, closers):
         return None
-    return replace(offer, text=text, covered=covered)
+    return replace(
+        offer,
+        text=text,
+        covered=covered,
+        cuts=tuple(cut - len(typed) for cut in offer.cuts if cut > len(typed)),
+        written=without_typed(offer.written, len(typed)),
+    )

@@ -98,7 +98,10 @@ def quiet(place: Place, inside: str | None, invoked: bool, settings: ServerSetti
 
 def wants_single_line(place: Place, settings: ServerSettings) -> bool:
     """Whether one line is wanted at a place, or as many as the model writes."""
-    return settings.multiline == "never" or (settings.multiline == "auto" and not place.is_at_line_end)
+    if settings.multiline != "auto":
+        return settings.multiline == "never"
+    # After a letter the word may go on, and nobody has come to the line's end yet.
+    return not place.is_at_line_end or is_word(place.before[-1:])
 
 
 def is_word(character: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from fim_server.language import Language
 from fim_server.language.versions import NEWEST
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
+from fim_server.server.showing import MIN_CONFIDENCE
 
 SECTION = "fim-server"
 """The settings' name in an editor's configuration."""
@@ -35,9 +36,11 @@ class ServerSettings:
     languages: Mapping[str, str] = field(default_factory=lambda: {"json": "off"})
     """By language, `automatic`, `manual` or `off`; stands above ``trigger``."""
     inside_comments: bool = False
-    inside_strings: bool = False
+    inside_strings: bool = True
     multiline: str = "auto"
     """`auto`: one line in the middle of a line, more at its end; `never`; `always`."""
+    min_confidence: float = MIN_CONFIDENCE
+    """How likely an item has to be right to be shown unasked, from 0 to 1; 0 shows all of them, and whole."""
     alternatives: int = 3
     """Items when somebody asks for them."""
     max_tokens: int = 128
@@ -193,6 +196,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "insideComments": ("inside_comments", boolean),
     "insideStrings": ("inside_strings", boolean),
     "multiline": ("multiline", one_of(*MULTILINE)),
+    "minConfidence": ("min_confidence", number(0, 1)),
     "alternatives": ("alternatives", whole(1, 5)),
     "maxTokens": ("max_tokens", whole(1, 4096)),
     "maxLineTokens": ("max_line_tokens", whole(1, 1024)),

@@ -416,6 +416,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "insideComments": True,
         "insideStrings": True,
         "multiline": "never",
+        "minConfidence": 0.25,
         "alternatives": 5,
         "maxTokens": 64,
         "maxLineTokens": 12,

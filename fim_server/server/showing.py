@@ -1,0 +1,119 @@
+"""What of an offer is shown unasked, and whether: as far as the model is sure of it.
+
+An offer is kept whole; what is shown of it ends at one of its *cuts*, where the program is complete and no word is cut.
+How likely the text up to a cut is right is said by the probabilities that its tokens had, before the grammar refused
+any: their product, mapped to the share of such texts that were right in files held out (:data:`CALIBRATION`). Of the
+cuts that are sure enough, the one is shown that is worth most: characters times that probability.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fim_server.server.place import contains_in_order, is_word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fim_server.decoding.results import Written
+    from fim_server.language import Session
+    from fim_server.server.memory import Offer
+
+MIN_CONFIDENCE = 0.4
+"""The setting `minConfidence` by default: where about half of all keystrokes have an offer."""
+
+LINES_CONFIDENCE = 0.6
+"""How sure an offer of several lines has to be."""
+
+LEAST_LIKELIHOOD = 0.02
+"""Where all that is written is less likely, nothing more is written: none of it would be shown."""
+
+MOST_CUTS = 64
+"""Places at which a text may end that are asked about."""
+
+CALIBRATION = (0.0, 1.0)
+"""Intercept and slope of the logistic map from the logarithm of odds."""
+
+
+def cuts_of(text: str, session: Session) -> tuple[int, ...]:
+    """The lengths, in characters, at which a text may end: with which the program is complete, and no word is cut.
+
+    The whole is the last of them. Where nothing is guaranteed, completeness is not asked for.
+    """
+    state = session.start() if session.guarantee != "none" else None
+    found = []
+    at = 0
+    for end in boundaries(text):
+        if len(found) >= MOST_CUTS:
+            break
+        if state is not None:
+            state.advance(text[at:end])
+            at = end
+            if not state.is_complete():
+                continue
+        found.append(end)
+    return (*found, len(text))
+
+
+def boundaries(text: str) -> Iterator[int]:
+    """Where a text may be cut: after something that is no blank, not within a word; not at its end."""
+    for end in range(1, len(text)):
+        before, after = text[end - 1], text[end]
+        if not before.isspace() and not (is_word(before) and is_word(after)):
+            yield end
+
+
+def likelihood(written: tuple[Written, ...], end: int) -> float:
+    """Probability of the first ``end`` characters of a text: of the tokens that they are in."""
+    found, at = 1.0, 0
+    for token in written:
+        if at >= end:
+            break
+        found *= token.probability
+        at = token.end
+    return found
+
+
+def without_typed(written: tuple[Written, ...], typed: int) -> tuple[Written, ...]:
+    """The tokens of what is left of a text after its first ``typed`` characters.
+
+    Of a token that was typed in part, the rest is likelier than the whole: by as much as it is shorter.
+    """
+    rest, at = [], 0
+    for token in written:
+        if token.end > typed:
+            share = min(1.0, (token.end - typed) / (token.end - at))
+            rest.append(replace(token, end=token.end - typed, probability=token.probability**share))
+        at = token.end
+    return tuple(rest)
+
+
+def confidence(offer: Offer, end: int) -> float:
+    """How likely the first ``end`` characters of an offer are right; 1 where nothing is known of it."""
+    if not offer.written:
+        return 1.0
+    share = min(max(likelihood(offer.written, end), 1e-6), 1 - 1e-6)
+    intercept, slope = CALIBRATION
+    return 1 / (1 + math.exp(-(intercept + slope * math.log(share / (1 - share)))))
+
+
+def shown(offer: Offer, closers: str, least: float) -> Offer | None:
+    """What of an offer is shown unasked, or None.
+
+    ``closers``: those right of the cursor that it stands for. ``least``: how sure it has to be, from 0 to 1.
+    """
+    if not offer.written or least <= 0:
+        return offer
+    best = None
+    for end in offer.cuts or (len(offer.text),):
+        text = offer.text[:end]
+        sure = confidence(offer, end)
+        needed = max(least, LINES_CONFIDENCE) if "\n" in text else least
+        if sure < needed or not text.strip() or not contains_in_order(text, closers):
+            continue
+        worth = sure * len(text.strip())
+        if best is None or worth >= best[0]:
+            best = worth, text, sure
+    return None if best is None else replace(offer, text=best[1], confidence=best[2])
