@@ -16,6 +16,7 @@ from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
 from fim_server.server.memory import Offer
+from fim_server.server.names import Names
 from fim_server.server.place import Place, quiet, wants_single_line
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
 from fim_server.server.showing import LEAST_LIKELIHOOD, cuts_of
@@ -100,6 +101,7 @@ class Completer:
         self._tokens = tokens
         self._identities = identities
         self._is_wanted = is_wanted
+        self._names = Names()
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
         self._languages: dict[tuple[str, str, str | None], tuple[Language, float]] = {}
@@ -248,7 +250,7 @@ class Completer:
             work.completions.append(completion)
             self._tokens.count(completion.statistics)
             prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
-            offer = self._offer(completion, request, opened)
+            offer = self._offer(completion, request, opened, task.language)
             if isinstance(offer, str):
                 reason = reason or offer
             elif all(offer.text != other.text for other in offers):
@@ -298,7 +300,7 @@ class Completer:
             known = self._languages[key] = (language, now)
         return known[0]
 
-    def _offer(self, completion: Completion, request: Request, opened: Opened) -> Offer | str:
+    def _offer(self, completion: Completion, request: Request, opened: Opened, language: Language) -> Offer | str:
         """A completion as an offer, or why it is none."""
         if completion.text is None:
             return completion.reason or "there is no text"
@@ -323,6 +325,7 @@ class Completer:
             opened.covered_lines,
             cuts_of(text, opened.session),
             completion.written,
+            self._names.unknown(language.name, request.split, text, opened.session),
         )
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:

@@ -43,6 +43,8 @@ class Offer:
     """The lengths at which it may end, in characters; the whole is the last."""
     written: tuple[Written, ...] = ()
     """The tokens of the text."""
+    unknown: tuple[int, ...] = ()
+    """The ends of names in it that it loads and nobody knows, in characters."""
     confidence: float | None = None
     """How likely it is right, where that was asked for."""
 
@@ -171,4 +173,5 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         covered=covered,
         cuts=tuple(cut - len(typed) for cut in offer.cuts if cut > len(typed)),
         written=without_typed(offer.written, len(typed)),
+        unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
     )
