@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fim_server.server.place import MOST_CLOSERS, contains_in_order
-from fim_server.server.showing import without_typed
 from fim_server.server.threads import OneThread
 
 if TYPE_CHECKING:
@@ -175,3 +174,17 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         written=without_typed(offer.written, len(typed)),
         unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
     )
+
+
+def without_typed(written: tuple[Written, ...], typed: int) -> tuple[Written, ...]:
+    """The tokens of what is left of a text after its first ``typed`` characters.
+
+    Of a token that was typed in part, the rest is likelier than the whole: by as much as it is shorter.
+    """
+    rest, at = [], 0
+    for token in written:
+        if token.end > typed:
+            share = min(1.0, (token.end - typed) / (token.end - at))
+            rest.append(replace(token, end=token.end - typed, probability=token.probability**share))
+        at = token.end
+    return tuple(rest)

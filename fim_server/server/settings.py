@@ -9,7 +9,6 @@ from typing import Any
 from fim_server.language import Language
 from fim_server.language.versions import NEWEST
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
-from fim_server.server.showing import MIN_CONFIDENCE
 
 SECTION = "fim-server"
 """The settings' name in an editor's configuration."""
@@ -39,8 +38,9 @@ class ServerSettings:
     inside_strings: bool = True
     multiline: str = "auto"
     """`auto`: one line in the middle of a line, more at its end; `never`; `always`."""
-    min_confidence: float = MIN_CONFIDENCE
-    """How likely an item has to be right to be shown unasked, from 0 to 1; 0 shows all of them, and whole."""
+    min_confidence: float = 0.5
+    """How likely an item has to be right to be shown unasked, from 0 to 1; 0 shows all of them, and whole. Where it is
+    likelier right than wrong, about half of all keystrokes have an item."""
     alternatives: int = 3
     """Items when somebody asks for them."""
     max_tokens: int = 128

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from fim_server.language import Session
     from fim_server.server.memory import Offer
 
-MIN_CONFIDENCE = 0.5
-"""The setting `minConfidence` by default: where about half of all keystrokes have an offer."""
-
 LINES_CONFIDENCE = 0.6
 """How sure an offer of several lines has to be."""
 
@@ -43,7 +40,7 @@ def cuts_of(text: str, session: Session) -> tuple[int, ...]:
     The whole is the last of them. Where nothing is guaranteed, completeness is not asked for.
     """
     state = session.start() if session.guarantee != "none" else None
-    found = []
+    found: list[int] = []
     at = 0
     for end in boundaries(text):
         if len(found) >= MOST_CUTS:
@@ -74,20 +71,6 @@ def likelihood(written: tuple[Written, ...], end: int) -> float:
         found *= token.probability
         at = token.end
     return found
-
-
-def without_typed(written: tuple[Written, ...], typed: int) -> tuple[Written, ...]:
-    """The tokens of what is left of a text after its first ``typed`` characters.
-
-    Of a token that was typed in part, the rest is likelier than the whole: by as much as it is shorter.
-    """
-    rest, at = [], 0
-    for token in written:
-        if token.end > typed:
-            share = min(1.0, (token.end - typed) / (token.end - at))
-            rest.append(replace(token, end=token.end - typed, probability=token.probability**share))
-        at = token.end
-    return tuple(rest)
 
 
 def confidence(offer: Offer, end: int) -> float:

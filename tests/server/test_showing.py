@@ -10,8 +10,8 @@ import pytest
 
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
-from fim_server.server.memory import Offer, rest_of
-from fim_server.server.showing import boundaries, confidence, cuts_of, likelihood, shown, without_typed
+from fim_server.server.memory import Offer, rest_of, without_typed
+from fim_server.server.showing import boundaries, confidence, cuts_of, likelihood, shown
 
 ENDED = Completion("", "exact", StopReason.END_TOKEN, None)
 
