@@ -17,9 +17,9 @@ from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names
-from fim_server.server.place import Place, quiet, wants_single_line
+from fim_server.server.place import Place, is_fresh, quiet, wants_single_line
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
-from fim_server.server.showing import LEAST_LIKELIHOOD, cuts_of
+from fim_server.server.showing import cuts_of, least_likelihood
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
 
@@ -230,7 +230,7 @@ class Completer:
             options,
             closing=Closing.of(opened.session, opened.left, opened.right),
             scored=True,
-            least_likelihood=0.0 if request.invoked or not request.settings.min_confidence else LEAST_LIKELIHOOD,
+            least_likelihood=least_likelihood(request, is_fresh(request.split, opened.session.spelling)),
             no_comments=takes_no_comments(request, task.inside),
             deadline_ms=None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms),
         )
@@ -326,6 +326,7 @@ class Completer:
             cuts_of(text, opened.session),
             completion.written,
             self._names.unknown(language.name, request.split, text, opened.session),
+            is_fresh(request.split, opened.session.spelling),
         )
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:

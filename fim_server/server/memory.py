@@ -44,6 +44,8 @@ class Offer:
     """The tokens of the text."""
     unknown: tuple[int, ...] = ()
     """The ends of names in it that it loads and nobody knows, in characters."""
+    fresh: bool = False
+    """Whether the cursor is in a pair of brackets with nothing in it."""
     confidence: float | None = None
     """How likely it is right, where that was asked for."""
 
@@ -172,6 +174,7 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         covered=covered,
         cuts=tuple(cut - len(typed) for cut in offer.cuts if cut > len(typed)),
         written=without_typed(offer.written, len(typed)),
+        fresh=False,
         unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
     )
 

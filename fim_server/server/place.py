@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fim_server.language import Language
+    from fim_server.language.spelling import Spelling
     from fim_server.server.settings import ServerSettings
     from fim_server.text.document import Split
 
@@ -94,6 +95,11 @@ def quiet(place: Place, inside: str | None, invoked: bool, settings: ServerSetti
     if inside == "string" and not settings.inside_strings:
         return "inside a string (setting insideStrings)"
     return "inside a word" if place.is_inside_a_word else None
+
+
+def is_fresh(split: Split, spelling: Spelling) -> bool:
+    """Whether a cursor is in a pair of brackets with nothing in it."""
+    return any(split.left.endswith(one) and split.right.startswith(other) for one, other in spelling.brackets)
 
 
 def wants_single_line(place: Place, settings: ServerSettings) -> bool:

@@ -20,18 +20,30 @@ if TYPE_CHECKING:
     from fim_server.decoding.results import Written
     from fim_server.language import Session
     from fim_server.server.memory import Offer
+    from fim_server.server.work import Request
 
 LINES_CONFIDENCE = 0.6
 """How sure an offer of several lines has to be."""
 
-LEAST_LIKELIHOOD = 0.02
-"""Where all that is written is less likely, nothing more is written: none of it would be shown."""
+FRESH_SHARE = 0.02
+"""How sure an offer has to be in a pair of brackets with nothing in it, as a share of elsewhere: something belongs
+there more often than not, and whoever stops there to look wants to be told what may."""
+
+LEAST_LIKELIHOOD, LEAST_IN_FRESH = 0.02, 0.002
+"""Where all that is written is less likely, nothing more is written: none of it would be shown. In such a pair."""
 
 MOST_CUTS = 64
 """Places at which a text may end that are asked about."""
 
-INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = 0.59, 1.02, -1.80
+INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = 0.67, 0.93, -1.67
 """The logistic map: from the logarithm of the odds, and whether a name is loaded that nobody knows."""
+
+
+def least_likelihood(request: Request, fresh: bool) -> float:
+    """``DecodeOptions.least_likelihood`` of a request; ``fresh``: in a pair of brackets with nothing in it."""
+    if request.invoked or not request.settings.min_confidence:
+        return 0.0
+    return LEAST_IN_FRESH if fresh else LEAST_LIKELIHOOD
 
 
 def cuts_of(text: str, session: Session) -> tuple[int, ...]:
@@ -91,6 +103,7 @@ def shown(offer: Offer, closers: str, least: float) -> Offer | None:
     if not offer.written or least <= 0:
         return offer
     best = None
+    least *= FRESH_SHARE if offer.fresh else 1
     for end in offer.cuts or (len(offer.text),):
         text = offer.text[:end]
         sure = confidence(offer, end)

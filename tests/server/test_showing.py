@@ -116,6 +116,15 @@ def test_typing_what_is_offered_makes_the_rest_surer() -> None:
     assert confidence(rest, 1) > confidence(whole, 4)
 
 
+def test_in_a_fresh_pair_what_is_unlikely_is_shown_as_well() -> None:
+    fresh = replace(offer(("a", 0.3), (", b", 0.3), left="f(", right=")\n"), fresh=True)
+    assert text_of(shown(fresh, "", 0.5)) == "a, b"
+    assert shown(replace(fresh, fresh=False), "", 0.5) is None
+    rest = rest_of(fresh, ")\n", "a", ")\n")
+    assert rest is not None
+    assert shown(rest, "", 0.5) is None
+
+
 def test_confidence_grows_with_the_probability_and_stays_between_0_and_1() -> None:
     shares = [confidence(offer(("a", share)), 1) for share in (0.0, 1e-9, 0.1, 0.5, 0.9, 1.0)]
     assert shares == sorted(shares)
