@@ -50,6 +50,9 @@ class DecodeOptions:
     no_comments: bool = False
     """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
     user's."""
+    word_ends: bool = False
+    """The word that the left context ends with is whole: the middle does not begin with a letter, a digit, ``_``, or
+    anything that is not ASCII."""
     landing: bool = True
     """Choose only tokens after which the middle can still end within the budget, so that every one ends in time
     (:mod:`.landing`), wherever a way to do that is known at the cursor; a ``single_line`` within its line. What

@@ -167,6 +167,7 @@ class Run:
         self.scored = options.scored
         self._least_likelihood = options.least_likelihood
         self.no_comments = options.no_comments
+        self._word_ends = options.word_ends
         self._closing = options.closing if constrained else None
         self._empty: float | None = None
         """Probability of the empty middle, where it was decided that the middle is that."""
@@ -433,7 +434,7 @@ class Run:
         found = None
         while not self._arithmetic.is_spent(logits):  # else every allowed token lies outside the model's own vocabulary
             token = self._sampler.draw(logits)
-            fits = self._fits(token) if self.healing else not self._begins_comment(token)
+            fits = self._fits(token) if self.healing else not self._is_unwanted(token)
             if fits and self._lands(token):
                 found = token
                 break
@@ -455,7 +456,7 @@ class Run:
         if complete:
             return min(self.stop_ids)
         token = self.constraint.landing_token(self.budget - len(self.tokens) - 1)
-        return None if token is None or token >= size or self._begins_comment(token) else token
+        return None if token is None or token >= size or self._is_unwanted(token) else token
 
     def _lands(self, token: int) -> bool:
         """Whether the budget admits an allowed token."""
@@ -463,7 +464,18 @@ class Run:
 
     def _fits(self, token: int) -> bool:
         """Whether a token may come next, and may be wanted."""
-        return self.constraint.allows(token) and not self._begins_comment(token)
+        return self.constraint.allows(token) and not self._is_unwanted(token)
+
+    def _is_unwanted(self, token: int) -> bool:
+        """Whether an allowed token may not be wanted: it begins a comment, or goes on with a word that is whole."""
+        return self._begins_comment(token) or self._lengthens(token)
+
+    def _lengthens(self, token: int) -> bool:
+        """Whether a token would begin the middle by going on with the word before it, where that is whole."""
+        if not self._word_ends or len(self.tokens) > self.healed_tokens:
+            return False
+        first = self.model.vocabulary.token_bytes(token)[len(self.healing) :][:1]
+        return first.isalnum() or first == b"_" or first >= b"\x80"
 
     def _begins_comment(self, token: int) -> bool:
         """Whether an allowed token begins a comment where none is wanted."""

@@ -230,6 +230,7 @@ class Completer:
             options,
             closing=Closing.of(opened.session, opened.left, opened.right),
             scored=True,
+            word_ends=request.word_ends,
             least_likelihood=least_likelihood(request, is_fresh(request.split, opened.session.spelling)),
             no_comments=takes_no_comments(request, task.inside),
             deadline_ms=None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms),
