@@ -58,6 +58,10 @@ class DecodeOptions:
     closing: Closing | None = None
     """The closer that the right context begins with: the model's writing it ends the middle (:mod:`.closing`).
     :func:`complete` finds it."""
+    scored: bool = False
+    """Note the probability of each token: another pass over each row of logits."""
+    least_likelihood: float = 0.0
+    """Where tokens are ``scored``: end where the probability of all of the middle together falls below."""
     fast_forward: bool = False
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that

@@ -7,8 +7,9 @@ ready, computed while the model ran. Rows of logits are the backend's; what is d
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +55,9 @@ class Choice:
     """Whether the model's own choice was another one that the grammar refused."""
     end_probability: float | None
     """Probability of the end tokens, if the middle may end here."""
+    probability: float = 1.0
+    """Of the token where tokens are ``scored``: as the model had it before anything was refused; among what heals,
+    as long as anything is to be healed. Of an end: of all that would end the middle there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,8 @@ class Run:
         self.fast_forward = options.fast_forward
         self.single_line = options.single_line
         self.stop_repetition = options.stop_repetition
+        self.scored = options.scored
+        self._least_likelihood = options.least_likelihood
         self.no_comments = options.no_comments
         self._closing = options.closing if constrained else None
         self._empty: float | None = None
@@ -185,6 +191,10 @@ class Run:
         self.hidden_seconds = 0.0
         """The part of it that lies before the run began."""
         self.tokens: list[int] = []
+        self.probabilities: list[float] = []
+        """Of each of the tokens, as :attr:`Choice.probability`."""
+        self._chosen = 1.0
+        """Of the token that is appended next."""
         self.probability = 1.0
         """Of the middle so far, where runners-up are collected."""
         self.points: list[CompletePoint] = []
@@ -232,13 +242,21 @@ class Run:
         if (kept := self.repetition()) is not None:
             self.points = [point for point in self.points if point.tokens <= kept]
             return StopReason.REPETITION
+        if self._least_likelihood and self.likelihood() * choice.probability < self._least_likelihood:
+            return StopReason.UNLIKELY
         self.refused += choice.refused
+        self._chosen = choice.probability
         return choice.token
+
+    def likelihood(self) -> float:
+        """Probability of all of the middle so far, where its tokens are scored."""
+        return prod(self.probabilities[self.healed_tokens :])
 
     def append(self, token: int) -> None:
         """Append an allowed token to the middle."""
         self.constraint.commit(token)
         self.tokens.append(token)
+        self.probabilities.append(self._chosen)
         if self.healing:
             self._note_healed(token)
 
@@ -255,7 +273,7 @@ class Run:
         started = time.perf_counter()
         self.reading.rewind(len(self.tokens) - tokens)
         self.model_seconds += time.perf_counter() - started
-        del self.tokens[tokens:]
+        del self.tokens[tokens:], self.probabilities[tokens:]
         self.healing, self.healed_tokens, self._empty = self._healed, 0, None
         for token in self.tokens:
             if not self.healing:
@@ -293,6 +311,7 @@ class Run:
             self.constraint.rollback(len(forced))
             return []
         self.tokens += forced
+        self.probabilities += [1.0] * len(forced)
         self.fast_forwarded += len(forced)
         return forced
 
@@ -306,6 +325,12 @@ class Run:
             runners_up = 0 if self.runners_up is None else len(self.runners_up)
             self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
             logits = self.landing.secure(self, logits)
+        choice = self._choose(logits)
+        if not self.scored or choice.token is None:
+            return choice
+        return replace(choice, probability=self._probability(logits, choice.token))
+
+    def _choose(self, logits: Logits) -> Choice:
         end_probability = self._end_probability(logits) if self.constraint.is_complete() else None
         if self._closing is not None and self._closing.at_once:
             logits = self._weigh_empty(self._closing, logits)
@@ -360,6 +385,18 @@ class Run:
             for token in ends:
                 self._arithmetic.refuse(logits, token)
         return logits
+
+    def _probability(self, logits: Logits, token: int) -> float:
+        """Of a chosen token, given the logits [V] that it was chosen from."""
+        ends = token in self.stop_ids
+        if self.healing and not ends:
+            towards = [known for known in self.model.vocabulary.tokens_towards(self.healing) if known < len(logits)]
+            logits = self._arithmetic.only(logits, towards)
+        if not ends:
+            return self._arithmetic.share_of(logits, [token])
+        likeliest = self._arithmetic.top(self._arithmetic.shares(logits), RUNNERS_LOOKED_AT)
+        others = {other for other, _ in likeliest if other not in self.stop_ids and self._means_end(other)}
+        return self._arithmetic.share_of(logits, others | self.stop_ids)
 
     def _rest_alone(self, logits: Logits) -> Logits:
         """The logits of tokens that write again and nothing else."""

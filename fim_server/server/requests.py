@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lsprotocol import types
 
@@ -19,6 +19,7 @@ from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.memory import Answer
 from fim_server.server.place import Place, silent, wants_single_line
+from fim_server.server.showing import shown
 from fim_server.server.status import tell_answered, tell_declined, tell_status
 from fim_server.server.watching import look_after
 from fim_server.server.work import LANGUAGES, Costs, Request, Work, answer_of
@@ -236,7 +237,7 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     if current is None or not same or current.version != asked.version or not ls.settings.enabled:
         ls.usage.superseded += 1  # versions alone say little: some clients count them backwards, or not at all
         return None
-    found = work.answer
+    found = as_shown(work.answer, asked, request)
     work.costs.total_ms = 1000 * (time.perf_counter() - asked.arrived)
     ls.usage.count_answer(work.costs, from_model)
     if not from_model:
@@ -248,6 +249,18 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     if found.offers:
         prefetch(ls, request, found)
     return Answered(found, request.split)
+
+
+def as_shown(found: Answer, asked: Asked, request: Request) -> Answer:
+    """What of an answer is shown: to somebody who has asked all of it, else what is likely enough to be right."""
+    if asked.invoked:
+        return found
+    split = request.split
+    offers = [shown(offer, split.right[: offer.covered], request.settings.min_confidence) for offer in found.offers]
+    kept = tuple(offer for offer in offers if offer is not None)
+    if kept or not found.offers:
+        return replace(found, offers=kept)
+    return replace(found, offers=(), reason="the model is not sure enough (setting minConfidence)")
 
 
 def prefetch(ls: FimLanguageServer, request: Request, found: Answer) -> None:
