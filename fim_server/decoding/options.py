@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fim_server.decoding.closing import Closing
+    from fim_server.decoding.protocols import Advice
 
 from fim_server.models.backend import PREFILL_CHUNK
 
@@ -50,6 +51,8 @@ class DecodeOptions:
     no_comments: bool = False
     """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
     user's."""
+    advice: Advice | None = None
+    """What else is known of how the text goes on: mixed with what the model says."""
     word_ends: bool = False
     """The word that the left context ends with is whole: the middle does not begin with a letter, a digit, ``_``, or
     anything that is not ASCII."""

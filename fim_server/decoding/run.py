@@ -168,6 +168,7 @@ class Run:
         self._least_likelihood = options.least_likelihood
         self.no_comments = options.no_comments
         self._word_ends = options.word_ends
+        self._advice = options.advice
         self._closing = options.closing if constrained else None
         self._empty: float | None = None
         """Probability of the empty middle, where it was decided that the middle is that."""
@@ -326,10 +327,34 @@ class Run:
             runners_up = 0 if self.runners_up is None else len(self.runners_up)
             self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
             logits = self.landing.secure(self, logits)
+        logits = self._advised(logits)
         choice = self._choose(logits)
         if not self.scored or choice.token is None:
             return choice
         return replace(choice, probability=self._probability(logits, choice.token))
+
+    def _advised(self, logits: Logits) -> Logits:
+        """The logits [V] of the next token, what is known besides mixed in."""
+        if self._advice is None:
+            return logits
+        data = b"".join(self.model.vocabulary.token_bytes(token) for token in self.tokens)[len(self._healed) :]
+        middle = data.decode(errors="ignore")
+        begun = data[len(middle.encode()) :]  # the bytes of a character that some tokens are parts of
+        shares: dict[int, float] = {}
+        for text, share in self._advice(middle):
+            known = text.encode()
+            token = self._first_token(self.healing + known[len(begun) :], len(logits))
+            if token is not None and known.startswith(begun):
+                shares[token] = shares.get(token, 0.0) + share
+        return self._arithmetic.mixed(logits, shares) if shares else logits
+
+    def _first_token(self, text: bytes, size: int) -> int | None:
+        """The token that a tokenizer writes first of a text, where the model has ``size`` tokens."""
+        tokens = self.model.vocabulary.encode(text)
+        if not tokens or tokens[0] >= size:
+            return None
+        written = self.model.vocabulary.token_bytes(tokens[0])
+        return tokens[0] if written and text.startswith(written) else None
 
     def _choose(self, logits: Logits) -> Choice:
         end_probability = self._end_probability(logits) if self.constraint.is_complete() else None
