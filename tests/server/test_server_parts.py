@@ -191,7 +191,7 @@ def test_what_surrounds_a_cursor(text: str, before: str, after: str, closers: st
 
 
 def test_when_it_is_quiet() -> None:
-    settings = ServerSettings()
+    settings = ServerSettings(inside_strings=False)
     code, word = place("x = |"), place("na|me")
     assert quiet(code, None, False, settings) is None
     assert quiet(word, None, False, settings) == "inside a word"
@@ -414,8 +414,9 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "trigger": "manual",
         "languages": {"python": "off", "json": "automatic"},
         "insideComments": True,
-        "insideStrings": True,
+        "insideStrings": False,
         "multiline": "never",
+        "minConfidence": 0.25,
         "alternatives": 5,
         "maxTokens": 64,
         "maxLineTokens": 12,
