@@ -46,6 +46,8 @@ class Offer:
     """The ends of names in it that it loads and nobody knows, in characters."""
     fresh: bool = False
     """Whether the cursor is in a pair of brackets with nothing in it."""
+    calibrated: bool = False
+    """Whether the probabilities of its tokens are shares of such texts that were right, and need no map to be."""
     confidence: float | None = None
     """How likely it is right, where that was asked for."""
 

@@ -443,6 +443,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "debounceMs": 75,
         "maxFileCharacters": 10,
         "memoryMb": 700,
+        "projectMemory": False,
         "prefetch": False,
         "logCode": True,
         "pythonVersion": "3.9",
