@@ -44,7 +44,7 @@ class DecodeOptions:
     """The middle has no line break. Where the model would begin a new line and the middle may end, it ends."""
     stop_repetition: bool = False
     """End where the model repeats itself: after :data:`REPEATED_TOKENS` tokens of at least :data:`REPEATED_TIMES` equal
-    stretches. What was repeated is cut to two of them, or to a complete point before."""
+    stretches. What was repeated is cut to one of them, or to a complete point before."""
     heal: bool = True
     """Let the model write again what the tokenizer may have cut otherwise left of the cursor
     (:class:`.healing.Healing`). For :func:`complete`; others heal by themselves. The budget is for what comes after."""

@@ -531,14 +531,14 @@ class Run:
 
 
 def before_repetition(tokens: Sequence[int]) -> int | None:
-    """The number of tokens before the third of the equal stretches that a text ends with, or None if there are none."""
+    """The number of tokens before the second of the equal stretches that a text ends with; None if there are none."""
     for period in range(1, REPEATED_TOKENS // REPEATED_TIMES + 1):
         length = 0
         while length + period < len(tokens) and tokens[-1 - length] == tokens[-1 - length - period]:
             length += 1
         repeated = length + period
         if length and repeated >= max(REPEATED_TOKENS, REPEATED_TIMES * period):
-            return len(tokens) - repeated + 2 * period
+            return len(tokens) - repeated + period
     return None
 
 

@@ -14,7 +14,7 @@ from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
-from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
+from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names
 from fim_server.server.place import Place, is_fresh, quiet, wants_single_line
@@ -311,6 +311,7 @@ class Completer:
             text = before_unopened(shown, opened.session.spelling.brackets)
         if opened.guarantee != "none":
             text = without_repetition(text, request.split.right, lambda shorter: opened.session.check(shorter).complete)
+            text = without_repeats(text, lambda shorter: opened.session.check(shorter).complete)
         if not text.strip():
             return "the model inserts nothing here"
         problem = fits(text, request.split, opened)
