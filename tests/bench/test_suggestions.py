@@ -13,6 +13,7 @@ from typing import cast
 import pytest
 
 from bench_corpus import TYPED_SOURCE as SOURCE
+from fim_server.bench.compare import figures_of
 from fim_server.bench.lsp_client import Asked, Client
 from fim_server.bench.played_editor import Edit, Editor
 from fim_server.bench.scenarios import Item, Request
@@ -310,6 +311,7 @@ def test_lines_of_edits() -> None:
 
 def test_the_halves_of_the_held_out_packages() -> None:
     assert (lines.half_of("structlog"), lines.half_of("flask"), lines.half_of("numpy")) == ("tuning", "reported", None)
+    assert (lines.half_of("structlog-25.5.0"), lines.half_of("python-standard-library")) == ("tuning", "reported")
 
 
 # --- options ------------------------------------------------------------------------------------------------------
@@ -409,10 +411,11 @@ def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [one["typed"] for one in typing if one["kind"] != judge.BESIDE] == prefixes(typing[0]["rest"])
     efforts = {one["by"]: one for one in found["efforts"]}
     assert efforts["server"]["alone"] == efforts["copying rule"]["alone"] == len(typing) - 1
-    figures = {one["name"]: one for one in found["figures"]["server"]}
+    figures = {one["name"]: one for one in found["shares"]["server"]}
     assert figures[report.SAVED]["of"] == efforts["server"]["alone"]
     assert found["setting"]["model"].startswith("name embedded")
     assert found["failures"] == []
+    assert f"{report.SAVED}, server" in figures_of(found, "p50"), "two runs can be compared"
     assert page.read_text(encoding="utf-8").count("\n## ") == 4
     for text in (json.dumps(found), page.read_text(encoding="utf-8")):
         assert str(tmp_path) not in text

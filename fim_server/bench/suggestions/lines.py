@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -228,6 +229,11 @@ def _runs(lines: range, code: dict[int, tuple[int, int]]) -> Iterator[list[int]]
 
 
 def half_of(name: str) -> str | None:
-    """The half of the held-out packages that one belongs to: ``tuning`` or ``reported``; None of others."""
+    """The half of the held-out packages that one belongs to: ``tuning`` or ``reported``; None of others.
+
+    Args:
+        name: The package's, or that of a folder with one of its releases: the name, a dash and the version.
+    """
+    name = re.sub(r"-\d.*", "", name)
     text = resources.files(__package__).joinpath("held_out.toml").read_text(encoding="utf-8")
     return next((half for half, packages in tomllib.loads(text).items() if name in packages), None)

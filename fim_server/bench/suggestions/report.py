@@ -126,7 +126,7 @@ KINDS_HEADER = (
     "first lexeme",
     "whole line",
     "with an offer, copying",
-    "lexeme",
+    "first lexeme, copying",
 )
 PROJECTS_HEADER = (
     "project",
@@ -198,11 +198,14 @@ class Report:
         """The report as one JSON object; the requests are in the records."""
         return {
             "setting": self.setting | {"model": model_text(self.model)},
-            "figures": {by: [asdict(figure) for figure in self.figures(by)] for by in BY},
+            "shares": {by: [asdict(figure) for figure in self.figures(by)] for by in BY},
             "counts": {by: self.counts(by) for by in BY},
             "kinds": {by: self._groups(by, lambda one: one.kind) for by in BY},
             "projects": {by: self._groups(by, lambda one: one.project) for by in BY},
-            "times": [dict(zip(("what", "n", "p50", "p95", "max"), row, strict=True)) for row in self.times()],
+            "times": [
+                {"scenario": SERVER, **dict(zip(("what", "n", "p50", "p95", "max"), row, strict=True))}
+                for row in self.times()
+            ],
             "efforts": [asdict(effort) for effort in self.efforts],
             "failures": self.failures,
         }
