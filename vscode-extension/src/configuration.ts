@@ -27,6 +27,7 @@ export const SERVER_SETTINGS = [
   "debounceMs",
   "maxFileCharacters",
   "memoryMb",
+  "projectMemory",
   "prefetch",
   "logCode",
   "pythonVersion",
