@@ -398,9 +398,15 @@ class Completer:
             opened.covered_lines,
             cuts_of(text, opened.session),
             completion.written,
-            self._names.unknown(language.name, request.split, text, opened.session),
+            self._unknown_names(language, request, text, opened),
             is_fresh(request.split, opened.session.spelling),
         )
+
+    def _unknown_names(self, language: Language, request: Request, text: str, opened: Opened) -> tuple[int, ...]:
+        """The ends of the names in a text that nobody knows, where that counts."""
+        if request.settings.names == "off":
+            return ()
+        return self._names.unknown(language.name, request.split, text, opened.session)
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:
         from fim_server.decoding.alternatives import candidates

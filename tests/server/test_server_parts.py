@@ -443,6 +443,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "debounceMs": 75,
         "maxFileCharacters": 10,
         "memoryMb": 700,
+        "names": "off",
         "projectMemory": False,
         "prefetch": False,
         "logCode": True,

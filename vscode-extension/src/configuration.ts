@@ -27,6 +27,7 @@ export const SERVER_SETTINGS = [
   "debounceMs",
   "maxFileCharacters",
   "memoryMb",
+  "names",
   "projectMemory",
   "prefetch",
   "logCode",
