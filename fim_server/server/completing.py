@@ -410,6 +410,7 @@ class Completer:
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:
         from fim_server.decoding.alternatives import candidates
+        from fim_server.decoding.healing import Healing
 
         is_loaded = loading is not None and loading.done() and loading.exception() is None
         language = self._language(request, loading.result() if loading is not None and is_loaded else None)
@@ -422,7 +423,10 @@ class Completer:
         options = replace(prompts.options(request, 0, opened.session.inside), deadline_ms=EXPLAIN_MODEL_MS)
         model, session = loaded.model, opened.session
         with Stop(ENGINE_SECONDS + EXPLAIN_MODEL_MS / 1000):
-            found = candidates(model, session, request.split, CANDIDATES, options, prompts.short, cancelled)
+            healing = Healing.of(model, request.split)  # as when it completes
+            found = candidates(
+                model, session, healing.split, CANDIDATES, options, prompts.short, cancelled, healing.text
+            )
             return Explained(
                 language,
                 opened,
