@@ -186,6 +186,9 @@ def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
     found = ls.memory.find(*place, several, asked=request.invoked)
     if found is not None and request.word_ends and any(is_word(offer.text[:1]) for offer in found.offers):
         return None
+    if found is not None and found.moved and not request.invoked and not as_shown(found, request).offers:
+        # What was typed since rules out what begins otherwise: asked again, it may be sure enough.
+        return None
     return found
 
 
@@ -270,7 +273,7 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     if current is None or not same or current.version != asked.version or not ls.settings.enabled:
         ls.usage.superseded += 1  # versions alone say little: some clients count them backwards, or not at all
         return None
-    found = as_shown(work.answer, asked, request)
+    found = as_shown(work.answer, request)
     work.costs.total_ms = 1000 * (time.perf_counter() - asked.arrived)
     ls.usage.count_answer(work.costs, from_model)
     if not from_model and work.origin != "memory":
@@ -286,9 +289,9 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     return Answered(found, request.split)
 
 
-def as_shown(found: Answer, asked: Asked, request: Request) -> Answer:
+def as_shown(found: Answer, request: Request) -> Answer:
     """What of an answer is shown: to somebody who has asked all of it, else what is likely enough to be right."""
-    if asked.invoked:
+    if request.invoked:
         return found
     split = request.split
     offers = [shown(offer, split.right[: offer.covered], request.settings.min_confidence) for offer in found.offers]
