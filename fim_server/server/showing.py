@@ -48,7 +48,7 @@ def least_likelihood(request: Request, fresh: bool) -> float:
 
 
 def cuts_of(text: str, session: Session) -> tuple[int, ...]:
-    """The lengths, in characters, at which a text may end: with which the program is complete, and no word is cut.
+    """The lengths, in characters, at which a text may end: the program is complete, no word or string is cut.
 
     Of a text that a model has written the whole is the last of them. Where nothing is guaranteed, completeness is not
     asked for.
@@ -60,7 +60,8 @@ def cuts_of(text: str, session: Session) -> tuple[int, ...]:
         if state is not None:
             state.advance(text[at:end])
             at = end
-            if not state.is_complete():
+            # Within a string's text words are no units that anybody would take one by one.
+            if not state.is_complete() or (state.inside == "string" and end < len(text)):
                 continue
         found.append(end)
     return tuple(found)

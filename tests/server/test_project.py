@@ -87,7 +87,7 @@ def test_advice_is_a_share_and_follows_what_is_written(project: Project, tmp_pat
 @pytest_asyncio.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
     (tmp_path / "report.py").write_text(ELSEWHERE)
-    options = {**SETTINGS, "projectMemory": True, "minConfidence": 0.5}
+    options = {**SETTINGS, "projectMemory": True, "minConfidence": 0.1}
     async with serving(capabilities(), options=options, folder=tmp_path) as client:
         await client.is_ready()
         yield client

@@ -63,6 +63,12 @@ def test_cuts_are_where_the_program_is_complete() -> None:
         assert session.check(text[:end]).complete
 
 
+def test_a_strings_text_is_not_cut() -> None:
+    session = Language.load("python").open("x = 'some ", "'\n")
+    assert [("words here"[:end]) for end in cuts_of("words here", session)] == ["words here"]
+    assert [("words', 1, 'b"[:end]) for end in cuts_of("words', 1, 'b", session)] == ["words', 1, 'b"]
+
+
 def test_without_a_guarantee_every_boundary_is_a_cut() -> None:
     session = Language.load("python").open("x = )(", "\n")
     assert session.guarantee == "none"
