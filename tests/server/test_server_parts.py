@@ -332,7 +332,17 @@ def test_offers_are_counted_once_however_often_they_are_sent() -> None:
     usage.count_acceptance("nobody's")
     told = usage.as_json()
     assert (told["shown"], told["accepted"], told["acceptedCharacters"]) == (2, 1, 10)
+    assert told["savedKeystrokes"] == 9  # accepting took one key
     json.dumps(told)
+
+
+def test_what_was_typed_of_an_offer_is_not_accepted() -> None:
+    usage = Usage()
+    usage.count_offers([offer("0123456789", identity="1")])
+    usage.count_offers([offer("456789", identity="1")])
+    usage.count_acceptance("1")
+    told = usage.as_json()
+    assert (told["shown"], told["acceptedCharacters"], told["savedKeystrokes"]) == (1, 6, 5)
 
 
 def test_offers_of_long_ago_are_forgotten() -> None:
