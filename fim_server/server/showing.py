@@ -58,7 +58,9 @@ def cuts_of(text: str, session: Session) -> tuple[int, ...]:
     at = 0
     for end in (*islice(boundaries(text), MOST_CUTS), len(text)):
         if state is not None:
-            state.advance(text[at:end])
+            piece = text[at:end]
+            if state.advance(piece) < len(piece.encode()):
+                break  # what stood elsewhere does not fit here any further
             at = end
             # Within a string's text words are no units that anybody would take one by one.
             if not state.is_complete() or (state.inside == "string" and end < len(text)):

@@ -63,6 +63,13 @@ def test_cuts_are_where_the_program_is_complete() -> None:
         assert session.check(text[:end]).complete
 
 
+def test_what_does_not_fit_has_no_cut_behind_what_does() -> None:
+    session = Language.load("python").open("x = ", "\n")
+    text = "first(a, b): c"
+    assert [text[:end] for end in cuts_of(text, session)] == ["first", "first(a, b)"]
+    assert cuts_of(") + 1", session) == ()
+
+
 def test_a_strings_text_is_not_cut() -> None:
     session = Language.load("python").open("x = 'some ", "'\n")
     assert [("words here"[:end]) for end in cuts_of("words here", session)] == ["words here"]
