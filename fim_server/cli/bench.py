@@ -26,6 +26,14 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
         help="the language server while somebody types",
         description="Measure the language server through the protocol, while code of real files is typed again.",
     )
+    suggestions = subjects.add_parser(
+        "suggestions",
+        help="whether offers are what somebody was about to write",
+        description="Type real lines again key by key through the language server protocol, and judge what is offered: "
+        "whether there is an offer, its first lexeme and the whole line are right, and how many keystrokes somebody "
+        "saves who accepts what is right. The rule that copies what followed the longest earlier match in the same "
+        "file is judged beside it.",
+    )
     soak = subjects.add_parser(
         "soak",
         help="the language server's memory over many keystrokes",
@@ -58,6 +66,11 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
 
             server_bench.add_arguments(server)
             bind(server, server_bench.ServerOptions, server_bench.run)
+        case ["bench", "suggestions"]:
+            from fim_server.bench.suggestions import command as suggestions_bench
+
+            suggestions_bench.add_arguments(suggestions)
+            bind(suggestions, suggestions_bench.SuggestionsOptions, suggestions_bench.run)
         case ["bench", "soak"]:
             from fim_server.bench import soak as soak_bench
 

@@ -14,7 +14,7 @@ from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
-from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
+from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names
 from fim_server.server.place import Place, is_fresh, quiet, wants_single_line
@@ -230,6 +230,7 @@ class Completer:
             options,
             closing=Closing.of(opened.session, opened.left, opened.right),
             scored=True,
+            word_ends=request.word_ends,
             least_likelihood=least_likelihood(request, is_fresh(request.split, opened.session.spelling)),
             no_comments=takes_no_comments(request, task.inside),
             deadline_ms=None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms),
@@ -310,6 +311,7 @@ class Completer:
             text = before_unopened(shown, opened.session.spelling.brackets)
         if opened.guarantee != "none":
             text = without_repetition(text, request.split.right, lambda shorter: opened.session.check(shorter).complete)
+            text = without_repeats(text, lambda shorter: opened.session.check(shorter).complete)
         if not text.strip():
             return "the model inserts nothing here"
         problem = fits(text, request.split, opened)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SESSIONS = 16
 """Right contexts whose sessions are kept, while there is memory for them."""
 
+MOST_REPEATED, LEAST_TELLING = 4, 4
+"""Lines that are looked for again as a whole; letters and digits of a line that is not repeated by intent."""
+
 MOST_COVERED = 4
 """Closers that are left to the middle; trying each costs an opening."""
 
@@ -253,6 +256,28 @@ def without_repetition(text: str, right: str, is_complete: Callable[[str], bool]
             if is_complete(shortened):
                 return shortened
     return text
+
+
+def without_repeats(text: str, is_complete: Callable[[str], bool]) -> str:
+    """A text up to where it begins to repeat its last lines, one or several, if it may end there.
+
+    Where a repeated line is followed by others, they were mostly made up as well.
+    """
+    lines = [line.rstrip() for line in text.split("\n")]
+    for at in range(2, len(lines)):
+        for count in range(1, min(at, MOST_REPEATED) + 1):
+            copied = lines[at : at + count]
+            if copied != lines[at - count : at] or not any(is_telling(line) for line in copied):
+                continue
+            shorter = "\n".join(text.split("\n")[:at])
+            if is_complete(shorter):
+                return shorter
+    return text
+
+
+def is_telling(line: str) -> bool:
+    """Whether a line says so much that nobody writes it twice in a row: a name or a value stands in it."""
+    return sum(character.isalnum() for character in line) >= LEAST_TELLING
 
 
 def before_unopened(text: str, brackets: Sequence[tuple[str, str]]) -> str:

@@ -18,7 +18,7 @@ from fim_server.language import Language
 from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.memory import Answer
-from fim_server.server.place import Place, silent, wants_single_line
+from fim_server.server.place import Place, is_word, silent, wants_single_line
 from fim_server.server.showing import shown
 from fim_server.server.status import tell_answered, tell_declined, tell_status
 from fim_server.server.watching import look_after
@@ -167,7 +167,8 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
     except DocumentError as error:
         return str(error)
     single_line = not asked.takes_lines or wants_single_line(Place.of(split), ls.settings)
-    return Request(asked.uri, split, name, document.path or "", asked.invoked, single_line, ls.settings)
+    word_ends = asked.selected is not None and is_word(split.left[-1:])
+    return Request(asked.uri, split, name, document.path or "", asked.invoked, single_line, ls.settings, word_ends)
 
 
 def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
@@ -175,7 +176,10 @@ def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
     several = request.invoked and request.settings.alternatives > 1
     split = request.split
     place = request.key, split.left, split.right, request.single_line
-    return ls.memory.find(*place, several, asked=request.invoked)
+    found = ls.memory.find(*place, several, asked=request.invoked)
+    if found is not None and request.word_ends and any(is_word(offer.text[:1]) for offer in found.offers):
+        return None
+    return found
 
 
 def remember(ls: FimLanguageServer, request: Request, found: Answer) -> None:
@@ -221,12 +225,13 @@ async def run(ls: FimLanguageServer, request: Request) -> Work | None:
 
 def is_same(some: Request, other: Request) -> bool:
     """Whether two requests have the same answer."""
-    return (some.key, some.split.left, some.split.right, some.single_line, some.settings) == (
+    return (some.key, some.split.left, some.split.right, some.single_line, some.settings, some.word_ends) == (
         other.key,
         other.split.left,
         other.split.right,
         other.single_line,
         other.settings,
+        other.word_ends,
     )
 
 

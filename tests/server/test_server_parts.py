@@ -13,7 +13,7 @@ from lsprotocol import types
 from fim_server.decoding.results import Completion, StopReason
 from fim_server.language import Language
 from fim_server.models.pace import Pace
-from fim_server.server.contexts import Contexts, before_unopened, without_repetition
+from fim_server.server.contexts import Contexts, before_unopened, without_repeats, without_repetition
 from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory, Offer, moved
 from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
@@ -391,6 +391,22 @@ def test_a_prompt_is_as_long_as_there_is_time_and_room_for(
         options = options_of(request, model, pace, 0, None)
         assert (options.max_prompt_tokens, options.prefill_chunk) == (prompt, chunk)
         assert 1 <= options.prompt_grid <= max(1, prompt // 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = first()\nb = second()\nb = second()\nb = second()", "a = first()\nb = second()"),
+        ("one = 1\ntwo = 2\nonce()\ntwice()\nonce()\ntwice()\nmore()", "one = 1\ntwo = 2\nonce()\ntwice()"),
+        ("first()\n\n\nsecond()", "first()\n\n\nsecond()"),
+        ("f(\n    a),\n    )\n    )\n", "f(\n    a),\n    )\n    )\n"),  # brackets say little
+        ("begun()\nbegun()", "begun()\nbegun()"),  # the first line is the rest of one
+        ("x\nlast_line()\nlast_line(1)", "x\nlast_line()\nlast_line(1)"),
+    ],
+)
+def test_lines_that_are_repeated_are_left_out(text: str, expected: str) -> None:
+    assert without_repeats(text, lambda shorter: True) == expected
+    assert without_repeats(text, lambda shorter: False) == text
 
 
 def test_what_is_left_of_the_costs_is_the_servers() -> None:
