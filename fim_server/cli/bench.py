@@ -39,6 +39,11 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
         help="the language server's memory over many keystrokes",
         description="Type in many files for long, and see whether the language server's memory stays.",
     )
+    memory = subjects.add_parser(
+        "memory",
+        help="the memory of a project: speed, and how often it is right",
+        description="Measure the memory of a project's text on real packages, without a server and without a model.",
+    )
     runtimes = subjects.add_parser(
         "runtimes",
         help="the model in several runtimes and precisions",
@@ -76,6 +81,11 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
 
             soak_bench.add_arguments(soak)
             bind(soak, soak_bench.SoakOptions, soak_bench.run)
+        case ["bench", "memory"]:
+            from fim_server.bench import memory as memory_bench
+
+            memory_bench.add_arguments(memory)
+            bind(memory, memory_bench.MemoryOptions, memory_bench.run)
         case ["bench", "runtimes"]:
             from fim_server.bench import runtimes as runtimes_bench
 
