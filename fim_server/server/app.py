@@ -11,7 +11,7 @@ from typing import BinaryIO
 from lsprotocol import types
 from pygls.io_ import StdoutWriter
 
-from fim_server.server import commands, completions, configuration, lifecycle
+from fim_server.server import commands, completions, configuration, lifecycle, watching
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.listening import Endpoint, Listener
 from fim_server.server.logs import configure_logging
@@ -26,6 +26,7 @@ DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 def create_server(settings: ServerSettings, version: str = "", models: SharedModels | None = None) -> FimLanguageServer:
     """A server of one client with all handlers registered; ``models``: shared with the process's other servers."""
     server = FimLanguageServer(settings, version, models)
+    server.begin_watch = lambda: watching.look_after(server)
     server.feature(types.INITIALIZE)(lifecycle.on_initialize)
     server.feature(types.INITIALIZED)(lifecycle.on_initialized)
     server.feature(types.SHUTDOWN)(lifecycle.on_shutdown)

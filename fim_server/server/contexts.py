@@ -15,7 +15,7 @@ from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Session, Stop
 from fim_server.recovery.budget import Budget, Budgeted
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
-from fim_server.server.finishing import Finisher
+from fim_server.server.finishing import Finisher, Unfinished
 from fim_server.server.place import Place, contains_in_order
 from fim_server.server.threads import OneThread
 from fim_server.text.reuse import SessionMemory, Sessions
@@ -80,21 +80,27 @@ class Opened:
 class Contexts:
     """Opens sessions. Used by one thread: the worker's."""
 
-    def __init__(self, budget: Budget | None = None, memory: SessionMemory | None = None) -> None:
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        memory: SessionMemory | None = None,
+        unfinished: Unfinished | None = None,
+    ) -> None:
         """What may be taken.
 
         ``budget``: what opening may take while somebody waits. ``memory``: what the sessions may hold, with those of
-        other documents.
+        other documents. ``unfinished``: looks after what is finished in the background.
         """
         self._thread = OneThread()
         self._memory = memory or SessionMemory()
+        self._unfinished = unfinished or Unfinished()
         self._budget = budget or Budget()
         self._begin()
 
     def _begin(self) -> None:
         self._sessions = Sessions(SESSIONS, self._memory)
         self._budgeted = Budgeted(self._sessions, self._budget)
-        self._finisher = Finisher(self._sessions, self._budget.memory)
+        self._finisher = Finisher(self._sessions, self._budget.memory, self._unfinished)
         self._recoveries: OrderedDict[tuple[str, Language], Recovery] = OrderedDict()
 
     def open(self, uri: str, language: Language, split: Split) -> Opened:

@@ -112,9 +112,13 @@ class FimLanguageServer(LanguageServer):
         self.end_process: Callable[[int], object] = os._exit
         self.at_work = 0
         self.tasks: set[asyncio.Task[Any]] = set()
+        self.begin_watch: Callable[[], None] = lambda: None
+        """Has the worker looked after, where the server was put together."""
         self.loading: tuple[str, float] | None = None
-        self.loads = 0
-        """Counts loadings: one that is no longer this one has nothing to say."""
+        self.newer_load = asyncio.Event()
+        """Set where another loading takes the place of the latest one, which has nothing more to say."""
+        self.overdue: str | None = None
+        """That nothing is heard of the loading, in words."""
         self.initial_settings: dict[str, Any] = {}
         """What the editor set when it began."""
         self.client_settings: dict[str, Any] = {}

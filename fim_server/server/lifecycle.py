@@ -67,6 +67,7 @@ def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams)
     """Stop what is under way for the text as it was. What is being prepared may still come true."""
     uri = params.text_document.uri
     ls.set_aside.pop(uri, None)
+    ls.worker.unfinished.changed(uri)
     running = ls.running.get(uri)
     if running is not None:
         running.job.cancelled.set()
@@ -88,3 +89,4 @@ def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -
     ls.project.forget(uri)
     ls.memory.forget(uri)
     ls.set_aside.pop(uri, None)
+    ls.worker.unfinished.changed(uri)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from lsprotocol import types
 
@@ -15,8 +15,7 @@ from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.process import resident_bytes
 from fim_server.server.status import offer_in_words, tell_status
 
-if TYPE_CHECKING:
-    from fim_server.models.model import FimModel
+T = TypeVar("T")
 
 OFFER_SECONDS = 2.0
 """How long is waited for the disk to say whether a better model can be had."""
@@ -25,8 +24,8 @@ OFFER_SECONDS = 2.0
 async def load(ls: FimLanguageServer) -> None:
     """Load the model; without one the server lives on and says why it offers nothing."""
     loop = asyncio.get_running_loop()
-    ls.loads += 1
-    this = ls.loads
+    ls.newer_load.set()
+    newer = ls.newer_load = asyncio.Event()
     ls.failure = None
     progress = await begin_progress(ls, f"{SERVER_NAME}: loading", "loading")
 
@@ -34,7 +33,7 @@ async def load(ls: FimLanguageServer) -> None:
         loop.call_soon_threadsafe(told, message, share)
 
     def told(message: str, share: float) -> None:
-        if this != ls.loads:
+        if newer.is_set():
             return
         ls.loading = (message, share)
         tell_status(ls)
@@ -42,30 +41,46 @@ async def load(ls: FimLanguageServer) -> None:
             value = types.WorkDoneProgressReport(message=message, percentage=round(100 * share))
             ls.work_done_progress.report(progress, value)
 
-    future = ls.worker.load(report)
-    tell_status(ls)
     try:
-        model: FimModel = await asyncio.wrap_future(future)
+        if newer.is_set():
+            return
+        future = ls.worker.load(report)
+        ls.begin_watch()
+        tell_status(ls)
+        model = await unless(newer, asyncio.wrap_future(future))
     except FimServerError as error:
-        if this == ls.loads:
+        if not newer.is_set() and not ls.worker.is_closed:
             fail(ls, str(error))
     except Exception as error:  # noqa: BLE001  # a broken library, too little memory: the server lives on
-        if this == ls.loads:
+        if not newer.is_set() and not ls.worker.is_closed:
             detail = str(error).strip().split("\n", 1)[0]
             fail(ls, f"the model cannot be loaded ({type(error).__name__}{detail and ': '}{detail})")
     else:
+        if model is None:
+            return
         ls.budget.note_loaded(resident_bytes(), (model.name, model.device, model.runtime))
         ls.log(
             types.MessageType.Info,
             f"model {model.name} ready on {model.device} ({model.runtime}, {model.format.family} format)",
         )
     finally:
-        if this == ls.loads:
+        if not newer.is_set():
             ls.loading = None
             await look_for_offer(ls)
         if progress is not None:
             ls.work_done_progress.end(progress, types.WorkDoneProgressEnd())
         tell_status(ls)
+
+
+async def unless(event: asyncio.Event, found: asyncio.Future[T]) -> T | None:
+    """What a future gives, or None once an event is set before: what never comes is not waited for then."""
+    is_set = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait((found, is_set), return_when=asyncio.FIRST_COMPLETED)
+        return found.result() if found.done() else None
+    finally:
+        is_set.cancel()
+        found.cancel()
 
 
 async def reload(ls: FimLanguageServer) -> None:

@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
+
+from fim_server.errors import StoppedError
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
-    from fim_server.server.lanes import Lane
+    from fim_server.models.turn import Turn
     from fim_server.server.settings import ServerSettings
+    from fim_server.server.watched_threads import WatchedThread
 
     Key = tuple[str | None, str | None, str | None]
+
+
+OVERDUE_SECONDS = 30.0
+"""A model that has been so long in coming is not waited for by who asks for it later: a network may have been gone."""
+
+
+class _Loading:
+    """A model on its way."""
+
+    def __init__(self) -> None:
+        self.found: Future[FimModel] = Future()
+        self.began = time.monotonic()
+        self.is_settled = threading.Event()
+        """Set once it has come, or another one is on its way in its place."""
+
+    @property
+    def is_overdue(self) -> bool:
+        return time.monotonic() - self.began > OVERDUE_SECONDS
 
 
 class SharedModels:
@@ -21,41 +43,55 @@ class SharedModels:
     Attributes:
         resident: For the budgets of memory (``MemoryBudget``). The protocol's thread's alone, as the next one.
         given_up: The threads that any worker has given up, and that may not have come back.
+        warm: The turns of the models that have made passes before.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loaded: WeakValueDictionary[Key, FimModel] = WeakValueDictionary()
-        self._loading: dict[Key, Future[FimModel]] = {}
+        self._loading: dict[Key, _Loading] = {}
         self.resident: dict[object, int] = {}
-        self.given_up: list[Lane] = []
+        self.given_up: list[WatchedThread] = []
+        self.warm: WeakSet[Turn] = WeakSet()
 
     def get(self, settings: ServerSettings, afresh: bool = False) -> FimModel:
         """The model that some settings ask for: loaded here, or by another worker, which is waited for.
 
+        One that is overdue is not waited for but begun again, and who waits for it already waits for that.
         ``afresh``: load it again though it is loaded, for what is on the disk may be another now; who has it keeps it.
         Raises ModelError and what the libraries raise, in each worker that asked; the next one tries again.
         """
         from fim_server.models.load import load_model
 
         key = settings.model, settings.device, settings.runtime
-        with self._lock:
-            known = None if afresh else self._loaded.get(key)
-            if known is not None and not known.turn.is_lost:
-                return known
-            loading = self._loading.get(key)
-            if loading is None:
-                mine = self._loading[key] = Future()
+        has_waited = False
+        while True:
+            with self._lock:
+                known = None if afresh else self._loaded.get(key)
+                if known is not None and not known.turn.is_lost:
+                    return known
+                loading = self._loading.get(key)
+                if loading is None or (loading.is_overdue and not has_waited):
+                    mine = self._loading[key] = _Loading()
+                    break
+            loading.is_settled.wait()
+            if loading.found.done() and not isinstance(loading.found.exception(), StoppedError):
+                return loading.found.result()
+            afresh, has_waited = False, True
         if loading is not None:
-            return loading.result()
+            loading.is_settled.set()
         try:
-            model = self._loaded[key] = load_model(*key)
+            model = load_model(*key)
         except BaseException as error:
-            mine.set_exception(error)
+            mine.found.set_exception(error)
             raise
         else:
-            mine.set_result(model)
+            mine.found.set_result(model)
             return model
         finally:
             with self._lock:
-                del self._loading[key]
+                if self._loading.get(key) is mine:
+                    del self._loading[key]
+                    if mine.found.exception() is None:
+                        self._loaded[key] = mine.found.result()
+            mine.is_settled.set()

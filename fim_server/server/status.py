@@ -40,6 +40,8 @@ def tell_status(ls: FimLanguageServer) -> None:
         }
     if ls.set_aside:
         status["setAside"] = sorted(ls.set_aside)
+    if unfinished := ls.worker.unfinished.documents:
+        status["inPart"] = unfinished
     status["memory"] = memory_json(ls)
     if ls.last is not None:
         status["last"] = ls.last
@@ -65,7 +67,8 @@ def message_of(ls: FimLanguageServer, state: str) -> str:
         case "error":
             return ls.failure or ""
         case "loading":
-            return ls.loading[0] if ls.loading is not None else "starting"
+            what = ls.loading[0] if ls.loading is not None else "starting"
+            return what if ls.overdue is None else f"{what}: {ls.overdue}"
         case "busy":
             return "completing"
         case _:
@@ -73,6 +76,8 @@ def message_of(ls: FimLanguageServer, state: str) -> str:
             ready = f"ready: {model.name} on {model.device}" if model is not None else "ready"
             if ls.set_aside:
                 ready += f"; set aside until they change: {', '.join(map(name_of, sorted(ls.set_aside)))}"
+            if unfinished := ls.worker.unfinished.documents:
+                ready += f"; read in part until they change: {', '.join(map(name_of, unfinished))}"
             return ready if ls.offer is None else f"{ready}; {offer_in_words(*ls.offer)}"
 
 

@@ -9,12 +9,12 @@ import logging
 from lsprotocol import types
 
 from fim_server.server.budget import MEGABYTE, Step, bytes_for_sessions
-from fim_server.server.lanes import SILENT_LOOKS
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import load
 from fim_server.server.process import resident_bytes
 from fim_server.server.status import tell_status
-from fim_server.server.worker import Replaced
+from fim_server.server.watched_threads import SILENT_LOOKS
+from fim_server.server.worker import LOADING_LOOKS, Replaced
 
 LOOK_SECONDS = 0.5
 """Between two looks."""
@@ -68,7 +68,8 @@ def look(ls: FimLanguageServer) -> bool:
         return bool(replaced)
     allowed = ls.budget.bytes_for(ls.settings.memory_mb)
     ls.worker.session_memory.most = bytes_for_sessions(allowed)
-    step = ls.budget.next_step(resident_bytes(), allowed)
+    # While a model is loaded it is not known yet what it needs.
+    step = None if ls.worker.is_loading else ls.budget.next_step(resident_bytes(), allowed)
     if step is not None:
         drop(ls, step)
     if ls.worker.was_lost:
@@ -76,19 +77,37 @@ def look(ls: FimLanguageServer) -> bool:
         ls.spawn(load(ls))
     elif replaced or step is not None:
         tell_status(ls)
+    note_overdue(ls)
     return bool(replaced) or step is not None
 
 
 def note(ls: FimLanguageServer, replaced: Replaced) -> None:
     """Say that a thread was given up, and ask no more about its document until that changes or is closed."""
+    ls.usage.replaced += 1
+    if replaced.finishing:
+        seconds = f"{SILENT_LOOKS * LOOK_SECONDS:g} s"
+        what = f"what opened the whole of it in the background has not answered for {seconds} and was given up"
+        ls.log(types.MessageType.Error, f"{replaced.uri}: {what}; suggestions go by a part of it until it changes")
+        return
     why = f"its worker has not answered for {SILENT_LOOKS * LOOK_SECONDS:g} s and was replaced"
     if not replaced.left or ls.open_document(replaced.uri) is not None:
         why += "; it is asked about again once it changes"
         ls.set_aside[replaced.uri] = why
         ls.memory.forget(replaced.uri)
-    ls.usage.replaced += 1
     model = "; the model was in use, and is loaded again" if replaced.model else ""
     ls.log(types.MessageType.Error, f"{replaced.uri}: {why}{model}")
+
+
+def note_overdue(ls: FimLanguageServer) -> None:
+    """Say that nothing is heard of the loading of the model, or that something is again."""
+    was, is_now = ls.overdue, ls.worker.is_overdue
+    ls.overdue = f"nothing heard of it for {LOADING_LOOKS * LOOK_SECONDS:g} s" if is_now else None
+    if was == ls.overdue:
+        return
+    if ls.overdue is not None:
+        at = ls.loading[0] if ls.loading is not None else "loading the model"
+        ls.log(types.MessageType.Warning, f"{at}: {ls.overdue}; it is waited for until the model is loaded again")
+    tell_status(ls)
 
 
 def give_up(ls: FimLanguageServer) -> None:

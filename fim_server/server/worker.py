@@ -5,20 +5,24 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
+from fim_server.errors import ModelError
 from fim_server.language import Language, Stop
+from fim_server.language.stop import heed
 from fim_server.server.budget import MemoryBudget, bytes_for_sessions
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
-from fim_server.server.lanes import Lane, Step, settle
+from fim_server.server.finishing import Unfinished
+from fim_server.server.lanes import Lane
 from fim_server.server.process import release_memory
 from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings
 from fim_server.server.shared_models import SharedModels
+from fim_server.server.watched_threads import SILENT_LOOKS, Step, WatchedThread, settle
 from fim_server.server.work import Explained, Job, PromptTokens, Request
 from fim_server.text.document import Split
 from fim_server.text.reuse import SessionMemory
@@ -26,6 +30,7 @@ from fim_server.tokens import masks
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
+    from fim_server.models.turn import Turn
     from fim_server.server.settings import ServerSettings
 
 T = TypeVar("T")
@@ -39,6 +44,32 @@ MOST_AT_WORK = 4
 """Documents that are worked at at a time. For one more, what has been worked at longest is left."""
 
 
+LOADING_LOOKS = 60
+"""A loading of which nothing was heard in so many looks is said to be overdue: libraries, files and the first pass of a
+model take longer than any other work."""
+
+
+@dataclass(slots=True, eq=False)
+class Load:
+    """A loading of the model.
+
+    Attributes:
+        model: What is being warmed up, once it is there.
+        found: What comes of it.
+    """
+
+    thread: WatchedThread = field(default_factory=lambda: WatchedThread("fim-load"))
+    stop: Stop = field(default_factory=Stop)
+    model: FimModel | None = None
+    found: Future[Loaded] = field(default_factory=Future)
+
+    @property
+    def turn(self) -> Turn | None:
+        """The model's turn, where it is in a pass of it."""
+        model = self.model
+        return model.turn if model is not None and model.turn.is_watched_by(self.stop) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Replaced:
     """A thread that was given up.
@@ -47,11 +78,13 @@ class Replaced:
         uri: The document that it was at.
         left: Whether nothing was asked of it any more: the document may be closed, or have another thread.
         model: Whether the model was given up with it, because the thread was in one of its passes.
+        finishing: Whether it was opening a text in the background, which nobody waited for.
     """
 
     uri: str
     left: bool
     model: bool
+    finishing: bool = False
 
 
 class CompletionWorker:
@@ -70,6 +103,10 @@ class CompletionWorker:
         self.prompts = PromptTokens()
         """What the model has read."""
         self._loading: Future[Loaded] | None = None
+        self._loads: list[Load] = []
+        """Those under way, also where other settings or a reload have made them needless."""
+        self.is_overdue = False
+        """Whether nothing has been heard of the loading for long."""
         self._loaded_with: ServerSettings | None = None
         self._lanes: OrderedDict[str, Lane] = OrderedDict()
         """Those used last at the end."""
@@ -81,7 +118,9 @@ class CompletionWorker:
         self._identities = count(1)
         self.session_memory = SessionMemory(bytes_for_sessions(MemoryBudget().bytes_for(settings.memory_mb)))
         """What the sessions of all documents may hold."""
-        self.make_contexts: Callable[[], Contexts] = lambda: Contexts(memory=self.session_memory)
+        self.unfinished = Unfinished()
+        """What is opened in the background."""
+        self.make_contexts: Callable[[], Contexts] = lambda: Contexts(None, self.session_memory, self.unfinished)
 
     @property
     def model(self) -> FimModel | None:
@@ -92,12 +131,18 @@ class CompletionWorker:
     @property
     def is_at_work(self) -> bool:
         """Whether a thread is at something, or has something to do."""
-        return any(lane.is_busy for lane in (*self._lanes.values(), *self._closed))
+        threads = (*self._lanes.values(), *self._closed, *(load.thread for load in self._loads))
+        return any(thread.is_busy for thread in threads) or self.unfinished.is_at_work
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the model is on its way."""
+        return self._loading is not None and not self._loading.done()
 
     @property
     def given_up(self) -> int:
         """How many threads that were given up have not come back, those of the process's other workers among them."""
-        self._models.given_up = [lane for lane in self._models.given_up if lane.is_busy]
+        self._models.given_up = [thread for thread in self._models.given_up if thread.is_busy]
         return len(self._models.given_up)
 
     def load(self, report: Callable[[str, float], None] = lambda message, share: None) -> Future[FimModel]:
@@ -238,6 +283,7 @@ class CompletionWorker:
         share it; see `was_lost`. Also for a worker that is closed: its threads may hold the model of others.
         """
         replaced = []
+        self._look_after_loads()
         model = self.model
         self._closed = [lane for lane in self._closed if lane.is_busy]
         for lane in (*self._lanes.values(), *self._closed):
@@ -256,6 +302,9 @@ class CompletionWorker:
             lane.give_up()
             self._models.given_up.append(lane)
             replaced.append(Replaced(lane.uri, left, in_model))
+        for stuck in self.unfinished.look_after():
+            self._models.given_up.append(stuck.thread)
+            replaced.append(Replaced(stuck.uri, stuck.left, False, finishing=True))
         if model is not None and model.turn.is_lost and not self.is_closed:
             self.lose()
         return replaced
@@ -265,6 +314,27 @@ class CompletionWorker:
         self._ahead.set()
         self.forget_sessions()
         self.is_closed = True
+
+    def _look_after_loads(self) -> None:
+        """Look whether something is heard of what is being loaded.
+
+        A disk that does not answer is waited for, as long as somebody wants the model. A pass that does not end is
+        given up, with the model, which others may have.
+        """
+        self._loads = [load for load in self._loads if load.thread.is_busy]
+        self.is_overdue = False
+        for load in tuple(self._loads):
+            silent, turn = load.thread.look(), load.turn
+            if silent < (SILENT_LOOKS if turn is not None and turn in self._models.warm else LOADING_LOOKS):
+                continue
+            if turn is not None:
+                turn.lose()
+                self._models.given_up.append(load.thread)
+            elif load.found is self._loading and not self.is_closed:
+                self.is_overdue = True
+                continue
+            self._loads.remove(load)
+            load.thread.give_up(ModelError("the model does not answer: its first passes have not ended"))
 
     def _loaded(self) -> Loaded | None:
         loading = self._loading
@@ -276,21 +346,26 @@ class CompletionWorker:
             if self.is_closed:
                 raise RuntimeError("the worker is closed")
             self._loaded_with = self._settings
+            settings, afresh = self._settings, self._afresh
             # A thread for each: one that loads from a disk or a network that does not answer keeps no other waiting.
-            loader = ThreadPoolExecutor(1, thread_name_prefix="fim-load")
-            self._loading = loader.submit(self._load, self._settings, report, self._afresh)
-            loader.shutdown(wait=False)
+            load = Load()
+            load.found = self._loading = load.thread.submit(
+                load.stop, lambda: self._load(load, settings, heeded(report), afresh)
+            )
+            self._loads.append(load)
         return self._loading
 
-    def _load(self, settings: ServerSettings, report: Callable[[str, float], None], afresh: bool) -> Loaded:
+    def _load(self, load: Load, settings: ServerSettings, report: Callable[[str, float], None], afresh: bool) -> Loaded:
         report("loading the libraries", 0.05)
         import fim_server.decoding.complete  # noqa: F401  # they take a while, which is said before
 
         while True:
             report("loading the model", 0.4)
-            model = self._models.get(settings, afresh)
+            model = load.model = self._models.get(settings, afresh)
             try:
-                return self._prepare(model, settings, report)
+                loaded = self._prepare(model, settings, report)
+                self._models.warm.add(model.turn)
+                return loaded
             except RuntimeError:
                 if not model.turn.is_lost:
                     raise
@@ -346,3 +421,13 @@ class CompletionWorker:
     def _is_asked_elsewhere(self, uri: str) -> bool:
         """Whether somebody waits for another document. From any thread."""
         return any(step.is_asked for step in self._at_work_but(uri).values())
+
+
+def heeded(report: Callable[[str, float], None]) -> Callable[[str, float], None]:
+    """A report of what is being done, which shows as well that the thread goes on, and is left where it is to stop."""
+
+    def told(message: str, share: float) -> None:
+        heed()
+        report(message, share)
+
+    return told

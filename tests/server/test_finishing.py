@@ -108,7 +108,8 @@ def test_what_is_left_is_left_and_a_closed_one_takes_nothing(waiting: tuple[Wait
     until(lambda: len(sessions.begun) == 2)
     finisher.close()
     finisher.finish(URI, python, "x = ", "\nthree\n")
-    until(lambda: finisher._executor._shutdown and not any(thread.is_alive() for thread in finisher._executor._threads))
+    executor = finisher._thread._executor
+    until(lambda: executor._shutdown and not any(thread.is_alive() for thread in executor._threads))
     assert sessions.begun == ["\none\n", "\ntwo\n"]
     assert not any(sessions.knows(python, right) for right in ("\none\n", "\ntwo\n", "\nthree\n"))
 

@@ -26,13 +26,13 @@ from fim_server.server.commands import on_explain
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
 from fim_server.server.documents import OpenDocument
-from fim_server.server.lanes import SILENT_LOOKS
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.lifecycle import on_closed
 from fim_server.server.requests import Asked, answer, run
 from fim_server.server.settings import ServerSettings
 from fim_server.server.shared_models import SharedModels
 from fim_server.server.status import STATUS, tell_status
+from fim_server.server.watched_threads import SILENT_LOOKS
 from fim_server.server.work import Request, Work, answer_of
 from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import PositionEncoding, Split

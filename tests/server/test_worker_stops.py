@@ -21,7 +21,8 @@ from fim_server.server import completing
 from fim_server.server import worker as workers
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
-from fim_server.server.lanes import Lane, Step
+from fim_server.server.lanes import Lane
+from fim_server.server.watched_threads import Step
 from fim_server.server.work import Request, Work, answer_of
 from fim_server.server.worker import CompletionWorker
 from watched import PATIENCE, SETTINGS, Blocked, loaded, request, until
