@@ -132,6 +132,9 @@ def figures_of(report: Mapping[str, Any], figure: str) -> dict[str, Figure]:
         add((fact["language"], fact["system"], fact["what"]), fact["value"], fact["unit"])
     for row in (*report.get("times", ()), *report.get("parts", ())):
         add((row["scenario"], row["what"]), row.get(figure), "ms")
+    for by, shares in report.get("shares", {}).items():
+        for share in shares:
+            add((share["name"], by), None if share["value"] is None else 100 * share["value"], "%")
     openings: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
     for opening in report.get("openings", ()):
         openings.setdefault((opening["size"], opening["cursor"]), []).append(opening)

@@ -47,6 +47,7 @@ SETTINGS = {
     "maxTokens": 8,
     "maxLineTokens": 6,
     "alternatives": 2,
+    "minConfidence": 0,
 }
 """Short prompts and answers: it is the server that is looked at, not the model."""
 

@@ -26,10 +26,23 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
         help="the language server while somebody types",
         description="Measure the language server through the protocol, while code of real files is typed again.",
     )
+    suggestions = subjects.add_parser(
+        "suggestions",
+        help="whether offers are what somebody was about to write",
+        description="Type real lines again key by key through the language server protocol, and judge what is offered: "
+        "whether there is an offer, its first lexeme and the whole line are right, and how many keystrokes somebody "
+        "saves who accepts what is right. The rule that copies what followed the longest earlier match in the same "
+        "file is judged beside it.",
+    )
     soak = subjects.add_parser(
         "soak",
         help="the language server's memory over many keystrokes",
         description="Type in many files for long, and see whether the language server's memory stays.",
+    )
+    memory = subjects.add_parser(
+        "memory",
+        help="the memory of a project: speed, and how often it is right",
+        description="Measure the memory of a project's text on real packages, without a server and without a model.",
     )
     runtimes = subjects.add_parser(
         "runtimes",
@@ -58,11 +71,21 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
 
             server_bench.add_arguments(server)
             bind(server, server_bench.ServerOptions, server_bench.run)
+        case ["bench", "suggestions"]:
+            from fim_server.bench.suggestions import command as suggestions_bench
+
+            suggestions_bench.add_arguments(suggestions)
+            bind(suggestions, suggestions_bench.SuggestionsOptions, suggestions_bench.run)
         case ["bench", "soak"]:
             from fim_server.bench import soak as soak_bench
 
             soak_bench.add_arguments(soak)
             bind(soak, soak_bench.SoakOptions, soak_bench.run)
+        case ["bench", "memory"]:
+            from fim_server.bench import memory as memory_bench
+
+            memory_bench.add_arguments(memory)
+            bind(memory, memory_bench.MemoryOptions, memory_bench.run)
         case ["bench", "runtimes"]:
             from fim_server.bench import runtimes as runtimes_bench
 

@@ -9,7 +9,8 @@ in the language, the one with the greatest
 where p_end(n) is the probability the unconstrained model gave to its end tokens after n tokens; of equal scores, the
 longest. The probability says where the model would have stopped, and the length keeps it from stopping at once (Melcer
 et al., arXiv 2402.17988, who take the complete point of the greatest end-token probability and note its liking for
-short texts). At a deadline somebody is waiting, and the longest complete point is taken.
+short texts). At a deadline somebody is waiting, and the longest complete point is taken; as well where what is written
+has become unlikely.
 
 By its budget's end a middle has always come to an end (:mod:`.landing`): the text that the budget forced
 competes with the complete points before it by the same score.
@@ -18,9 +19,11 @@ competes with the complete points before it by the same score.
 from __future__ import annotations
 
 import time
+from codecs import getincrementaldecoder
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.results import Completion, StopReason, Won
+from fim_server.decoding.results import Completion, StopReason, Won, Written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +66,7 @@ def conclude(
         truncated=won not in (None, Won.END_TOKEN) or stop_reason is not StopReason.END_TOKEN,
         won=won,
         diagnostics=tuple(session.diagnostics),
+        written=written(run, length or 0) if run.scored else (),
         statistics=statistics,
     )
 
@@ -77,7 +81,7 @@ def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | 
     if not constrained and stop_reason is not StopReason.REPETITION:
         return len(run.tokens) or None
     points = [point for point in run.points if point.tokens > run.healed_tokens]  # nothing at all is no completion
-    waited_for = stop_reason is StopReason.DEADLINE
+    waited_for = stop_reason in (StopReason.DEADLINE, StopReason.UNLIKELY)
     best = max(points, key=lambda point: (0 if waited_for else point.score, point.tokens), default=None)
     if best is None:
         return len(run.tokens) if stop_reason is StopReason.END_TOKEN else None
@@ -92,6 +96,14 @@ def winner(run: Run, length: int, constrained: bool, stop_reason: StopReason) ->
     if whole and stop_reason is StopReason.END_TOKEN:
         return Won.END_TOKEN
     return Won.POINT if constrained or stop_reason is StopReason.REPETITION else Won.BUDGET
+
+
+def written(run: Run, length: int) -> tuple[Written, ...]:
+    """The first ``length`` tokens of a finished run, with their probabilities."""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    tokens = run.tokens[:length]
+    ends = accumulate(len(decoder.decode(run.model.vocabulary.token_bytes(token))) for token in tokens)
+    return tuple(Written(end, share) for end, share in zip(ends, run.probabilities, strict=False))
 
 
 def explain_nothing(run: Run, stop_reason: StopReason) -> str:
@@ -110,6 +122,8 @@ def explain_nothing(run: Run, stop_reason: StopReason) -> str:
             return f"no token can follow the first {tokens}, and at no point before was the text complete"
         case StopReason.REPETITION:
             return f"the model repeats itself, and at no point within {tokens} tokens was the text complete"
+        case StopReason.UNLIKELY:
+            return f"the model is not sure of anything within {tokens} tokens"
         case StopReason.DEADLINE:
             return f"the deadline passed after {tokens} tokens, and at no point was the text complete"
         case _:

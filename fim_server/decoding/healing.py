@@ -34,7 +34,9 @@ class Healing:
         return cls(replace(split, left=split.left.removesuffix(text)), text)
 
     def undo(self, completion: Completion) -> Completion:
-        """The completion without what was written again."""
+        """The completion without what was written again; a token of both counts among the text's."""
         if not self.text or completion.text is None:
             return completion
-        return replace(completion, text=completion.text[len(self.text) :])
+        healed = len(self.text)
+        written = tuple(replace(token, end=token.end - healed) for token in completion.written if token.end > healed)
+        return replace(completion, text=completion.text[len(self.text) :], written=written)

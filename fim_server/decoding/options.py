@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fim_server.decoding.closing import Closing
+    from fim_server.decoding.protocols import Advice
 
 from fim_server.models.backend import PREFILL_CHUNK
 
@@ -43,13 +44,18 @@ class DecodeOptions:
     """The middle has no line break. Where the model would begin a new line and the middle may end, it ends."""
     stop_repetition: bool = False
     """End where the model repeats itself: after :data:`REPEATED_TOKENS` tokens of at least :data:`REPEATED_TIMES` equal
-    stretches. What was repeated is cut to two of them, or to a complete point before."""
+    stretches. What was repeated is cut to one of them, or to a complete point before."""
     heal: bool = True
     """Let the model write again what the tokenizer may have cut otherwise left of the cursor
     (:class:`.healing.Healing`). For :func:`complete`; others heal by themselves. The budget is for what comes after."""
     no_comments: bool = False
     """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
     user's."""
+    advice: Advice | None = None
+    """What else is known of how the text goes on: mixed with what the model says."""
+    word_ends: bool = False
+    """The word that the left context ends with is whole: the middle does not begin with a letter, a digit, ``_``, or
+    anything that is not ASCII."""
     landing: bool = True
     """Choose only tokens after which the middle can still end within the budget, so that every one ends in time
     (:mod:`.landing`), wherever a way to do that is known at the cursor; a ``single_line`` within its line. What
@@ -58,6 +64,10 @@ class DecodeOptions:
     closing: Closing | None = None
     """The closer that the right context begins with: the model's writing it ends the middle (:mod:`.closing`).
     :func:`complete` finds it."""
+    scored: bool = False
+    """Note the probability of each token: another pass over each row of logits."""
+    least_likelihood: float = 0.0
+    """Where tokens are ``scored``: end where the probability of all of the middle together falls below."""
     fast_forward: bool = False
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that

@@ -20,6 +20,16 @@ class CancelFlag(Protocol):
     def is_set(self) -> bool: ...
 
 
+class Advice(Protocol):
+    """What else than the model knows how a text goes on."""
+
+    def __call__(self, middle: str, /) -> Sequence[tuple[str, float]]:
+        """Texts that may come after a middle, each with its share of the probability; less than 1 together.
+
+        The rest is the model's. A text should be longer than a token.
+        """
+
+
 class Matcher(Protocol):
     """What decoding asks of ``session.matcher(vocabulary)``."""
 

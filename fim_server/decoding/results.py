@@ -19,6 +19,8 @@ class StopReason(StrEnum):
     """The caller set the cancel flag."""
     REPETITION = "repetition"
     """The model had begun to say the same over and over."""
+    UNLIKELY = "unlikely"
+    """By itself the model would hardly have written what it has (``least_likelihood``)."""
     DEAD_END = "dead_end"
     """No token at all may come next."""
 
@@ -71,6 +73,16 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """A token of a text that is offered."""
+
+    end: int
+    """Characters of the text up to its end; one that it only begins is not counted."""
+    probability: float
+    """As the model had it, before the grammar refused anything."""
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """A middle and what is known about it. Line breaks are ``"\\n"``."""
 
@@ -87,6 +99,8 @@ class Completion:
     """What the text is, or None if there is none."""
     diagnostics: tuple[str, ...] = ()
     """What the session has to say about the contexts."""
+    written: tuple[Written, ...] = ()
+    """The text's tokens, where they are ``scored`` (:class:`.options.DecodeOptions`)."""
     statistics: Statistics = field(default_factory=Statistics)
 
 

@@ -7,8 +7,9 @@ ready, computed while the model ran. Rows of logits are the backend's; what is d
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +55,9 @@ class Choice:
     """Whether the model's own choice was another one that the grammar refused."""
     end_probability: float | None
     """Probability of the end tokens, if the middle may end here."""
+    probability: float = 1.0
+    """Of the token where tokens are ``scored``: as the model had it before anything was refused; among what heals,
+    as long as anything is to be healed. Of an end: of all that would end the middle there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +164,11 @@ class Run:
         self.fast_forward = options.fast_forward
         self.single_line = options.single_line
         self.stop_repetition = options.stop_repetition
+        self.scored = options.scored
+        self._least_likelihood = options.least_likelihood
         self.no_comments = options.no_comments
+        self._word_ends = options.word_ends
+        self._advice = options.advice
         self._closing = options.closing if constrained else None
         self._empty: float | None = None
         """Probability of the empty middle, where it was decided that the middle is that."""
@@ -185,6 +193,10 @@ class Run:
         self.hidden_seconds = 0.0
         """The part of it that lies before the run began."""
         self.tokens: list[int] = []
+        self.probabilities: list[float] = []
+        """Of each of the tokens, as :attr:`Choice.probability`."""
+        self._chosen = 1.0
+        """Of the token that is appended next."""
         self.probability = 1.0
         """Of the middle so far, where runners-up are collected."""
         self.points: list[CompletePoint] = []
@@ -232,13 +244,21 @@ class Run:
         if (kept := self.repetition()) is not None:
             self.points = [point for point in self.points if point.tokens <= kept]
             return StopReason.REPETITION
+        if self._least_likelihood and self.likelihood() * choice.probability < self._least_likelihood:
+            return StopReason.UNLIKELY
         self.refused += choice.refused
+        self._chosen = choice.probability
         return choice.token
+
+    def likelihood(self) -> float:
+        """Probability of all of the middle so far, where its tokens are scored."""
+        return prod(self.probabilities[self.healed_tokens :])
 
     def append(self, token: int) -> None:
         """Append an allowed token to the middle."""
         self.constraint.commit(token)
         self.tokens.append(token)
+        self.probabilities.append(self._chosen)
         if self.healing:
             self._note_healed(token)
 
@@ -255,7 +275,7 @@ class Run:
         started = time.perf_counter()
         self.reading.rewind(len(self.tokens) - tokens)
         self.model_seconds += time.perf_counter() - started
-        del self.tokens[tokens:]
+        del self.tokens[tokens:], self.probabilities[tokens:]
         self.healing, self.healed_tokens, self._empty = self._healed, 0, None
         for token in self.tokens:
             if not self.healing:
@@ -293,6 +313,7 @@ class Run:
             self.constraint.rollback(len(forced))
             return []
         self.tokens += forced
+        self.probabilities += [1.0] * len(forced)
         self.fast_forwarded += len(forced)
         return forced
 
@@ -306,6 +327,36 @@ class Run:
             runners_up = 0 if self.runners_up is None else len(self.runners_up)
             self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
             logits = self.landing.secure(self, logits)
+        logits = self._advised(logits)
+        choice = self._choose(logits)
+        if not self.scored or choice.token is None:
+            return choice
+        return replace(choice, probability=self._probability(logits, choice.token))
+
+    def _advised(self, logits: Logits) -> Logits:
+        """The logits [V] of the next token, what is known besides mixed in."""
+        if self._advice is None:
+            return logits
+        data = b"".join(self.model.vocabulary.token_bytes(token) for token in self.tokens)[len(self._healed) :]
+        middle = data.decode(errors="ignore")
+        begun = data[len(middle.encode()) :]  # the bytes of a character that some tokens are parts of
+        shares: dict[int, float] = {}
+        for text, share in self._advice(middle):
+            known = text.encode()
+            token = self._first_token(self.healing + known[len(begun) :], len(logits))
+            if token is not None and known.startswith(begun):
+                shares[token] = shares.get(token, 0.0) + share
+        return self._arithmetic.mixed(logits, shares) if shares else logits
+
+    def _first_token(self, text: bytes, size: int) -> int | None:
+        """The token that a tokenizer writes first of a text, where the model has ``size`` tokens."""
+        tokens = self.model.vocabulary.encode(text)
+        if not tokens or tokens[0] >= size:
+            return None
+        written = self.model.vocabulary.token_bytes(tokens[0])
+        return tokens[0] if written and text.startswith(written) else None
+
+    def _choose(self, logits: Logits) -> Choice:
         end_probability = self._end_probability(logits) if self.constraint.is_complete() else None
         if self._closing is not None and self._closing.at_once:
             logits = self._weigh_empty(self._closing, logits)
@@ -361,6 +412,18 @@ class Run:
                 self._arithmetic.refuse(logits, token)
         return logits
 
+    def _probability(self, logits: Logits, token: int) -> float:
+        """Of a chosen token, given the logits [V] that it was chosen from."""
+        ends = token in self.stop_ids
+        if self.healing and not ends:
+            towards = [known for known in self.model.vocabulary.tokens_towards(self.healing) if known < len(logits)]
+            logits = self._arithmetic.only(logits, towards)
+        if not ends:
+            return self._arithmetic.share_of(logits, [token])
+        likeliest = self._arithmetic.top(self._arithmetic.shares(logits), RUNNERS_LOOKED_AT)
+        others = {other for other, _ in likeliest if other not in self.stop_ids and self._means_end(other)}
+        return self._arithmetic.share_of(logits, others | self.stop_ids)
+
     def _rest_alone(self, logits: Logits) -> Logits:
         """The logits of tokens that write again and nothing else."""
         towards, longest = self.model.vocabulary.tokens_towards(self.healing), len(self.healing)
@@ -396,7 +459,7 @@ class Run:
         found = None
         while not self._arithmetic.is_spent(logits):  # else every allowed token lies outside the model's own vocabulary
             token = self._sampler.draw(logits)
-            fits = self._fits(token) if self.healing else not self._begins_comment(token)
+            fits = self._fits(token) if self.healing else not self._is_unwanted(token)
             if fits and self._lands(token):
                 found = token
                 break
@@ -418,7 +481,7 @@ class Run:
         if complete:
             return min(self.stop_ids)
         token = self.constraint.landing_token(self.budget - len(self.tokens) - 1)
-        return None if token is None or token >= size or self._begins_comment(token) else token
+        return None if token is None or token >= size or self._is_unwanted(token) else token
 
     def _lands(self, token: int) -> bool:
         """Whether the budget admits an allowed token."""
@@ -426,7 +489,18 @@ class Run:
 
     def _fits(self, token: int) -> bool:
         """Whether a token may come next, and may be wanted."""
-        return self.constraint.allows(token) and not self._begins_comment(token)
+        return self.constraint.allows(token) and not self._is_unwanted(token)
+
+    def _is_unwanted(self, token: int) -> bool:
+        """Whether an allowed token may not be wanted: it begins a comment, or goes on with a word that is whole."""
+        return self._begins_comment(token) or self._lengthens(token)
+
+    def _lengthens(self, token: int) -> bool:
+        """Whether a token would begin the middle by going on with the word before it, where that is whole."""
+        if not self._word_ends or len(self.tokens) > self.healed_tokens:
+            return False
+        first = self.model.vocabulary.token_bytes(token)[len(self.healing) :][:1]
+        return first.isalnum() or first == b"_" or first >= b"\x80"
 
     def _begins_comment(self, token: int) -> bool:
         """Whether an allowed token begins a comment where none is wanted."""
@@ -457,14 +531,14 @@ class Run:
 
 
 def before_repetition(tokens: Sequence[int]) -> int | None:
-    """The number of tokens before the third of the equal stretches that a text ends with, or None if there are none."""
+    """The number of tokens before the second of the equal stretches that a text ends with; None if there are none."""
     for period in range(1, REPEATED_TOKENS // REPEATED_TIMES + 1):
         length = 0
         while length + period < len(tokens) and tokens[-1 - length] == tokens[-1 - length - period]:
             length += 1
         repeated = length + period
         if length and repeated >= max(REPEATED_TOKENS, REPEATED_TIMES * period):
-            return len(tokens) - repeated + 2 * period
+            return len(tokens) - repeated + period
     return None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -68,6 +68,12 @@ class Arithmetic(Protocol):
 
     def refuse(self, logits: Logits, token: int, /) -> None:
         """Set one token to minus infinity, in place."""
+
+    def mixed(self, logits: Logits, shares: Mapping[int, float], /) -> Logits:
+        """The logits of ``(1 - s) * softmax(logits) + shares``, where s < 1 is the sum of the shares, as a copy.
+
+        Those of all other tokens stay as they are.
+        """
 
     def is_spent(self, logits: Logits, /) -> bool:
         """Whether all tokens are at minus infinity."""

@@ -13,7 +13,7 @@ import numpy as np
 from fim_server.models.masking import WORD_BITS, mask_bits, word_count
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -75,6 +75,16 @@ class NumpyArithmetic:
     def refuse(self, logits: Row, token: int) -> None:
         """Set one token to minus infinity, in place."""
         logits[token] = NO_WEIGHT
+
+    def mixed(self, logits: Row, shares: Mapping[int, float]) -> Row:
+        """A copy with shares of the probability given to some tokens."""
+        found = logits.copy()
+        ids = np.fromiter(shares, dtype=np.intp, count=len(shares))
+        given = np.fromiter(shares.values(), dtype=np.float64, count=len(shares))
+        highest = logits.max()
+        total = highest + np.log(np.exp(logits - highest, dtype=np.float64).sum())
+        found[ids] = np.logaddexp(logits[ids], total + np.log(given / (1 - given.sum())))
+        return found
 
     def is_spent(self, logits: Row) -> bool:
         """Whether there is nothing to choose."""

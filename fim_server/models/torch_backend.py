@@ -21,7 +21,7 @@ from fim_server.models.source import first_line
 from fim_server.models.threads import free_cores
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
@@ -175,6 +175,14 @@ class TorchArithmetic:
     def refuse(self, logits: torch.Tensor, token: int) -> None:
         """Set one token to minus infinity, in place."""
         logits[token] = float("-inf")
+
+    def mixed(self, logits: torch.Tensor, shares: Mapping[int, float]) -> torch.Tensor:
+        """A copy with shares of the probability given to some tokens."""
+        ids = torch.tensor(list(shares), device=logits.device)
+        given = torch.tensor(list(shares.values()), device=logits.device, dtype=logits.dtype)
+        found = logits.clone()
+        found[ids] = torch.logaddexp(logits[ids], logits.logsumexp(0) + (given / (1 - given.sum())).log())
+        return found
 
     def is_spent(self, logits: torch.Tensor) -> bool:
         """Whether there is nothing to choose."""

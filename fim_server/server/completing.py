@@ -14,10 +14,12 @@ from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
-from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repetition
+from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
 from fim_server.server.memory import Offer
-from fim_server.server.place import Place, quiet, wants_single_line
+from fim_server.server.names import Names
+from fim_server.server.place import Place, is_fresh, quiet, wants_single_line
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
+from fim_server.server.showing import cuts_of, least_likelihood
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
 
@@ -99,6 +101,7 @@ class Completer:
         self._tokens = tokens
         self._identities = identities
         self._is_wanted = is_wanted
+        self._names = Names()
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
         self._languages: dict[tuple[str, str, str | None], tuple[Language, float]] = {}
@@ -226,6 +229,9 @@ class Completer:
         options = replace(
             options,
             closing=Closing.of(opened.session, opened.left, opened.right),
+            scored=True,
+            word_ends=request.word_ends,
+            least_likelihood=least_likelihood(request, is_fresh(request.split, opened.session.spelling)),
             no_comments=takes_no_comments(request, task.inside),
             deadline_ms=None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms),
         )
@@ -245,7 +251,7 @@ class Completer:
             work.completions.append(completion)
             self._tokens.count(completion.statistics)
             prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
-            offer = self._offer(completion, request, opened)
+            offer = self._offer(completion, request, opened, task.language)
             if isinstance(offer, str):
                 reason = reason or offer
             elif all(offer.text != other.text for other in offers):
@@ -295,7 +301,7 @@ class Completer:
             known = self._languages[key] = (language, now)
         return known[0]
 
-    def _offer(self, completion: Completion, request: Request, opened: Opened) -> Offer | str:
+    def _offer(self, completion: Completion, request: Request, opened: Opened, language: Language) -> Offer | str:
         """A completion as an offer, or why it is none."""
         if completion.text is None:
             return completion.reason or "there is no text"
@@ -305,6 +311,7 @@ class Completer:
             text = before_unopened(shown, opened.session.spelling.brackets)
         if opened.guarantee != "none":
             text = without_repetition(text, request.split.right, lambda shorter: opened.session.check(shorter).complete)
+            text = without_repeats(text, lambda shorter: opened.session.check(shorter).complete)
         if not text.strip():
             return "the model inserts nothing here"
         problem = fits(text, request.split, opened)
@@ -318,6 +325,10 @@ class Completer:
             completion,
             opened.session.spelling.closers,
             opened.covered_lines,
+            cuts_of(text, opened.session),
+            completion.written,
+            self._names.unknown(language.name, request.split, text, opened.session),
+            is_fresh(request.split, opened.session.spelling),
         )
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fim_server.errors import StoppedError
-from fim_server.language import Session
+from fim_server.errors import SearchLimitError, StoppedError
+from fim_server.language import Session, Stop
 from fim_server.recovery.budget import Budget, Budgeted
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
 from fim_server.server.finishing import Finisher
@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 SESSIONS = 16
 """Right contexts whose sessions are kept, while there is memory for them."""
 
+MOST_REPEATED, LEAST_TELLING = 4, 4
+"""Lines that are looked for again as a whole; letters and digits of a line that is not repeated by intent."""
+
 MOST_COVERED = 4
 """Closers that are left to the middle; trying each costs an opening."""
+
+REOPENS_SECONDS = 0.05
+"""What looking for a shortest completion may take there."""
 
 DOCUMENTS = 64
 """Documents whose broken lines are remembered."""
@@ -96,18 +102,22 @@ class Contexts:
 
         Where the text does not fit the budget, it is opened in part and finished in the background. Where it does not
         parse with the closers right of the cursor, but would without some of them, they are left to the middle: an
-        editor put them there for a bracket that is closed already. Otherwise, where it does not parse, the lines that
-        break it are left out.
+        editor put them there for a bracket that is closed already, or for one after which more has to come (of a header
+        its colon). Otherwise, where it does not parse, the lines that break it are left out.
         """
         assert self._thread.is_current()
         left, right = split.left, split.right
         found = self._open(uri, language, left, right)
-        if is_whole(found):
+        closers = Place.of(split).closers(language)
+        whole = is_whole(found)
+        if whole and not (closers and reopens(found)):
             return opened(found, left, right)
-        for covered in range(1, min(len(Place.of(split).closers(language)), MOST_COVERED) + 1):
+        for covered in range(1, min(len(closers), MOST_COVERED) + 1):
             without = self._open(uri, language, left, right[covered:])
-            if is_whole(without):
+            if is_whole(without) and not (whole and reopens(without)):
                 return opened(without, left, right[covered:], covered)
+        if whole:
+            return opened(found, left, right)
         if isinstance(found, Session):
             found = self._recovery(uri, language).open(left, right)
         return opened(found, left, right)
@@ -163,6 +173,46 @@ def is_whole(found: Session | Recovered) -> bool:
     return all(group.beyond for group in found.ignored)
 
 
+def reopens(found: Session | Recovered) -> bool:
+    """Whether a session can only be completed by closing what its left side has opened and opening it again.
+
+    The closers right of the cursor then close something else than they were put there for, or stand in a comment. The
+    shortest completion tells; False where that is not found in time.
+    """
+    session = found if isinstance(found, Session) else found.session
+    state = session.start()
+    if state.is_complete():
+        return False
+    try:
+        with Stop(REOPENS_SECONDS):
+            text = state.shortest_completion()
+    except (SearchLimitError, StoppedError):
+        return False
+    closed, opened_again = unmatched(text or "", session.spelling.brackets)
+    if not closed:
+        return False
+    state.advance(text or "")
+    return opened_again > 0 or state.inside == "comment"
+
+
+def unmatched(text: str, brackets: Sequence[tuple[str, str]]) -> tuple[int, int]:
+    """How many brackets a text closes that it has not opened, and opens that it does not close.
+
+    >>> unmatched("a) + (b", [("(", ")")])
+    (1, 1)
+    """
+    closed, expected = 0, list[str]()
+    closed_by = dict(brackets)
+    for found in re.finditer("|".join(map(re.escape, {one for pair in brackets for one in pair})) or "(?!)", text):
+        if found[0] in closed_by:
+            expected.append(closed_by[found[0]])
+        elif expected and expected[-1] == found[0]:
+            expected.pop()
+        else:
+            closed += 1
+    return closed, len(expected)
+
+
 def opened(found: Session | Recovered, left: str, right: str, covered: int = 0) -> Opened:
     """What was found on two contexts, the right one without the closers that the middle has to bring."""
     if isinstance(found, Session):
@@ -200,6 +250,28 @@ def without_repetition(text: str, right: str, is_complete: Callable[[str], bool]
             if is_complete(shortened):
                 return shortened
     return text
+
+
+def without_repeats(text: str, is_complete: Callable[[str], bool]) -> str:
+    """A text up to where it begins to repeat its last lines, one or several, if it may end there.
+
+    Where a repeated line is followed by others, they were mostly made up as well.
+    """
+    lines = [line.rstrip() for line in text.split("\n")]
+    for at in range(2, len(lines)):
+        for count in range(1, min(at, MOST_REPEATED) + 1):
+            copied = lines[at : at + count]
+            if copied != lines[at - count : at] or not any(is_telling(line) for line in copied):
+                continue
+            shorter = "\n".join(text.split("\n")[:at])
+            if is_complete(shorter):
+                return shorter
+    return text
+
+
+def is_telling(line: str) -> bool:
+    """Whether a line says so much that nobody writes it twice in a row: a name or a value stands in it."""
+    return sum(character.isalnum() for character in line) >= LEAST_TELLING
 
 
 def before_unopened(text: str, brackets: Sequence[tuple[str, str]]) -> str:

@@ -15,7 +15,7 @@ from fim_server.server.place import MOST_CLOSERS, contains_in_order
 from fim_server.server.threads import OneThread
 
 if TYPE_CHECKING:
-    from fim_server.decoding.results import Completion
+    from fim_server.decoding.results import Completion, Written
     from fim_server.text.document import Split
 
 CAPACITY = 64
@@ -38,6 +38,16 @@ class Offer:
     """The characters that editors put right of the cursor in its language."""
     covered_lines: tuple[range, ...] = ()
     """The lines, from 0, that the guarantee covers, if it is `partial`."""
+    cuts: tuple[int, ...] = ()
+    """The lengths at which it may end, in characters; the whole is the last."""
+    written: tuple[Written, ...] = ()
+    """The tokens of the text."""
+    unknown: tuple[int, ...] = ()
+    """The ends of names in it that it loads and nobody knows, in characters."""
+    fresh: bool = False
+    """Whether the cursor is in a pair of brackets with nothing in it."""
+    confidence: float | None = None
+    """How likely it is right, where that was asked for."""
 
     def document(self, split: Split) -> tuple[str, str]:
         """The document after acceptance, cut behind the text."""
@@ -158,4 +168,26 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
     closers = right[:covered]
     if not offer.closers.issuperset(closers) or not contains_in_order(text, closers):
         return None
-    return replace(offer, text=text, covered=covered)
+    return replace(
+        offer,
+        text=text,
+        covered=covered,
+        cuts=tuple(cut - len(typed) for cut in offer.cuts if cut > len(typed)),
+        written=without_typed(offer.written, len(typed)),
+        fresh=False,
+        unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
+    )
+
+
+def without_typed(written: tuple[Written, ...], typed: int) -> tuple[Written, ...]:
+    """The tokens of what is left of a text after its first ``typed`` characters.
+
+    Of a token that was typed in part, the rest is likelier than the whole: by as much as it is shorter.
+    """
+    rest, at = [], 0
+    for token in written:
+        if token.end > typed:
+            share = min(1.0, (token.end - typed) / (token.end - at))
+            rest.append(replace(token, end=token.end - typed, probability=token.probability**share))
+        at = token.end
+    return tuple(rest)

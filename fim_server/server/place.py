@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fim_server.language import Language
+    from fim_server.language.spelling import Spelling
     from fim_server.server.settings import ServerSettings
     from fim_server.text.document import Split
 
@@ -96,9 +97,17 @@ def quiet(place: Place, inside: str | None, invoked: bool, settings: ServerSetti
     return "inside a word" if place.is_inside_a_word else None
 
 
+def is_fresh(split: Split, spelling: Spelling) -> bool:
+    """Whether a cursor is in a pair of brackets with nothing in it."""
+    return any(split.left.endswith(one) and split.right.startswith(other) for one, other in spelling.brackets)
+
+
 def wants_single_line(place: Place, settings: ServerSettings) -> bool:
     """Whether one line is wanted at a place, or as many as the model writes."""
-    return settings.multiline == "never" or (settings.multiline == "auto" and not place.is_at_line_end)
+    if settings.multiline != "auto":
+        return settings.multiline == "never"
+    # After a letter the word may go on, and nobody has come to the line's end yet.
+    return not place.is_at_line_end or is_word(place.before[-1:])
 
 
 def is_word(character: str) -> bool:

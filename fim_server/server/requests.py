@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lsprotocol import types
 
@@ -18,7 +18,8 @@ from fim_server.language import Language
 from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.memory import Answer
-from fim_server.server.place import Place, silent, wants_single_line
+from fim_server.server.place import Place, is_word, silent, wants_single_line
+from fim_server.server.showing import shown
 from fim_server.server.status import tell_answered, tell_declined, tell_status
 from fim_server.server.watching import look_after
 from fim_server.server.work import LANGUAGES, Costs, Request, Work, answer_of
@@ -166,7 +167,8 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
     except DocumentError as error:
         return str(error)
     single_line = not asked.takes_lines or wants_single_line(Place.of(split), ls.settings)
-    return Request(asked.uri, split, name, document.path or "", asked.invoked, single_line, ls.settings)
+    word_ends = asked.selected is not None and is_word(split.left[-1:])
+    return Request(asked.uri, split, name, document.path or "", asked.invoked, single_line, ls.settings, word_ends)
 
 
 def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
@@ -174,7 +176,10 @@ def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
     several = request.invoked and request.settings.alternatives > 1
     split = request.split
     place = request.key, split.left, split.right, request.single_line
-    return ls.memory.find(*place, several, asked=request.invoked)
+    found = ls.memory.find(*place, several, asked=request.invoked)
+    if found is not None and request.word_ends and any(is_word(offer.text[:1]) for offer in found.offers):
+        return None
+    return found
 
 
 def remember(ls: FimLanguageServer, request: Request, found: Answer) -> None:
@@ -220,12 +225,13 @@ async def run(ls: FimLanguageServer, request: Request) -> Work | None:
 
 def is_same(some: Request, other: Request) -> bool:
     """Whether two requests have the same answer."""
-    return (some.key, some.split.left, some.split.right, some.single_line, some.settings) == (
+    return (some.key, some.split.left, some.split.right, some.single_line, some.settings, some.word_ends) == (
         other.key,
         other.split.left,
         other.split.right,
         other.single_line,
         other.settings,
+        other.word_ends,
     )
 
 
@@ -236,7 +242,7 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     if current is None or not same or current.version != asked.version or not ls.settings.enabled:
         ls.usage.superseded += 1  # versions alone say little: some clients count them backwards, or not at all
         return None
-    found = work.answer
+    found = as_shown(work.answer, asked, request)
     work.costs.total_ms = 1000 * (time.perf_counter() - asked.arrived)
     ls.usage.count_answer(work.costs, from_model)
     if not from_model:
@@ -248,6 +254,18 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     if found.offers:
         prefetch(ls, request, found)
     return Answered(found, request.split)
+
+
+def as_shown(found: Answer, asked: Asked, request: Request) -> Answer:
+    """What of an answer is shown: to somebody who has asked all of it, else what is likely enough to be right."""
+    if asked.invoked:
+        return found
+    split = request.split
+    offers = [shown(offer, split.right[: offer.covered], request.settings.min_confidence) for offer in found.offers]
+    kept = tuple(offer for offer in offers if offer is not None)
+    if kept or not found.offers:
+        return replace(found, offers=kept)
+    return replace(found, offers=(), reason="the model is not sure enough (setting minConfidence)")
 
 
 def prefetch(ls: FimLanguageServer, request: Request, found: Answer) -> None:

@@ -35,9 +35,12 @@ class ServerSettings:
     languages: Mapping[str, str] = field(default_factory=lambda: {"json": "off"})
     """By language, `automatic`, `manual` or `off`; stands above ``trigger``."""
     inside_comments: bool = False
-    inside_strings: bool = False
+    inside_strings: bool = True
     multiline: str = "auto"
     """`auto`: one line in the middle of a line, more at its end; `never`; `always`."""
+    min_confidence: float = 0.5
+    """How likely an item has to be right to be shown unasked, from 0 to 1; 0 shows all of them, and whole. Where it is
+    likelier right than wrong, about half of all keystrokes have an item."""
     alternatives: int = 3
     """Items when somebody asks for them."""
     max_tokens: int = 128
@@ -193,6 +196,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "insideComments": ("inside_comments", boolean),
     "insideStrings": ("inside_strings", boolean),
     "multiline": ("multiline", one_of(*MULTILINE)),
+    "minConfidence": ("min_confidence", number(0, 1)),
     "alternatives": ("alternatives", whole(1, 5)),
     "maxTokens": ("max_tokens", whole(1, 4096)),
     "maxLineTokens": ("max_line_tokens", whole(1, 1024)),

@@ -134,6 +134,7 @@ def last_json(uri: str, costs: Costs, answer: Answer | None, origin: str, reason
         "stopReason": str(completion.stop_reason) if completion is not None else None,
         "reason": reason,
         "tokens": completion.statistics.tokens if completion is not None else 0,
+        "confidence": None if not offers or offers[0].confidence is None else round(offers[0].confidence, 3),
         "refused": completion.statistics.refused_tokens if completion is not None else 0,
         "latency": latency_json(costs),
     }

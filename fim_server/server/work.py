@@ -32,6 +32,8 @@ class Request:
     invoked: bool
     single_line: bool
     settings: ServerSettings
+    word_ends: bool = False
+    """Whether the word left of the cursor is whole: chosen from a list, not typed."""
 
     def language(self) -> Language:
         """The document's language. Raises LanguageError if it is not one of ours."""

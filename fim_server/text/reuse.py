@@ -6,6 +6,8 @@ right context, and every set of the parse of the left one, for the next session 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
@@ -57,16 +59,30 @@ class SessionMemory:
 
     @most.setter
     def most(self, most: int | None) -> None:
-        with self.lock:
+        with self.changing() as dropped:
             if most != self._most:
                 self._most = most
-                self.fit()
+                self.fit(dropped)
 
     @property
     def held(self) -> int:
         """Bytes that the sessions of all documents hold."""
+        with self.changing() as dropped:
+            shelves = list(self._shelves)
+            dropped += shelves
+            return sum(kept.session.held for shelf in shelves for kept in shelf.values())
+
+    @contextmanager
+    def changing(self) -> Iterator[list[object]]:
+        """Hold the lock in the block. What the block puts into the list is freed after it.
+
+        Freeing a large session takes its time, in which no other document is to wait. The list is also for what may
+        have lost its last other owner meanwhile.
+        """
+        dropped: list[object] = []
         with self.lock:
-            return sum(kept.session.held for shelf in self._shelves for kept in shelf.values())
+            yield dropped
+        dropped.clear()
 
     def shelf(self) -> _Shelf:
         """A place for one document's sessions, as long as somebody has it."""
@@ -75,27 +91,33 @@ class SessionMemory:
             self._shelves.add(shelf)
         return shelf
 
-    def fit(self) -> None:
-        """Forget what there is no memory for. The lock is held."""
+    def fit(self, dropped: list[object]) -> None:
+        """Forget what there is no memory for. The lock is held, by `changing`, whose list ``dropped`` is."""
         if self._most is None:
             return
         shelves = list(self._shelves)
+        dropped += shelves
         for shelf in shelves:
-            forget_oldest([shelf], self._most // OWN_SHARE)
-        forget_oldest(shelves, self._most)
+            dropped += forget_oldest([shelf], self._most // OWN_SHARE)
+        dropped += forget_oldest(shelves, self._most)
 
 
-def forget_oldest(shelves: list[_Shelf], most: int) -> None:
-    """Forget sessions, those used last the last, until they hold no more than so many bytes or cannot be spared."""
+def forget_oldest(shelves: list[_Shelf], most: int) -> list[_Kept]:
+    """Forget sessions, those used last the last, until they hold no more than so many bytes or cannot be spared.
+
+    Returns what was forgotten.
+    """
     entries = [(kept.used, key, kept, shelf) for shelf in shelves for key, kept in shelf.items()]
     entries.sort(key=lambda entry: entry[0])
     too_much = sum(kept.session.held for _, _, kept, _ in entries) - most
+    forgotten = []
     for _, key, kept, shelf in entries[:-1]:
         if too_much <= 0:
-            return
+            break
         if not kept.in_use:
             too_much -= kept.session.held
-            del shelf[key]
+            forgotten.append(shelf.pop(key))
+    return forgotten
 
 
 class Sessions:
@@ -127,12 +149,12 @@ class Sessions:
             known = self._known.get(key)
         # Opening takes milliseconds and needs no lock: two threads that open the same at once do the work twice.
         opened = (known and known.session.moved(left)) or language.open(left, right)
-        with self._lock:
-            self._known.pop(key, None)
+        with self._memory.changing() as dropped:
+            dropped.append(self._known.pop(key, None))
             self._known[key] = _Kept(opened, True, next(_uses))
             while len(self._known) > self._most:
-                del self._known[next(iter(self._known))]
-            self._memory.fit()
+                dropped.append(self._known.pop(next(iter(self._known))))
+            self._memory.fit(dropped)
         return opened
 
     def open_ahead(self, language: Language, left: str, right: str) -> None:
@@ -141,15 +163,15 @@ class Sessions:
         with self._lock:
             before = self._known.get(key)
         opened = self.open(language, left, right)
-        with self._lock:
+        with self._memory.changing() as dropped:
             kept = self._known.get(key)
             if kept is not None and kept.session is opened:
                 kept.in_use = before is not None and before.in_use
-                self._memory.fit()
+                self._memory.fit(dropped)
 
     def rest(self) -> None:
         """Nothing that was opened is in use any more."""
-        with self._lock:
+        with self._memory.changing() as dropped:
             for kept in self._known.values():
                 kept.in_use = False
-            self._memory.fit()
+            self._memory.fit(dropped)

@@ -37,12 +37,20 @@ const LEXING: [&str; 7] = ["ids", "bits", "error", "limits", "stop", "spec", "le
 const RECOGNIZING: [&str; 8] =
     ["ids", "bits", "error", "limits", "stop", "masking::plain", "masking::trie", "masking::vocabulary"];
 
+/// The same of the memory of a project's text, a crate of its own beside the engine.
+const MEMORY: [&str; 9] = ["limits", "lexemes", "strings", "segment", "store", "cursor", "open", "folder", "query"];
+
 /// Lines that a file may have.
 const LINES: usize = 700;
 
 /// The sources by module: `lexing::lexer` for `src/lexing/lexer.rs`, `lexing` for `src/lexing/mod.rs`.
 fn sources() -> BTreeMap<String, PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    sources_in("src")
+}
+
+/// The same of a crate whose sources are elsewhere.
+fn sources_in(folder: &str) -> BTreeMap<String, PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut found = BTreeMap::new();
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
@@ -102,7 +110,10 @@ fn names(code: &str) -> Vec<String> {
 
 /// By module: the modules that it uses, as deep as they are named.
 fn uses() -> BTreeMap<String, BTreeSet<String>> {
-    let sources = sources();
+    uses_among(&sources())
+}
+
+fn uses_among(sources: &BTreeMap<String, PathBuf>) -> BTreeMap<String, BTreeSet<String>> {
     let module = |name: &String| {
         let parts: Vec<&str> = name.split("::").collect();
         let known = (1..=parts.len()).rev().map(|count| parts[..count].join("::"));
@@ -141,6 +152,22 @@ fn every_module_has_its_place_and_uses_earlier_layers_alone() {
         let against: Vec<&String> = used.iter().filter(|one| rank(one) > rank(module)).collect();
         assert!(against.is_empty(), "{module} uses {against:?}, which lie later in the dataflow");
     }
+}
+
+#[test]
+fn the_memory_has_layers_of_its_own_and_knows_no_engine() {
+    let sources = sources_in("memory/src");
+    assert_eq!(sources.keys().map(String::as_str).collect::<BTreeSet<_>>(), BTreeSet::from(MEMORY));
+    let rank = |module: &str| MEMORY.iter().position(|&name| name == module);
+    for (module, used) in uses_among(&sources) {
+        let against: Vec<&String> = used.iter().filter(|one| rank(one) >= rank(&module)).collect();
+        assert!(against.is_empty(), "{module} uses {against:?}, which lie later");
+    }
+    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("memory/Cargo.toml"));
+    let manifest = manifest.expect("a manifest");
+    assert!(!manifest.contains("fim-server-core") && !manifest.contains("pyo3"));
+    let length = |path: &PathBuf| fs::read_to_string(path).expect("a readable source").lines().count();
+    assert!(sources.values().all(|path| length(path) < LINES));
 }
 
 #[test]

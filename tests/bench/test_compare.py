@@ -145,8 +145,12 @@ def test_different_work_is_told() -> None:
                 "peak, 1,000 characters, inside": Figure(3, "MB"),
             },
         ),
+        (
+            {"shares": {"server": [{"name": "offered", "value": 0.5}, {"name": "none", "value": None}]}},
+            {"offered, server": Figure(50, "%")},
+        ),
     ],
-    ids=["engine", "masks", "server", "runtimes", "scaling"],
+    ids=["engine", "masks", "server", "runtimes", "scaling", "suggestions"],
 )
 def test_every_benchmarks_figures_are_read(report: dict[str, Any], expected: dict[str, Figure]) -> None:
     assert figures_of(report, "p50") == expected

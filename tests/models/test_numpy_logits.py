@@ -100,3 +100,19 @@ def test_draws_have_the_shares_of_the_softmax(temperature: float) -> None:
     expected = 20_000 * OURS.shares(logits / np.float32(temperature)).astype(np.float64)
     # Chi-squared with three degrees of freedom: 16.3 is passed once in a thousand, and the seed is fixed.
     assert float((((counts - expected) ** 2) / expected).sum()) < 16.3
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_shares_are_mixed_with_the_models_own(seed: int) -> None:
+    logits = row(200, seed)
+    logits[7] = float("-inf")
+    before = logits.copy()
+    shares = {3: 0.25, 7: 0.1, 150: 0.4}
+    wanted = 0.25 * OURS.shares(logits).astype(np.float64)
+    for token, share in shares.items():
+        wanted[token] += share
+    for found in (OURS.mixed(logits, shares), THEIRS.mixed(torch.from_numpy(logits), shares).numpy()):
+        np.testing.assert_allclose(OURS.shares(found), wanted, rtol=2e-5, atol=1e-9)
+        others = [token for token in range(200) if token not in shares]
+        assert np.array_equal(found[others], before[others])
+    assert np.array_equal(logits, before), "mixed copies"

@@ -15,6 +15,7 @@ from pygls.exceptions import JsonRpcException
 
 from editor import (
     AUTOMATIC,
+    INVOKED,
     PATIENCE,
     REQUEST_CANCELLED,
     Client,
@@ -133,6 +134,19 @@ async def test_a_selected_suggestion_is_completed_as_if_accepted(client: Client)
         assert item.range == chosen
         assert written(item).startswith("path")
         assert_parses(text[: offset - 2] + written(item) + text[offset:], written(item))
+
+
+@pytest.mark.parametrize("chosen", ["sto", "stock", "s", "stoc", "st"])
+async def test_a_selected_word_is_never_made_a_longer_one(client: Client, chosen: str) -> None:
+    text = "stock_of_items = 1\nprint(s)\n"
+    offset = text.index("print(s") + 7
+    editor = Editor(client, f"word-{chosen}.py", text)
+    for kind in (AUTOMATIC, INVOKED):
+        await editor.ask(offset, kind=kind)  # what the word may become is known by then
+        there = types.Range(editor.position(offset - 1), editor.position(offset))
+        for item in await editor.ask(offset, types.SelectedCompletionInfo(there, chosen), kind=kind):
+            rest = written(item).removeprefix(chosen)
+            assert not rest[:1].replace("_", "a").isalnum(), written(item)
 
 
 async def test_a_selected_suggestion_of_several_lines_keeps_the_place(client: Client) -> None:

@@ -58,7 +58,7 @@ F_PREFIX = re.compile(r"(?<![\w'\"])(?:[fF]([rR]?)|([rR])[fF])(?=['\"])")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client() -> AsyncIterator[Client]:
-    options = {"pythonVersion": PYTHON, "debounceMs": 0, "maxTokens": 20, "maxLineTokens": 10}
+    options = {"pythonVersion": PYTHON, "debounceMs": 0, "maxTokens": 20, "maxLineTokens": 10, "minConfidence": 0}
     async with serving(options=options) as client:
         yield client
 

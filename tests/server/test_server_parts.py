@@ -13,7 +13,7 @@ from lsprotocol import types
 from fim_server.decoding.results import Completion, StopReason
 from fim_server.language import Language
 from fim_server.models.pace import Pace
-from fim_server.server.contexts import Contexts, before_unopened, without_repetition
+from fim_server.server.contexts import Contexts, before_unopened, without_repeats, without_repetition
 from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory, Offer, moved
 from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
@@ -191,7 +191,7 @@ def test_what_surrounds_a_cursor(text: str, before: str, after: str, closers: st
 
 
 def test_when_it_is_quiet() -> None:
-    settings = ServerSettings()
+    settings = ServerSettings(inside_strings=False)
     code, word = place("x = |"), place("na|me")
     assert quiet(code, None, False, settings) is None
     assert quiet(word, None, False, settings) == "inside a word"
@@ -393,6 +393,22 @@ def test_a_prompt_is_as_long_as_there_is_time_and_room_for(
         assert 1 <= options.prompt_grid <= max(1, prompt // 8)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = first()\nb = second()\nb = second()\nb = second()", "a = first()\nb = second()"),
+        ("one = 1\ntwo = 2\nonce()\ntwice()\nonce()\ntwice()\nmore()", "one = 1\ntwo = 2\nonce()\ntwice()"),
+        ("first()\n\n\nsecond()", "first()\n\n\nsecond()"),
+        ("f(\n    a),\n    )\n    )\n", "f(\n    a),\n    )\n    )\n"),  # brackets say little
+        ("begun()\nbegun()", "begun()\nbegun()"),  # the first line is the rest of one
+        ("x\nlast_line()\nlast_line(1)", "x\nlast_line()\nlast_line(1)"),
+    ],
+)
+def test_lines_that_are_repeated_are_left_out(text: str, expected: str) -> None:
+    assert without_repeats(text, lambda shorter: True) == expected
+    assert without_repeats(text, lambda shorter: False) == text
+
+
 def test_what_is_left_of_the_costs_is_the_servers() -> None:
     costs = Costs(total_ms=100, debounce_ms=1, queue_ms=2, open_ms=3, prefill_ms=40, decode_ms=50, engine_ms=1)
     assert costs.server_ms == pytest.approx(3)
@@ -414,8 +430,9 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "trigger": "manual",
         "languages": {"python": "off", "json": "automatic"},
         "insideComments": True,
-        "insideStrings": True,
+        "insideStrings": False,
         "multiline": "never",
+        "minConfidence": 0.25,
         "alternatives": 5,
         "maxTokens": 64,
         "maxLineTokens": 12,

@@ -421,7 +421,14 @@ KINDS = {"snippets": Kind(snippets=True), "as is": Kind(as_is=True), "plain": Ki
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def fallbacks() -> AsyncIterator[dict[str, Client]]:
     """Three clients of three servers, which start at the same time."""
-    options = {"pythonVersion": PYTHON, "debounceMs": 0, "multiline": "always", "maxTokens": 24, "alternatives": 2}
+    options = {
+        "pythonVersion": PYTHON,
+        "debounceMs": 0,
+        "multiline": "always",
+        "maxTokens": 24,
+        "alternatives": 2,
+        "minConfidence": 0,
+    }
     async with AsyncExitStack() as stack:
         contexts = [serving(kind.offered(), options=options) for kind in KINDS.values()]
         clients = await asyncio.gather(*(stack.enter_async_context(context) for context in contexts))

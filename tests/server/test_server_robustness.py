@@ -231,7 +231,14 @@ async def test_logs_keep_the_users_code_to_themselves(wire: tuple[Server, Wire])
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client() -> AsyncIterator[Client]:
     async with serving(
-        options={"debounceMs": 0, "maxLineTokens": 12, "maxTokens": 12, "prefetch": False, "pythonVersion": PYTHON}
+        options={
+            "debounceMs": 0,
+            "maxLineTokens": 12,
+            "maxTokens": 12,
+            "minConfidence": 0,
+            "prefetch": False,
+            "pythonVersion": PYTHON,
+        }
     ) as client:
         yield client
 

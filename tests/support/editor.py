@@ -29,7 +29,7 @@ SERVE = [sys.executable, "-m", "fim_server", "serve"]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The Python that judges the results, whose grammar a server is told to keep to."""
 F_STRING = re.compile(r"(?i)f[rb]?['\"]")
-SETTINGS = {"pythonVersion": PYTHON, "debounceMs": 0, "promptTokens": 512}
+SETTINGS = {"pythonVersion": PYTHON, "debounceMs": 0, "promptTokens": 512, "minConfidence": 0, "insideStrings": False}
 """A Python of our own, no pauses, and prompts that do not depend on how fast the machine is: nor do the texts, then."""
 PATIENCE = 120
 """Seconds after which a silent server fails a test; loading the model is part of it."""

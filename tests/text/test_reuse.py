@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -275,6 +276,54 @@ def test_documents_share_the_memory() -> None:
     assert kept == [False, False, True, True, True], "those used last, of whatever document"
     del document, documents
     assert memory.held == 0, "a document that is gone has nothing"
+
+
+class Large:
+    """A session that notes, when it is freed, whether the others' lock is held meanwhile."""
+
+    held = 10
+
+    def __init__(self, memory: SessionMemory, found: list[bool]) -> None:
+        self.memory, self.found = memory, found
+
+    def __del__(self) -> None:
+        self.found.append(self.memory.lock.locked())
+
+    def open(self, left: str, right: str) -> "Large":
+        return Large(self.memory, self.found)
+
+    def moved(self, left: str) -> "Large":
+        return Large(self.memory, self.found)
+
+
+def test_sessions_are_freed_while_no_other_document_waits() -> None:
+    """Freeing one may take long, and its lock is that of all documents."""
+    memory, found = SessionMemory(45), list[bool]()
+    language: Any = Large(memory, found)
+    here, there = Sessions(2, memory), Sessions(64, memory)
+    freed = 0
+    for what in ("moved", "too many", "rest", "ahead", "most"):
+        match what:
+            case "moved":
+                here.open(language, "", "0")
+                here.open(language, "x", "0")
+            case "too many":
+                here.open(language, "", "1")
+                here.open(language, "", "2")
+            case "rest":
+                for number in range(4):
+                    there.open(language, "", str(number))
+                there.rest()
+            case "ahead":
+                there.open_ahead(language, "", "ahead")
+            case "most":
+                memory.most = 21
+        assert len(found) > freed, what
+        freed = len(found)
+    del here, there
+    assert memory.held == 0
+    assert len(found) > freed
+    assert not any(found)
 
 
 def test_what_is_opened_ahead_is_not_in_use() -> None:

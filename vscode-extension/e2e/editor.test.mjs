@@ -15,6 +15,7 @@ const takesPictures = process.env["FIM_SERVER_PICTURES"] === "1";
 
 const SETTINGS = {
   "fim-server.path": `${VENV}fim-server`,
+  "fim-server.minConfidence": 0, // the embedded model is sure of little
   "fim-server.model": "embedded", // whatever else the cache of who runs this has; nor is another one offered then
 };
 /** Milliseconds: what ends when something hangs. */

@@ -16,6 +16,7 @@ export const SERVER_SETTINGS = [
   "insideComments",
   "insideStrings",
   "multiline",
+  "minConfidence",
   "alternatives",
   "maxTokens",
   "maxLineTokens",

@@ -1,5 +1,7 @@
 //! The Python module `fim_server._core`: conversions, GIL release and exceptions, no logic.
 
+mod project_memory;
+
 use fim_server_core::Inside;
 use fim_server_core::Language as CoreLanguage;
 use fim_server_core::Outcome;
@@ -616,6 +618,8 @@ impl Matcher {
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::project_memory::{Continuation, ProjectMemory};
     #[pymodule_export]
     use super::release_memory;
     #[pymodule_export]

@@ -1,0 +1,10 @@
+"""A memory of the project: how its own text says that a line goes on.
+
+:class:`Memory` is what a server holds; :class:`Offer` what it answers. The index is the native module's
+(``rust_core/memory``).
+"""
+
+from fim_server.memory.memory import Memory
+from fim_server.memory.offers import Offer
+
+__all__ = ["Memory", "Offer"]

@@ -1,0 +1,135 @@
+"""The memory of a project: told of folders and documents in the background, asked at a cursor at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from fim_server._core import ProjectMemory, Stop
+from fim_server.memory.background import Background
+from fim_server.memory.offers import Offer, ranked
+from fim_server.memory.weights import Weights, fitted_weights
+
+CHARACTERS = 10_000_000
+"""Of files that are remembered, where nothing else is asked for."""
+
+LOOKED_AT = 8
+"""Continuations that an offer is chosen among."""
+
+
+class Memory:
+    """What the files of a project and its open documents say about how a text goes on.
+
+    Telling returns at once: folders and documents are read by a thread each, of the lowest priority. Asking takes about
+    a millisecond, and sees what has been read by then. All methods may be called from any thread.
+
+    Keys are names of documents: for those that have a file, its path, which begins with the folder's as that was given.
+    Texts have no line breaks but line feeds.
+    """
+
+    def __init__(self, characters: int = CHARACTERS, weights: Weights | None = None) -> None:
+        """A memory of nothing yet.
+
+        Args:
+            characters: Of files at most; those near open documents come first.
+            weights: Of the confidence, in place of those that come with the package.
+        """
+        self._memory = ProjectMemory(characters)
+        self._weights = weights
+        self._stop = Stop()
+        self._folders = Background("memory of folders")
+        self._documents = Background("memory of documents")
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def index(self, folder: Path, suffixes: Sequence[str]) -> None:
+        """Read a folder's files, or what is new and changed among them where it was read before.
+
+        Ignored, hidden, foreign (virtual environments, ``node_modules``, what was built), generated and binary files
+        and those over 1 MB are left out, and so is whatever a link leads to.
+
+        Args:
+            folder: Its path; nothing outside of it is read.
+            suffixes: Of the files, ``.py`` for example.
+        """
+        suffixes = list(suffixes)
+        self._folders.do(("index", folder), lambda: self._memory.index_folder(folder, suffixes, self._stop))
+
+    def changed(self, key: str, before: str, after: str) -> None:
+        """Take what an open document holds now, in place of its file.
+
+        Without the line that the cursor is in, which would be found there again. A document that it does not know is
+        opened.
+
+        Args:
+            key: The document's name.
+            before: All that is before the cursor's line, its line break included.
+            after: All that is after that line's line break.
+        """
+        self._documents.do(key, lambda: self._memory.update(key, before, after))
+
+    def closed(self, key: str) -> None:
+        """Leave an open document: its file counts again, as it was last read."""
+        self._documents.do(key, lambda: self._memory.close(key))
+
+    def removed(self, key: str) -> None:
+        """Forget a file."""
+        self._folders.do(("removed", key), lambda: self._memory.remove(key))
+
+    def offers(self, key: str, left: str, right: str, most_lines: int = 1, limit: int = LOOKED_AT) -> list[Offer]:
+        """What may go on at a cursor, the best first; an offer without text says that nothing is missing.
+
+        Args:
+            key: The document's name; where it is unknown, nothing is near.
+            left: The text before the cursor.
+            right: The text after it.
+            most_lines: Of an offer. More than one only where nothing stands right of the cursor on its line, and as far
+                as the places where it was found agree.
+            limit: Offers at most.
+        """
+        found = self._memory.continuations(key, left, right, most_lines, max(limit, LOOKED_AT))
+        return ranked(found, self._weights or fitted_weights())[:limit]
+
+    def offer(self, key: str, left: str, right: str, most_lines: int = 1, confidence: float = 0.0) -> Offer | None:
+        """The best of :meth:`offers`; None where there is none, or without text, or with a first word less sure."""
+        best = next(iter(self.offers(key, left, right, most_lines)), None)
+        return best if best is not None and best.text and best.first >= confidence else None
+
+    def predict(self, key: str, left: str, limit: int = 16) -> list[tuple[str, float]]:
+        """What may come next, up to the end of a lexeme, or of two where the first is blank.
+
+        Args:
+            key: The document's name.
+            left: The text before the place, which may go on from the cursor's own.
+            limit: Of them at most.
+
+        Returns:
+            Texts, the likeliest first, with weights whose sum is at most 1; what is missing is left to others to say.
+        """
+        return self._memory.predict(key, left, limit)
+
+    def sizes(self) -> dict[str, int]:
+        """How many files, open documents, characters, segments and strings it knows, and the bytes that they take."""
+        names = ("files", "open", "characters", "segments", "strings", "bytes")
+        return dict(zip(names, self._memory.sizes(), strict=True))
+
+    def settle(self, seconds: float = 60.0) -> bool:
+        """Wait until all that it was told is read, at most so long for each thread; returns whether that is so."""
+        # Both are waited for, whatever the first says.
+        return all([self._documents.settle(seconds), self._folders.settle(seconds)])
+
+    def close(self) -> bool:
+        """End its threads, which may take as long as joining some files; it can still be asked.
+
+        Returns:
+            Whether they have ended.
+        """
+        self._stop.set()
+        return all([self._documents.close(), self._folders.close()])

@@ -1,0 +1,65 @@
+"""Continuations with the confidence that they are what somebody would type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fim_server._core import Continuation
+from fim_server.memory.features import features
+from fim_server.memory.weights import Weights, confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A continuation, and how sure it is.
+
+    Attributes:
+        text: What to insert at the cursor; empty where the line would end there.
+        beginnings: For each lexeme of the text's first line: characters up to its end, and the probability that the
+            text is right up to there. These never rise.
+        whole: The probability that the first line is right to its end, and ends there.
+        continuation: What it was made of, and where it was found.
+    """
+
+    text: str
+    beginnings: tuple[tuple[int, float], ...]
+    whole: float
+    continuation: Continuation
+
+    @property
+    def first(self) -> float:
+        """The probability that the first word or character is right."""
+        return next((sure for end, sure in self.beginnings if self.text[:end].strip()), 0.0)
+
+    def until(self, confidence: float) -> str:
+        """The longest beginning that is at least so sure, whole lexemes of it: all of it where ``whole`` is."""
+        if self.whole >= confidence:
+            return self.text
+        ends = [end for end, sure in self.beginnings if sure >= confidence]
+        return self.text[: max(ends, default=0)].rstrip(" \t")
+
+
+def offer_of(one: Continuation, weights: Weights) -> Offer:
+    """A continuation with its confidence.
+
+    Args:
+        one: The continuation.
+        weights: Of the models that are asked.
+    """
+    sure = 1.0
+    beginnings = []
+    for words, (length, share) in enumerate(one.shares, 1):
+        sure = min(sure, confidence(weights.beginning, features(one, share, length, words)))
+        beginnings.append((length, sure))
+    length = one.shares[-1][0] if one.shares else 0
+    whole = confidence(weights.whole, features(one, one.share, length, len(one.shares)))
+    return Offer(one.text, tuple(beginnings), min(whole, sure), one)
+
+
+def ranked(found: list[Continuation], weights: Weights) -> list[Offer]:
+    """Continuations with their confidence, the best first.
+
+    What somebody gains is the first word where that is right, and the rest where all of it is: so both count.
+    """
+    offers = [offer_of(one, weights) for one in found]
+    return sorted(offers, key=lambda offer: -(offer.first + offer.whole))

@@ -1,0 +1,31 @@
+"""Asking a memory at cursors in a package, as a server would, without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fim_server._core import Continuation, ProjectMemory
+from fim_server.memory.cursors import Cursor, draw
+
+SUFFIXES = (".py",)
+
+
+def asked(folder: Path, count: int, seed: int, limit: int) -> Iterator[tuple[Cursor, list[Continuation]]]:
+    """Cursors in a package's files, with the continuations there; the file without the cursor's line is open.
+
+    Args:
+        folder: The package.
+        count: Cursors.
+        seed: Of what is drawn.
+        limit: Continuations of each.
+    """
+    memory = ProjectMemory()
+    memory.index_folder(folder, SUFFIXES)
+    last = None
+    for cursor in draw(folder, SUFFIXES, count, seed):
+        if last is not None and last != cursor.key:
+            memory.close(last)
+        last = cursor.key
+        memory.update(cursor.key, cursor.before, cursor.after)
+        yield cursor, memory.continuations(cursor.key, cursor.left, cursor.right, 1, limit)

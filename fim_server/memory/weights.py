@@ -1,0 +1,45 @@
+"""The logistic models that say how sure a continuation is: their weights are data, ``weights.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from math import exp
+
+from fim_server.memory.features import NAMES
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A weight for each of :data:`fim_server.memory.features.NAMES`, for each question.
+
+    Attributes:
+        beginning: Whether a beginning of a continuation is right as far as it goes.
+        whole: Whether it is right up to its line's end, and the line ends there.
+    """
+
+    beginning: tuple[float, ...]
+    whole: tuple[float, ...]
+
+
+def confidence(weights: Sequence[float], features: Sequence[float]) -> float:
+    """The probability that a logistic model gives.
+
+    Args:
+        weights: Its weights.
+        features: A number for each.
+    """
+    logit = sum(weight * feature for weight, feature in zip(weights, features, strict=True))
+    return 1 / (1 + exp(-max(-30.0, min(30.0, logit))))
+
+
+@cache
+def fitted_weights() -> Weights:
+    """The weights that come with the package (``python -m fim_server.training.memory_weights`` fits them)."""
+    file = resources.files("fim_server.memory").joinpath("weights.toml")
+    tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    beginning, whole = (tuple(float(tables[question][name]) for name in NAMES) for question in ("beginning", "whole"))
+    return Weights(beginning, whole)

@@ -1,0 +1,127 @@
+//! What a query knows of the cursor: the lexemes around it, the part of a word before it, and the indentation.
+
+use crate::lexemes::{Indents, Lexeme, Newline, Piece, START, Splitter, is_word, unit_of};
+use crate::limits::{AHEAD, BACK, TAIL};
+use crate::strings::Strings;
+
+pub(crate) struct Cursor<'t> {
+    /// What stands before the cursor, or before the part of a word there, nearest first.
+    pub(crate) context: Vec<Lexeme>,
+    /// Characters of each lexeme of the context.
+    sizes: Vec<u32>,
+    /// The part of a word just before the cursor.
+    pub(crate) prefix: &'t str,
+    /// The indentation of the cursor's line.
+    pub(crate) indents: Indents,
+    /// The rest of the cursor's line that stands there already.
+    pub(crate) rest: Vec<Lexeme>,
+    /// What follows it, from the line break on.
+    pub(crate) below: Vec<Lexeme>,
+    /// Line breaks before the cursor.
+    pub(crate) line: u32,
+}
+
+impl<'t> Cursor<'t> {
+    /// `unit` is the step of indentation, where the document is known.
+    pub(crate) fn new(left: &'t str, right: &str, unit: Option<&str>, strings: &Strings) -> Self {
+        let (start, indents) = beginning(left, unit);
+        let mut splitter = Splitter::new(&left[start..], indents);
+        let mut pieces: Vec<Piece<'t>> = splitter.by_ref().collect();
+        let prefix = match pieces.last() {
+            Some(&Piece::Text(text)) if text.starts_with(is_word) => {
+                pieces.pop();
+                text
+            }
+            _ => "",
+        };
+        // What the text was cut at may be a part of a lexeme.
+        let whole = if start == 0 { pieces.as_slice() } else { pieces.get(1..).unwrap_or_default() };
+        let number = |piece: &Piece<'_>| match *piece {
+            Piece::Text(text) => strings.find(text),
+            Piece::Break(lexeme, _) => lexeme,
+        };
+        let size = |piece: &Piece<'_>| match *piece {
+            Piece::Text(text) => text.chars().count() as u32,
+            Piece::Break(_, size) => size as u32,
+        };
+        let mut context: Vec<Lexeme> = whole.iter().rev().map(number).collect();
+        let sizes = whole.iter().rev().map(size).collect();
+        if start == 0 {
+            context.push(START);
+        }
+        let indents = splitter.indents;
+        let mut end = right.len().min(AHEAD);
+        while !right.is_char_boundary(end) {
+            end -= 1;
+        }
+        let after: Vec<Lexeme> = Splitter::new(&right[..end], indents.clone()).map(|piece| number(&piece)).collect();
+        // The last lexeme may go on in what is not looked at.
+        let after = if end < right.len() { &after[..after.len() - 1] } else { &after[..] };
+        let first_break = after.iter().position(|&lexeme| Newline::of(lexeme).is_some()).unwrap_or(after.len());
+        let (rest, below) = after.split_at(first_break);
+        let blank = rest.last().is_some_and(|&last| strings.text(last).starts_with([' ', '\t']));
+        let rest = if blank { &rest[..rest.len() - 1] } else { rest };
+        let line = left.bytes().filter(|&byte| byte == b'\n').count() as u32;
+        Self { context, sizes, prefix, indents, rest: rest.to_vec(), below: below.to_vec(), line }
+    }
+
+    /// Characters of so many lexemes before the cursor.
+    pub(crate) fn characters(&self, lexemes: usize) -> u32 {
+        self.sizes.iter().take(lexemes).sum()
+    }
+}
+
+/// Where to begin reading before a cursor, and with which indentation: at a line break, where there is one.
+fn beginning(left: &str, unit: Option<&str>) -> (usize, Indents) {
+    let known = |text| unit.unwrap_or_else(|| unit_of(text));
+    if left.len() <= TAIL {
+        return (0, Indents::new(known(left)));
+    }
+    let mut near = left.len() - TAIL;
+    while !left.is_char_boundary(near) {
+        near += 1;
+    }
+    let mut far = left.len().saturating_sub(4 * TAIL);
+    while !left.is_char_boundary(far) {
+        far += 1;
+    }
+    let unit = known(&left[far..]);
+    match left[near..].find('\n') {
+        Some(at) => (near + at, Indents::before(&left[..=near + at], unit, BACK)),
+        None => (near, Indents::new(unit)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cursor;
+    use crate::lexemes::{Indents, START, Splitter};
+    use crate::strings::Strings;
+
+    #[test]
+    fn the_context_of_a_long_text_is_that_of_all_of_it() {
+        let mut text = String::from("class A:\n");
+        for line in 0..2000 {
+            text += &format!("{}call_{line}(x)\n\n", "    ".repeat(1 + line % 5));
+        }
+        text += "            x = (1 + val";
+        let mut strings = Strings::new();
+        let all: Vec<u32> = Splitter::new(&text, Indents::new("    "))
+            .map(|piece| match piece {
+                crate::lexemes::Piece::Text(text) => strings.number(text),
+                crate::lexemes::Piece::Break(lexeme, _) => lexeme,
+            })
+            .collect();
+        let cursor = Cursor::new(&text, ") # end\n\n        y", Some("    "), &strings);
+        assert_eq!(cursor.prefix, "val");
+        assert!(cursor.context.len() > 64);
+        let backwards: Vec<u32> = all[..all.len() - 1].iter().rev().take(cursor.context.len()).copied().collect();
+        assert_eq!(cursor.context, backwards);
+        assert_eq!(cursor.characters(3), 3);
+        assert_eq!(cursor.line, 4001);
+        assert_eq!(cursor.rest.len(), 5);
+        assert_eq!(cursor.below.len(), 2);
+        let short = Cursor::new("a", "", None, &strings);
+        assert_eq!((short.context, short.prefix), (vec![START], "a"));
+    }
+}

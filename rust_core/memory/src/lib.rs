@@ -1,0 +1,130 @@
+//! A memory of a project's text: an n-gram model without a bound on n, over lexemes, that says what followed the longest
+//! earlier matches of what stands before a cursor, and how much speaks for it.
+//!
+//! Texts are split into lexemes (`lexemes`), the positions of many texts sorted by what stands before them, read
+//! backwards (`segment`). A query finds its place in that order and walks outwards: the longest matches come first
+//! (`query`). Documents come and go as in a log-structured merge tree: each batch of files is a segment, small ones are
+//! merged in tiers, and what is replaced is only marked until then (`store`). Open documents are segments of their own,
+//! in blocks, of which an edit makes few anew (`open`).
+
+mod cursor;
+mod folder;
+mod lexemes;
+mod limits;
+mod open;
+mod query;
+mod segment;
+mod store;
+mod strings;
+
+pub use folder::Indexed;
+pub use limits::CHARACTERS;
+pub use query::{Continuation, Place};
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a memory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Files of folders that are remembered, those that are open besides.
+    pub files: usize,
+    /// Documents that are open.
+    pub open: usize,
+    /// Characters of all of them.
+    pub characters: usize,
+    /// Arrays that a query looks into, those of open documents included.
+    pub segments: usize,
+    /// Texts of lexemes.
+    pub strings: usize,
+    /// Bytes of all of these.
+    pub bytes: usize,
+}
+
+/// The memory. Threads may ask, and tell it of changes, at the same time.
+pub struct ProjectMemory {
+    store: store::Store,
+    most: usize,
+    /// Held while a folder is read, and while an open document is.
+    reading: Mutex<()>,
+    updating: Mutex<()>,
+}
+
+fn one_at_a_time(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ProjectMemory {
+    /// Of at most so many characters of files.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self { store: store::Store::new(), most, reading: Mutex::default(), updating: Mutex::default() }
+    }
+
+    /// Reads the files below a folder that have one of these suffixes, as far as they are new or have changed, and forgets
+    /// those that are gone. What is ignored, hidden, foreign, generated, or behind a link is left out.
+    ///
+    /// Keys are paths that begin with `root` as it is given.
+    pub fn index_folder(&self, root: &Path, suffixes: &[String], stop: &dyn Fn() -> bool) -> Indexed {
+        let _one = one_at_a_time(&self.reading);
+        self.store.index(root, suffixes, self.most, stop)
+    }
+
+    /// Takes what an open document holds: what is before the cursor's line, and what after it, in place of the file that has
+    /// this key. Says whether that was new.
+    pub fn update(&self, key: &str, before: &str, after: &str) -> bool {
+        let _one = one_at_a_time(&self.updating);
+        self.store.update(key, before, after)
+    }
+
+    /// Leaves an open document: what its file holds counts again.
+    pub fn close(&self, key: &str) -> bool {
+        let _one = one_at_a_time(&self.updating);
+        self.store.state_mut().closed(key)
+    }
+
+    /// Forgets a file.
+    pub fn remove(&self, key: &str) -> bool {
+        let _one = one_at_a_time(&self.reading);
+        self.store.state_mut().forget(key)
+    }
+
+    /// What may go on between two texts, the likeliest first, at most so many of at most so many lines.
+    #[must_use]
+    pub fn continuations(
+        &self,
+        key: &str,
+        left: &str,
+        right: &str,
+        most_lines: usize,
+        limit: usize,
+    ) -> Vec<Continuation> {
+        self.store.continuations(key, left, right, most_lines, limit)
+    }
+
+    /// What may come next, up to the end of a lexeme or two, with weights that sum to 1 at most.
+    #[must_use]
+    pub fn predict(&self, key: &str, left: &str, limit: usize) -> Vec<(String, f64)> {
+        self.store.predict(key, left, limit)
+    }
+
+    /// What it holds.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        let state = self.store.state();
+        let blocks = state.open.values().flat_map(|open| &open.blocks).map(|block| &block.segment);
+        let segments: Vec<_> = blocks.chain(&state.segments).collect();
+        let held: usize = segments.iter().map(|segment| segment.held()).sum();
+        let strings = self.store.strings();
+        let infos = state.documents.capacity() * size_of::<store::Info>();
+        let keys: usize = state.documents.iter().map(|info| info.key.len()).sum();
+        Sizes {
+            files: state.files.values().filter(|&&document| state.info(document).characters > 0).count(),
+            open: state.open.len(),
+            characters: state.characters(),
+            segments: segments.len(),
+            strings: strings.len(),
+            bytes: held + strings.held() + infos + keys,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What bounds the time and space of the memory, each with its unit.
+
+/// Lexemes of context that positions are sorted by. Longer matches are compared one by one.
+pub(crate) const DEPTH: usize = 64;
+
+/// Bytes of a word or of a run of blanks: a longer one is several lexemes.
+pub(crate) const WORD: usize = 64;
+
+/// Bytes before a cursor that a query reads as context, and at the most those before them whose indentation it reads.
+pub(crate) const TAIL: usize = 4096;
+pub(crate) const BACK: usize = 1 << 18;
+
+/// Bytes after a cursor that a query reads.
+pub(crate) const AHEAD: usize = 1024;
+
+/// Lexemes of a continuation's line.
+pub(crate) const LINE: usize = 96;
+
+/// Bytes of an open document's block: the least, and the most.
+pub(crate) const BLOCK: (usize, usize) = (16 << 10, 64 << 10);
+
+/// Lexemes of what is sorted at once while folders are read: the first time, and at the most.
+pub(crate) const BATCH: (usize, usize) = (1 << 16, 1 << 20);
+
+/// Lexemes of a segment that others are merged into, and how many of a size there may be.
+pub(crate) const SEGMENT: usize = 1 << 21;
+pub(crate) const TIER: usize = 4;
+
+/// Bytes of a file: a larger one is nobody's handwriting.
+pub(crate) const FILE: u64 = 1_000_000;
+
+/// Bytes of a line, and of lines on average, beyond which a file counts as generated.
+pub(crate) const LONG_LINE: usize = 5_000;
+pub(crate) const AVERAGE_LINE: usize = 200;
+
+/// Files that one walk looks at.
+pub(crate) const FILES: usize = 200_000;
+
+/// Characters of all texts together.
+pub const CHARACTERS: usize = 10_000_000;
+
+/// Positions that a query looks at: in the cursor's own document, in all others together, and of one other document.
+pub(crate) const OWN: usize = 256;
+pub(crate) const OTHERS: usize = 512;
+pub(crate) const EACH: usize = 32;
+
+/// Positions that a query walks over to find those, with a part of a word to go by, or past ones that do not count.
+pub(crate) const WALK: usize = 4096;
+
+/// The same for a prediction.
+pub(crate) const PREDICTED: usize = 64;
+pub(crate) const PREDICTED_WALK: usize = 512;

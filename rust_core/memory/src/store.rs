@@ -1,0 +1,280 @@
+//! What is remembered: documents, the segments that have their text, and how these are kept few.
+
+use crate::lexemes::{CUT, Indents, Lexeme, Piece, Splitter};
+use crate::limits::{DEPTH, SEGMENT, TIER};
+use crate::segment::{Document, Segment, Span};
+use crate::strings::Strings;
+use rustc_hash::FxHashMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// What says whether a file has changed: nanoseconds since 1970, and bytes.
+pub(crate) type Stamp = (u128, u64);
+
+/// A document, of the disk or open.
+pub(crate) struct Info {
+    pub(crate) key: Arc<str>,
+    /// Of its folder, to compare by.
+    pub(crate) folder: u64,
+    /// Whether this is what the document holds now.
+    pub(crate) live: bool,
+    /// Whether an open document stands in its place.
+    pub(crate) hidden: bool,
+    /// When it was last edited, as a count of edits, for an open one.
+    pub(crate) edited: Option<u64>,
+    pub(crate) characters: usize,
+    stamp: Stamp,
+}
+
+/// A part of an open document.
+#[derive(Clone)]
+pub(crate) struct Block {
+    /// Of its text and all that its lexemes depend on.
+    pub(crate) hash: u64,
+    pub(crate) segment: Arc<Segment>,
+    /// Line breaks before it.
+    pub(crate) line: u32,
+    pub(crate) breaks: u32,
+    /// The indentation at its end.
+    pub(crate) indents: Indents,
+}
+
+pub(crate) struct Open {
+    pub(crate) document: Document,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) hash: u64,
+    pub(crate) unit: &'static str,
+}
+
+/// A file that was read: its lexemes, without the mark, or nothing for one that is not to be remembered.
+pub(crate) struct Read {
+    pub(crate) key: Arc<str>,
+    pub(crate) stamp: Stamp,
+    pub(crate) characters: usize,
+    pub(crate) span: Option<std::ops::Range<u32>>,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) documents: Vec<Info>,
+    pub(crate) files: FxHashMap<Arc<str>, Document>,
+    pub(crate) open: FxHashMap<Arc<str>, Open>,
+    pub(crate) segments: Vec<Arc<Segment>>,
+    pub(crate) edits: u64,
+}
+
+/// The hash of the folder that a key is in.
+pub(crate) fn folder_of(key: &str) -> u64 {
+    let folder = Path::new(key).parent().map_or("", |folder| folder.to_str().unwrap_or_default());
+    xxhash_rust::xxh3::xxh3_64(folder.as_bytes())
+}
+
+impl State {
+    pub(crate) fn info(&self, document: Document) -> &Info {
+        &self.documents[document as usize]
+    }
+
+    fn info_mut(&mut self, document: Document) -> &mut Info {
+        &mut self.documents[document as usize]
+    }
+
+    fn new_document(&mut self, key: &Arc<str>) -> Document {
+        let folder = folder_of(key);
+        let info =
+            Info { key: key.clone(), folder, live: true, hidden: false, edited: None, characters: 0, stamp: (0, 0) };
+        self.documents.push(info);
+        (self.documents.len() - 1) as Document
+    }
+
+    /// The stamp of a file as it was last read.
+    pub(crate) fn stamp(&self, key: &str) -> Option<Stamp> {
+        self.files.get(key).map(|&document| self.info(document).stamp)
+    }
+
+    /// Puts files that were read in the place of what was remembered of them.
+    fn publish(&mut self, read: &[Read]) -> Vec<Span> {
+        let mut spans = Vec::new();
+        for file in read {
+            if let Some(old) = self.files.get(&file.key).copied() {
+                self.info_mut(old).live = false;
+            }
+            let document = self.new_document(&file.key);
+            let hidden = self.open.contains_key(&file.key);
+            let info = self.info_mut(document);
+            (info.stamp, info.characters, info.hidden) = (file.stamp, file.characters, hidden);
+            self.files.insert(file.key.clone(), document);
+            spans.extend(file.span.clone().map(|own| Span { document, own }));
+        }
+        spans
+    }
+
+    /// Forgets a file.
+    pub(crate) fn forget(&mut self, key: &str) -> bool {
+        let Some(document) = self.files.remove(key) else { return false };
+        self.info_mut(document).live = false;
+        true
+    }
+
+    pub(crate) fn opened(&mut self, key: &Arc<str>, characters: usize, unit: &'static str) -> &mut Open {
+        self.edits += 1;
+        let edits = self.edits;
+        if !self.open.contains_key(key) {
+            let document = self.new_document(key);
+            self.hide(key, true);
+            self.open.insert(key.clone(), Open { document, blocks: Vec::new(), hash: 0, unit });
+        }
+        let document = self.open[key].document;
+        let info = self.info_mut(document);
+        (info.characters, info.edited) = (characters, Some(edits));
+        self.open.get_mut(key).expect("it was put there")
+    }
+
+    pub(crate) fn closed(&mut self, key: &str) -> bool {
+        let Some(open) = self.open.remove(key) else { return false };
+        self.info_mut(open.document).live = false;
+        self.hide(key, false);
+        true
+    }
+
+    fn hide(&mut self, key: &str, hidden: bool) {
+        if let Some(document) = self.files.get(key).copied() {
+            self.info_mut(document).hidden = hidden;
+        }
+    }
+
+    /// Characters of all that is remembered.
+    pub(crate) fn characters(&self) -> usize {
+        self.documents.iter().filter(|info| info.live && !info.hidden).map(|info| info.characters).sum()
+    }
+
+    fn live(&self, segment: &Segment) -> usize {
+        segment.spans.iter().filter(|span| self.info(span.document).live).map(|span| span.own.len()).sum()
+    }
+
+    /// Segments that should be one: one that is more than half dead, or too many of a size.
+    fn untidy(&self) -> Vec<Arc<Segment>> {
+        if let Some(dead) = self.segments.iter().find(|segment| 2 * self.live(segment) < segment.len()) {
+            return vec![dead.clone()];
+        }
+        let tier = |segment: &Segment| segment.len().max(1).ilog2() / 2;
+        for size in 0..16 {
+            let mut alike: Vec<Arc<Segment>> = self.segments.iter().filter(|one| tier(one) == size).cloned().collect();
+            alike.sort_by_key(|segment| segment.len());
+            let mut sum = 0;
+            let fitting = alike.iter().take_while(|segment| {
+                sum += segment.len();
+                sum <= SEGMENT
+            });
+            let count = fitting.count();
+            if alike.len() > TIER && count > 1 {
+                alike.truncate(count);
+                return alike;
+            }
+        }
+        Vec::new()
+    }
+
+    /// The live text of segments, as one.
+    fn joined(&self, segments: &[Arc<Segment>]) -> (Vec<Lexeme>, Vec<Span>) {
+        let live: usize = segments.iter().map(|segment| self.live(segment)).sum();
+        let mut lexemes = Vec::with_capacity(live + live / 64);
+        let mut spans = Vec::new();
+        for segment in segments {
+            for span in segment.spans.iter().filter(|span| self.info(span.document).live) {
+                let mark = span.own.start as usize - 1;
+                let start = lexemes.len() as u32 + 1;
+                lexemes.extend_from_slice(&segment.lexemes[mark..span.own.end as usize]);
+                spans.push(Span { document: span.document, own: start..lexemes.len() as u32 });
+            }
+        }
+        (lexemes, spans)
+    }
+}
+
+/// What threads share.
+pub(crate) struct Store {
+    strings: RwLock<Strings>,
+    state: RwLock<State>,
+}
+
+impl Store {
+    pub(crate) fn new() -> Self {
+        Self { strings: RwLock::new(Strings::new()), state: RwLock::default() }
+    }
+
+    // A panic while one of these is held leaves what it guards as it was, or longer by whole entries.
+
+    pub(crate) fn strings(&self) -> RwLockReadGuard<'_, Strings> {
+        self.strings.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the lexemes of a text that goes on at this indentation, and says how it is indented at its end.
+    ///
+    /// The strings are held for short times: a query waits no longer than for some thousand lexemes.
+    pub(crate) fn read(&self, text: &str, indents: Indents, into: &mut Vec<Lexeme>) -> Indents {
+        const HELD: usize = 2048;
+        let mut splitter = Splitter::new(text, indents);
+        let mut pieces: Vec<Piece<'_>> = Vec::with_capacity(HELD);
+        loop {
+            pieces.clear();
+            pieces.extend(splitter.by_ref().take(HELD));
+            if pieces.is_empty() {
+                return splitter.indents;
+            }
+            let mut strings = self.strings.write().unwrap_or_else(PoisonError::into_inner);
+            into.extend(pieces.iter().map(|piece| match *piece {
+                Piece::Text(text) => strings.number(text),
+                Piece::Break(lexeme, _) => lexeme,
+            }));
+        }
+    }
+
+    /// Sorts what was read and shows it to queries, in the place of what was remembered of these files.
+    pub(crate) fn publish(&self, lexemes: Vec<Lexeme>, read: &[Read]) {
+        // Sorted before any lock is taken: the numbers of the documents do not matter for the order.
+        let spans = read.iter().filter_map(|file| file.span.clone()).map(|own| Span { document: 0, own }).collect();
+        let mut segment = Segment::new(lexemes, spans);
+        let mut state = self.state_mut();
+        segment.spans = state.publish(read);
+        if segment.len() > 0 {
+            state.segments.push(Arc::new(segment));
+        }
+    }
+
+    /// Joins segments until there are few. One thread at a time.
+    pub(crate) fn tidy(&self, stop: &dyn Fn() -> bool) {
+        while !stop() {
+            let (untidy, (lexemes, spans)) = {
+                let state = self.state();
+                let untidy = state.untidy();
+                let joined = state.joined(&untidy);
+                (untidy, joined)
+            };
+            if untidy.is_empty() {
+                return;
+            }
+            let joined = (!spans.is_empty()).then(|| Arc::new(Segment::new(lexemes, spans)));
+            let mut state = self.state_mut();
+            state.segments.retain(|segment| !untidy.iter().any(|one| Arc::ptr_eq(one, segment)));
+            state.segments.extend(joined);
+        }
+    }
+}
+
+/// The last lexemes of a text as the context of what goes on after it, behind a mark where they are not its beginning.
+pub(crate) fn context_of(lexemes: &[Lexeme]) -> Vec<Lexeme> {
+    if lexemes.len() <= DEPTH + 1 {
+        return lexemes.to_vec();
+    }
+    let mut context = vec![CUT];
+    context.extend_from_slice(&lexemes[lexemes.len() - DEPTH..]);
+    context
+}

@@ -1,0 +1,156 @@
+//! The memory of a project's text, for Python.
+
+use crate::Stop;
+use fim_server_memory::{CHARACTERS, Continuation as CoreContinuation, Place, ProjectMemory as CoreMemory};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use std::path::PathBuf;
+
+/// What may go on at a cursor, with what speaks for it: see the fields of `fim_server_memory::Continuation`.
+#[pyclass(frozen, module = "fim_server._core")]
+pub(crate) struct Continuation {
+    core: CoreContinuation,
+}
+
+/// Getters of fields that are copied.
+macro_rules! continuation {
+    ($($field:ident: $type:ty),* $(,)?) => {
+        #[pymethods]
+        impl Continuation {
+            $(
+                #[getter]
+                fn $field(&self) -> $type {
+                    self.core.$field
+                }
+            )*
+
+            #[getter]
+            fn text(&self) -> &str {
+                &self.core.text
+            }
+
+            #[getter]
+            fn shares(&self) -> Vec<(u32, f64)> {
+                self.core.shares.clone()
+            }
+
+            #[getter]
+            fn source(&self) -> &str {
+                &self.core.source
+            }
+
+            #[getter]
+            fn place(&self) -> &'static str {
+                match self.core.place {
+                    Place::Document => "document",
+                    Place::Folder => "folder",
+                    Place::Project => "project",
+                }
+            }
+
+            fn __repr__(&self) -> String {
+                format!("{:?}", self.core)
+            }
+        }
+    };
+}
+
+continuation! {
+    lines: u32,
+    matched: u32,
+    matched_characters: u32,
+    agreeing: u32,
+    agreeing_longest: u32,
+    documents: u32,
+    candidates: u32,
+    candidates_longest: u32,
+    longest: u32,
+    share: f64,
+    first_share: f64,
+    first_weight: f64,
+    distance: Option<u32>,
+    edits_ago: Option<u64>,
+    prefix: u32,
+    right_agreement: u32,
+    meets_right: bool,
+    lines_agreeing: u32,
+}
+
+/// What Python has as text may hold halves of surrogate pairs, which are replaced: what has one is never offered.
+fn text(string: &Bound<'_, PyString>) -> String {
+    string.to_string_lossy().into_owned()
+}
+
+/// A memory of a project's text.
+#[pyclass(frozen, module = "fim_server._core")]
+pub(crate) struct ProjectMemory {
+    core: CoreMemory,
+}
+
+#[pymethods]
+impl ProjectMemory {
+    /// `characters` bounds the text of files.
+    #[new]
+    #[pyo3(signature = (characters = CHARACTERS))]
+    fn new(characters: usize) -> Self {
+        Self { core: CoreMemory::new(characters) }
+    }
+
+    /// Reads a folder's files; tells of how many it knows, how many were read now, were unfit, did not fit, and whether it
+    /// was stopped.
+    #[pyo3(signature = (root, suffixes, stop = None))]
+    fn index_folder(
+        &self,
+        py: Python<'_>,
+        root: PathBuf,
+        suffixes: Vec<String>,
+        stop: Option<PyRef<'_, Stop>>,
+    ) -> (usize, usize, usize, usize, bool) {
+        let stop = stop.map(|stop| stop.core.clone());
+        py.detach(|| {
+            let stopped = || stop.as_ref().is_some_and(|stop| stop.is_set());
+            let done = self.core.index_folder(&root, &suffixes, &stopped);
+            (done.files, done.read, done.unfit, done.beyond, done.stopped)
+        })
+    }
+
+    fn update(&self, py: Python<'_>, key: &str, before: &Bound<'_, PyString>, after: &Bound<'_, PyString>) -> bool {
+        let (before, after) = (text(before), text(after));
+        py.detach(|| self.core.update(key, &before, &after))
+    }
+
+    fn close(&self, py: Python<'_>, key: &str) -> bool {
+        py.detach(|| self.core.close(key))
+    }
+
+    fn remove(&self, py: Python<'_>, key: &str) -> bool {
+        py.detach(|| self.core.remove(key))
+    }
+
+    #[pyo3(signature = (key, left, right, most_lines = 1, limit = 8))]
+    fn continuations(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        left: &Bound<'_, PyString>,
+        right: &Bound<'_, PyString>,
+        most_lines: usize,
+        limit: usize,
+    ) -> Vec<Continuation> {
+        let (left, right) = (text(left), text(right));
+        let made = py.detach(|| self.core.continuations(key, &left, &right, most_lines, limit));
+        made.into_iter().map(|core| Continuation { core }).collect()
+    }
+
+    #[pyo3(signature = (key, left, limit = 16))]
+    fn predict(&self, py: Python<'_>, key: &str, left: &Bound<'_, PyString>, limit: usize) -> Vec<(String, f64)> {
+        let left = text(left);
+        py.detach(|| self.core.predict(key, &left, limit))
+    }
+
+    /// Files, open documents, characters, segments, strings, bytes.
+    fn sizes(&self, py: Python<'_>) -> (usize, usize, usize, usize, usize, usize) {
+        let sizes = py.detach(|| self.core.sizes());
+        (sizes.files, sizes.open, sizes.characters, sizes.segments, sizes.strings, sizes.bytes)
+    }
+}

@@ -1,0 +1,83 @@
+"""What is known besides the model is mixed with what it says, token by token, healed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from fim_server.decoding.alternatives import complete_session
+from fim_server.decoding.healing import Healing
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import Completion
+from fim_server.language import Language
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
+from fim_server.text.document import Split
+
+OPTIONS = DecodeOptions(max_new_tokens=24, single_line=True, scored=True)
+
+
+class Known:
+    """Knows one text that begins at the cursor, with a share."""
+
+    def __init__(self, text: str, share: float) -> None:
+        self.text, self.share = text, share
+        self.asked: list[str] = []
+
+    def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
+        self.asked.append(middle)
+        rest = self.text.removeprefix(middle)
+        return [(rest, self.share)] if self.text.startswith(middle) and rest else []
+
+
+@pytest.fixture(scope="module")
+def model() -> FimModel:
+    return load_model("embedded", "cpu")
+
+
+@pytest.fixture(scope="module")
+def python() -> Language:
+    return Language.load("python")
+
+
+def completed(model: FimModel, python: Language, split: Split, options: DecodeOptions) -> Completion:
+    session = python.open(split.left, split.right)
+    healing = Healing.of(model, split)
+    return healing.undo(complete_session(model, session, healing.split, options, healing=healing.text))
+
+
+SPLITS = [
+    (Split("def f(values):\n    return ", "\n"), "zebra_of(values, 'größe')"),
+    (Split("def f(values):\n    ret", "\n"), "urn zebra_of(values)"),
+    (Split("import os\n\nos.pa", "\n"), "th.zebra(os.sep)"),
+    (Split("x = call(", ")\n"), "zebra, key=zebra.stripes"),
+]
+
+
+@pytest.mark.parametrize(("split", "text"), SPLITS)
+def test_what_is_all_but_certain_is_written(model: FimModel, python: Language, split: Split, text: str) -> None:
+    known = Known(text, 0.99)
+    found = completed(model, python, split, replace(OPTIONS, advice=known))
+    assert (found.text or "").startswith(text)
+    tokens = [token for token in found.written if token.end <= len(text)]
+    assert tokens
+    assert all(token.probability >= 0.98 for token in tokens)
+    assert all(text.startswith(middle) or middle.startswith(text) for middle in known.asked)
+
+
+@pytest.mark.parametrize(("split", "text"), SPLITS)
+def test_nothing_known_changes_nothing(model: FimModel, python: Language, split: Split, text: str) -> None:
+    plain = completed(model, python, split, OPTIONS)
+    for known in (Known("", 0.9), Known(text, 1e-12)):
+        found = completed(model, python, split, replace(OPTIONS, advice=known))
+        assert found.text == plain.text
+        assert [token.end for token in found.written] == [token.end for token in plain.written]
+
+
+def test_the_grammar_refuses_what_is_known_as_it_refuses_the_models(model: FimModel, python: Language) -> None:
+    split = Split("x = call(", ")\n")
+    found = completed(model, python, split, replace(OPTIONS, advice=Known("]] + [[", 0.99)))
+    assert found.text is not None
+    assert python.open(split.left, split.right).check(found.text).complete

@@ -1,0 +1,131 @@
+"""What of an offer is shown unasked: cuts, how sure the model is, and what is left of both while somebody types."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import accumulate
+
+import pytest
+
+from fim_server.decoding.results import Completion, StopReason, Written
+from fim_server.language import Language
+from fim_server.server.memory import Offer, rest_of, without_typed
+from fim_server.server.showing import boundaries, confidence, cuts_of, likelihood, shown
+
+ENDED = Completion("", "exact", StopReason.END_TOKEN, None)
+
+
+def written(*tokens: tuple[str, float]) -> tuple[Written, ...]:
+    ends = accumulate(len(text) for text, _ in tokens)
+    return tuple(Written(end, share) for end, (_, share) in zip(ends, tokens, strict=True))
+
+
+def offer(*tokens: tuple[str, float], left: str = "x = ", right: str = "\n", covered: int = 0) -> Offer:
+    """What a model wrote with these probabilities."""
+    text = "".join(text for text, _ in tokens)
+    session = Language.load("python").open(left, right[covered:])
+    return Offer("1", text, covered, "exact", ENDED, cuts=cuts_of(text, session), written=written(*tokens))
+
+
+def text_of(found: Offer | None) -> str | None:
+    return None if found is None else found.text
+
+
+def test_a_text_is_cut_after_whole_words_and_nowhere_else() -> None:
+    assert [("ab.c_1 + 22, d"[:end]) for end in boundaries("ab.c_1 + 22, d")] == [
+        "ab",
+        "ab.",
+        "ab.c_1",
+        "ab.c_1 +",
+        "ab.c_1 + 22",
+        "ab.c_1 + 22,",
+    ]
+
+
+def test_cuts_are_where_the_program_is_complete() -> None:
+    session = Language.load("python").open("x = ", "\n")
+    text = "first(a, b).c\ny = 2"
+    assert [text[:end] for end in cuts_of(text, session)] == [
+        "first",
+        "first(a, b)",
+        "first(a, b).c",
+        "first(a, b).c\ny",
+        text,
+    ]
+    for end in cuts_of(text, session):
+        assert session.check(text[:end]).complete
+
+
+def test_without_a_guarantee_every_boundary_is_a_cut() -> None:
+    session = Language.load("python").open("x = )(", "\n")
+    assert session.guarantee == "none"
+    assert cuts_of("a(b", session) == (1, 2, 3)
+
+
+def test_how_likely_a_text_is_is_said_by_the_tokens_it_is_in() -> None:
+    tokens = written(("fir", 0.5), ("st(", 0.8), ("a)", 0.1))
+    assert likelihood(tokens, 3) == 0.5
+    assert likelihood(tokens, 5) == pytest.approx(0.4)
+    assert likelihood(tokens, 8) == pytest.approx(0.04)
+
+
+def test_what_was_typed_is_certain() -> None:
+    tokens = written(("abcd", 0.0625), ("ef", 0.5))
+    assert without_typed(tokens, 4) == (Written(2, 0.5),)
+    assert without_typed(tokens, 3) == (Written(1, 0.5), Written(3, 0.5))  # the fourth root: a fourth of it is left
+    assert without_typed(tokens, 6) == ()
+
+
+def test_a_sure_text_is_shown_whole_and_an_unlikely_one_not_at_all() -> None:
+    assert text_of(shown(offer(("call", 0.99), ("(a)", 0.98)), "", 0.5)) == "call(a)"
+    assert shown(offer(("call", 0.05), ("(a)", 0.98)), "", 0.5) is None
+
+
+def test_a_text_ends_where_it_gets_unlikely() -> None:
+    unsure = offer(("call", 0.99), ("(a)", 0.98), (".other", 0.02))
+    assert text_of(shown(unsure, "", 0.5)) == "call(a)"
+    assert text_of(shown(offer(("call", 0.99), ("(", 0.98), ("a", 0.02), (")", 0.98)), "", 0.5)) == "call"
+
+
+def test_zero_shows_all_of_each_and_what_nothing_is_known_of_is_shown() -> None:
+    unsure = offer(("call", 0.05), ("(a)", 0.1))
+    assert shown(unsure, "", 0.0) is unsure
+    unknown = replace(unsure, written=())
+    assert shown(unknown, "", 0.9) is unknown
+
+
+def test_lines_need_to_be_surer_than_one() -> None:
+    lines = offer(("first", 0.99), ("\nsecond", 0.42))
+    assert text_of(shown(lines, "", 0.1)) == "first"
+    assert text_of(shown(offer(("first", 0.99), ("\nsecond", 0.97)), "", 0.1)) == "first\nsecond"
+
+
+def test_closers_that_an_offer_stands_for_stay_in_what_is_shown() -> None:
+    covering = offer(("a", 0.99), (")", 0.9), (" + b", 0.01), left="x = f(", right=")\n", covered=1)
+    assert text_of(shown(covering, ")", 0.5)) == "a)"
+
+
+def test_typing_what_is_offered_makes_the_rest_surer() -> None:
+    whole = offer(("cal", 0.3), ("l", 0.9), ("(a)", 0.9))
+    assert shown(whole, "", 0.5) is None
+    rest = rest_of(whole, "\n", "cal", "\n")
+    assert rest is not None
+    assert [rest.text[:end] for end in rest.cuts] == ["l", "l(a)"]
+    assert text_of(shown(rest, "", 0.5)) == "l(a)"
+    assert confidence(rest, 1) > confidence(whole, 4)
+
+
+def test_in_a_fresh_pair_what_is_unlikely_is_shown_as_well() -> None:
+    fresh = replace(offer(("a", 0.3), (", b", 0.3), left="f(", right=")\n"), fresh=True)
+    assert text_of(shown(fresh, "", 0.5)) == "a, b"
+    assert shown(replace(fresh, fresh=False), "", 0.5) is None
+    rest = rest_of(fresh, ")\n", "a", ")\n")
+    assert rest is not None
+    assert shown(rest, "", 0.5) is None
+
+
+def test_confidence_grows_with_the_probability_and_stays_between_0_and_1() -> None:
+    shares = [confidence(offer(("a", share)), 1) for share in (0.0, 1e-9, 0.1, 0.5, 0.9, 1.0)]
+    assert shares == sorted(shares)
+    assert all(0 < share < 1 and math.isfinite(share) for share in shares)
