@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fim_server.cli.arguments import add_file, add_json, add_python_version, bind
-from fim_server.cli.output import DONE, NEGATIVE, listing, print_json, progress
+from fim_server.cli.output import DONE, NEGATIVE, expectation, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
+
+NEAR = 100
+"""Characters before a place in which the symbol that ends there begins."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ def run_check(arguments: CheckArguments) -> int:
         accepted = state.advance(document.text)
         valid = accepted == len(encoded) and state.is_complete()
         explanation = None if valid else state.explain(encoded[accepted:].decode(errors="replace"))
+        likely = (
+            None
+            if explanation is None
+            else state.likely_next(explanation, encoded[:accepted].decode(errors="ignore")[-NEAR:])
+        )
     offset = len(encoded[:accepted].decode(errors="ignore"))
     line, column = document.line_column_at(offset)
     if arguments.json:
@@ -54,11 +62,12 @@ def run_check(arguments: CheckArguments) -> int:
             verdict |= {
                 "position": {"line": line, "column": column, "offset": offset},
                 "at_end": accepted == len(encoded),
+                "likely": likely,
                 "expected": list(explanation.expected),
             }
         print_json(verdict)
     elif explanation is not None:
         where = "the file ends too early" if accepted == len(encoded) else f"{document.text[offset]!r} cannot be here"
         where += f" ({language.title})" if language.version is not None else ""
-        print(f"{arguments.file}:{line}:{column}: {where}; {listing('expected', explanation.expected)}")
+        print(f"{arguments.file}:{line}:{column}: {where}; {expectation(likely, explanation.expected)}")
     return DONE if valid else NEGATIVE

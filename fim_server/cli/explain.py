@@ -53,7 +53,7 @@ def run_explain(arguments: ExplainArguments) -> int:
         language = choose_language(arguments.file, arguments.language, arguments.python_version, shown)
         shown.say(f"explaining {arguments.file}")
         session = language.open(split.left, split.right)
-        answer = explanation_as_json(arguments, language, session)
+        answer = explanation_as_json(arguments, language, session, split.left)
     if arguments.json:
         print_json(answer)
     elif arguments.grammar:
@@ -64,10 +64,11 @@ def run_explain(arguments: ExplainArguments) -> int:
     return DONE if session.guarantee != "none" and answer["rejected_at"] is None else NEGATIVE
 
 
-def explanation_as_json(arguments: ExplainArguments, language: Language, session: Session) -> dict[str, Any]:
+def explanation_as_json(arguments: ExplainArguments, language: Language, session: Session, left: str) -> dict[str, Any]:
     """The fields of ``explain --json``."""
     state = session.start()
     explanation = state.explain(arguments.text)
+    likely = state.likely_next(explanation, left)
     state.advance(explanation.accepted)
     distance, shortest = connection(state)
     grammar = {"grammar": session.quotient_grammar()} if arguments.grammar else {}
@@ -80,6 +81,7 @@ def explanation_as_json(arguments: ExplainArguments, language: Language, session
         "diagnostics": session.diagnostics,
         "text": arguments.text,
         **asdict(explanation),
+        "likely": likely,
         "complete": explanation.rejected_at is None and state.is_complete(),
         "distance": distance,
         "shortest_completion": shortest,
@@ -105,6 +107,8 @@ def explanation_lines(answer: dict[str, Any]) -> Iterator[str]:
         if answer["rejected_at"] is not None:
             verdict = f"impossible after {answer['accepted']!r}"
         yield f"  {answer['text']!r} is {verdict}"
+    if answer["likely"] is not None:
+        yield f"  likely next: {answer['likely']}"
     yield f"  {listing('may come next', answer['expected'])}"
     for side in ("left", "right"):
         if answer[f"open_{side}"]:

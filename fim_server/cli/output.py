@@ -47,6 +47,13 @@ def listing(title: str, alternatives: Sequence[str]) -> str:
     return f"{title}: {', '.join(alternatives[:SHOWN_EXPECTED])}{f' and {rest} more' if rest > 0 else ''}"
 
 
+def expectation(likely: str | None, alternatives: Sequence[str]) -> str:
+    """``expected ":"; all that may come: …``: the likely one first, where there is one."""
+    if likely is None or len(alternatives) == 1:
+        return listing("expected", alternatives)
+    return f"expected {likely}; {listing('all that may come', alternatives)}"
+
+
 def progress(json: bool) -> Progress:
     """Says what is being done once it takes long; where ``json`` is printed, on a terminal alone."""
     return Progress(plain=not json, after=QUIET_SECONDS)

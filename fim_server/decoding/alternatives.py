@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fim_server.models.model import FimModel
     from fim_server.models.reading import Lent, Readings
     from fim_server.text.document import Split
+    from fim_server.tokens.vocabulary import Vocabulary
 
 ATTEMPTS = 2
 """Runs for each alternative that is asked for: some come to a text that is there already."""
@@ -196,13 +197,16 @@ def candidates(
     options: DecodeOptions,
     readings: Readings | Lent | None = None,
     cancelled: CancelFlag | None = None,
+    healing: str = "",
 ) -> list[Candidate]:
-    """The ``count`` tokens that the unconstrained model would most likely write at the cursor, likeliest first.
+    """What the unconstrained model would most likely write next at the cursor: ``count`` tokens, likeliest first.
 
-    None where ``cancelled`` is set, or the options' deadline is over, before it has read the prompt.
+    None where ``cancelled`` is set, or the options' deadline is over, before it has read the prompt. ``split``: what
+    the model reads; ``healing``: what it writes again before the cursor, in its likeliest tokens as far as they end
+    within that.
     """
     watch = Watch(options.deadline_ms, cancelled)
-    prompt, reading = read_before(model, split, options, readings)
+    prompt, reading = read_before(model, split, options, readings, bool(healing))
     for part in passes(prompt, reading.resume(prompt), options.prefill_chunk):
         try:
             watch.check()
@@ -210,14 +214,34 @@ def candidates(
             return []
         logits = reading.forward(part)
     arithmetic = model.backend.arithmetic
-    likeliest = arithmetic.top(arithmetic.shares(logits), count)
     vocabulary = model.vocabulary
-    matcher = session.matcher(vocabulary)
+    rest = healing.encode()
+    known = session.guarantee != "none"
+    matcher = session.matcher(vocabulary, healing=rest) if rest else session.matcher(vocabulary)
+    while rest:
+        logits = arithmetic.only(logits, [token for token in vocabulary.tokens_towards(rest) if token < len(logits)])
+        token = arithmetic.likeliest(logits)
+        written = vocabulary.token_bytes(token)
+        if len(written) > len(rest) or not written or (known and not matcher.allows(token)):
+            break
+        if known:
+            matcher.commit(token)
+        rest = rest[len(written) :]
+        logits = reading.forward([token])
+    likeliest = arithmetic.top(arithmetic.shares(logits), count)
     return [
         Candidate(
-            text="" if token in vocabulary.end_token_ids else vocabulary.token_bytes(token).decode("utf-8", "replace"),
+            text=text_after(vocabulary, token, len(rest)),
             probability=probability,
-            allowed=session.guarantee != "none" and token < vocabulary.size and matcher.allows(token),
+            allowed=known and token < vocabulary.size and matcher.allows(token),
         )
         for token, probability in likeliest
+        if probability > 0
     ]
+
+
+def text_after(vocabulary: Vocabulary, token: int, healed: int) -> str:
+    """The text of a token without its first bytes; nothing of one that ends the middle."""
+    if token in vocabulary.end_token_ids:
+        return ""
+    return vocabulary.token_bytes(token)[healed:].decode("utf-8", "replace")

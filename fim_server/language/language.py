@@ -64,6 +64,11 @@ class Language:
         return grammar.names()
 
     @staticmethod
+    def suffixes_of(name: str) -> tuple[str, ...]:
+        """The suffixes of a language's files, with their dot. Raises LanguageError where there is no such language."""
+        return grammar.read_builtin(name).suffixes
+
+    @staticmethod
     def versions(name: str) -> tuple[str, ...]:
         """The versions that a language can be narrowed to, oldest first; the last is the newest, its default.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fim_server import _core
+from fim_server.errors import SearchLimitError
 from fim_server.language.argument_types import expect_count
 from fim_server.language.texts import encodable
 
@@ -116,6 +117,51 @@ class State:
             open_right=open_right,
             message=message_of(encoded, rejected_at, expected, open_left, open_right),
         )
+
+    def likely_next(self, explanation: Explanation, before: str = "") -> str | None:
+        """The one of what an explanation expects that a shortest text begins with; None where that is none of them.
+
+        ``explanation``: an answer of :meth:`explain` of this state. ``before``: what stands before it, the end of which
+        may be the beginning of the next symbol. A shortest text closes what is open and writes what
+        is missing, so what it begins with is what somebody who is refused has most often left out. Where it begins with
+        a name or a number, which stand for any, or where the search gave up, nothing is said.
+        """
+        state = self.fork()
+        state.advance(explanation.accepted)
+        try:
+            shortest = state.shortest_completion()
+        except SearchLimitError:
+            return None
+        if shortest is None:
+            return None
+        return beginning_of(before + explanation.accepted, shortest, explanation.expected)
+
+
+def beginning_of(before: str, text: str, expected: list[str]) -> str | None:
+    """The one of ``expected`` that a text begins with; ``before`` may end within it."""
+    rest = text.lstrip(" \t")
+    best: tuple[int, int, str] | None = None
+    for entry in expected:
+        literal = entry[1:-1] if len(entry) > 2 and entry[0] == entry[-1] == '"' else ""
+        for begun in range(len(literal)):
+            if begun and not before.endswith(literal[:begun]):
+                continue
+            if not begun and is_word(before[-1:]) and is_word(text[:1]):
+                continue  # the text goes on with a word that is not this one
+            ending = literal[begun:]
+            follows = text if begun else rest
+            after = follows[len(ending) : len(ending) + 1]
+            is_cut = is_word(literal[-1]) and is_word(after)
+            if follows.startswith(ending) and not is_cut:
+                best = max(best or (begun, len(literal), entry), (begun, len(literal), entry))
+    if best is None and (not text or rest.startswith("\n")):
+        return next((entry for entry in expected if entry.strip("_") == "NEWLINE"), None)
+    return best[2] if best is not None else None
+
+
+def is_word(character: str) -> bool:
+    """Whether a character, if there is one, may stand in a word."""
+    return character == "_" or character.isalnum()
 
 
 def message_of(

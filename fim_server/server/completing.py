@@ -17,9 +17,10 @@ from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names
-from fim_server.server.place import Place, is_fresh, quiet, wants_single_line
+from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
+from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
-from fim_server.server.showing import cuts_of, least_likelihood
+from fim_server.server.showing import cuts_of, least_likelihood, worth
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.beside import Beside
     from fim_server.decoding.healing import Healing
     from fim_server.decoding.options import DecodeOptions
+    from fim_server.decoding.protocols import Advice
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
     from fim_server.models.pace import Pace
@@ -40,6 +42,9 @@ LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
 ENGINE_SECONDS = 5.0
 """How long opening a cursor's contexts may take, and all else that the engine is asked for a request besides. What
 takes longer gets no suggestions."""
+
+RECALL_CONFIDENCE = 0.8
+"""How likely a line from the project's memory has to be right for the model not to be asked."""
 
 EXPLAIN_MODEL_MS = 3000.0
 """How long the model may read for an explanation, which goes without its candidates after that."""
@@ -90,13 +95,19 @@ class Completer:
     """
 
     def __init__(
-        self, contexts: Contexts, tokens: PromptTokens, identities: count[int], is_wanted: Callable[[], bool]
+        self,
+        contexts: Contexts,
+        tokens: PromptTokens,
+        identities: count[int],
+        is_wanted: Callable[[], bool],
+        project: Project | None = None,
     ) -> None:
         """What it shares with others.
 
         ``tokens`` are counted there; ``identities``: names of offers. ``is_wanted``: whether there is time to read what
-        nobody has asked for.
+        nobody has asked for. ``project``: what is known of the client's.
         """
+        self._project = project
         self.contexts = contexts
         self._tokens = tokens
         self._identities = identities
@@ -128,6 +139,44 @@ class Completer:
             if cancelled.is_set():
                 return None
             return Work(answer_of(request, (), too_long(), lasting=False))
+
+    def recall(self, request: Request, cancelled: Stop, submitted: float) -> Work | None:
+        """What the project's memory is so sure of that no model need be asked; None where it is of nothing."""
+        started = time.perf_counter()
+        if self._project is None or quiet(Place.of(request.split), None, False, request.settings) is not None:
+            return None
+        try:
+            language = self._language(request, None)
+            with Stop(ENGINE_SECONDS):
+                opened = self.contexts.open(request.uri, language, request.split)
+                if quiet(Place.of(request.split), opened.session.inside, False, request.settings) is not None:
+                    return None
+                found = self._recalled(request, opened, language)
+        except StoppedError:
+            return None
+        sure = tuple(offer for offer, whole in found if whole >= RECALL_CONFIDENCE)
+        if not sure or cancelled.is_set():
+            return None
+        work = Work(answer_of(request, sure[:1]), origin="memory")
+        work.costs.queue_ms = 1000 * (started - submitted)
+        work.costs.open_ms = 1000 * (time.perf_counter() - started)
+        return work
+
+    def _recalled(self, request: Request, opened: Opened, language: Language) -> list[tuple[Offer, float]]:
+        """The offers of the project's memory that fit, the best first, each with how likely its whole line is right."""
+        if self._project is None or not request.settings.project_memory or opened.guarantee == "none":
+            return []
+        self._project.tell(request.uri, request.split)
+        found = []
+        for one in self._project.recall(request.uri, request.split, opened.guarantee):
+            offer = self._offer(one.completion, request, opened, language)
+            if request.word_ends and is_word((one.completion.text or "")[:1]):
+                continue
+            if isinstance(offer, Offer) and offer.cuts:
+                end = offer.cuts[-1]
+                whole = one.whole if end == len(offer.text) else 0.0
+                found.append((replace(offer, text=offer.text[:end], calibrated=True), whole))
+        return found
 
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
         """Have the prompts of a request read; what goes wrong is said when somebody asks."""
@@ -230,6 +279,7 @@ class Completer:
             options,
             closing=Closing.of(opened.session, opened.left, opened.right),
             scored=True,
+            advice=self._advice(request),
             word_ends=request.word_ends,
             least_likelihood=least_likelihood(request, is_fresh(request.split, opened.session.spelling)),
             no_comments=takes_no_comments(request, task.inside),
@@ -256,11 +306,32 @@ class Completer:
                 reason = reason or offer
             elif all(offer.text != other.text for other in offers):
                 offers.append(offer)
+        if options.deadline_ms is None or not task.cancelled.is_set():
+            offers = self._with_recalled(offers, task)
         work.count_decoding(hidden_ms=1000 * task.beside.seconds_before(began))
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         # What was found on a part of the text is asked again: the next key finds the whole.
         lasting = (bool(offers) or not late) and not opened.is_unfinished
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting)
+
+    def _advice(self, request: Request) -> Advice | None:
+        """What the project's memory says of each token."""
+        if self._project is None or not request.settings.project_memory:
+            return None
+        self._project.tell(request.uri, request.split)
+        return self._project.advice(request.uri, request.split.left)
+
+    def _with_recalled(self, offers: list[Offer], task: Task) -> list[Offer]:
+        """The model's offers and those of the project's memory; unasked the one that is worth most to begin with."""
+        request = task.request
+        known = {offer.text for offer in offers}
+        found = [offer for offer, _ in self._recalled(request, task.opened, task.language)]
+        others = [offer for offer in found if offer.text not in known]
+        if request.invoked:
+            return (offers + others)[: request.settings.alternatives]
+        closers = request.split.right[: task.opened.covered]
+        least = request.settings.min_confidence
+        return sorted(offers + others, key=lambda offer: -worth(offer, closers, least))
 
     def _read_prompts(self, loaded: Loaded, language: Language, request: Request, cancelled: Stop) -> None:
         from fim_server.decoding.healing import Healing
@@ -327,12 +398,19 @@ class Completer:
             opened.covered_lines,
             cuts_of(text, opened.session),
             completion.written,
-            self._names.unknown(language.name, request.split, text, opened.session),
+            self._unknown_names(language, request, text, opened),
             is_fresh(request.split, opened.session.spelling),
         )
 
+    def _unknown_names(self, language: Language, request: Request, text: str, opened: Opened) -> tuple[int, ...]:
+        """The ends of the names in a text that nobody knows, where that counts."""
+        if request.settings.names == "off":
+            return ()
+        return self._names.unknown(language.name, request.split, text, opened.session)
+
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:
         from fim_server.decoding.alternatives import candidates
+        from fim_server.decoding.healing import Healing
 
         is_loaded = loading is not None and loading.done() and loading.exception() is None
         language = self._language(request, loading.result() if loading is not None and is_loaded else None)
@@ -345,7 +423,10 @@ class Completer:
         options = replace(prompts.options(request, 0, opened.session.inside), deadline_ms=EXPLAIN_MODEL_MS)
         model, session = loaded.model, opened.session
         with Stop(ENGINE_SECONDS + EXPLAIN_MODEL_MS / 1000):
-            found = candidates(model, session, request.split, CANDIDATES, options, prompts.short, cancelled)
+            healing = Healing.of(model, request.split)  # as when it completes
+            found = candidates(
+                model, session, healing.split, CANDIDATES, options, prompts.short, cancelled, healing.text
+            )
             return Explained(
                 language,
                 opened,

@@ -25,6 +25,7 @@ from fim_server.server.documents import SYNC_KIND, DocumentProtocol, OpenDocumen
 from fim_server.server.memory import Memory
 from fim_server.server.messages import FallbackKinds
 from fim_server.server.place import Places
+from fim_server.server.project import Project
 from fim_server.server.settings import ServerSettings
 from fim_server.server.shared_models import SharedModels
 from fim_server.server.usage import Usage
@@ -73,7 +74,8 @@ class FimLanguageServer(LanguageServer):
         """The command line's settings, which stand above the editor's."""
         self.settings = settings
         models = SharedModels() if models is None else models
-        self.worker = CompletionWorker(settings, models)
+        self.project = Project()
+        self.worker = CompletionWorker(settings, models, self.project)
         self.memory = Memory()
         self.places = Places()
         self.usage = Usage()
@@ -141,6 +143,7 @@ class FimLanguageServer(LanguageServer):
         for task in self.tasks:
             task.cancel()
         self.worker.close()
+        self.project.close()
         if self.watch is not None and not self.worker.is_at_work:
             self.watch.cancel()
         if self.fetcher is not None:

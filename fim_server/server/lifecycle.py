@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lsprotocol import types
 
+from fim_server.language import Language
 from fim_server.server.ahead import read_after_change, read_after_opening
 from fim_server.server.completions import on_completion
 from fim_server.server.configuration import ask_for_settings, take_settings
@@ -30,15 +31,35 @@ def on_initialize(ls: FimLanguageServer, params: types.InitializeParams) -> None
 async def on_initialized(ls: FimLanguageServer, params: types.InitializedParams) -> None:
     """Take the client's settings, then load the model in the background."""
     await ask_for_settings(ls)
+    read_project(ls)
     if ls.worker.loads_like(ls.settings):
         await load(ls)
     else:  # somebody asked for completions before, and it has begun with other settings
         await reload(ls)
 
 
+def read_project(ls: FimLanguageServer) -> None:
+    """Read the workspace's files in the background, those that have changed."""
+    if ls.settings.project_memory and ls.settings.enabled:
+        folders = [folder.uri for folder in ls.workspace.folders.values()] or [ls.workspace.root_uri or ""]
+        languages = [name for name in Language.names() if ls.settings.trigger_of(name) != "off"]
+        ls.project.read(folders, [suffix for name in languages for suffix in Language.suffixes_of(name)])
+
+
+def on_saved(ls: FimLanguageServer, params: types.DidSaveTextDocumentParams) -> None:
+    """Read what has changed on the disk."""
+    read_project(ls)
+
+
+def on_folders_changed(ls: FimLanguageServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
+    """Read the folders that came."""
+    read_project(ls)
+
+
 async def on_shutdown(ls: FimLanguageServer, params: None) -> None:
     """Stop what is under way."""
     ls.worker.close()
+    ls.project.close()
     await stop_and_wait(ls)
 
 
@@ -64,5 +85,6 @@ def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -
     if overtaken is not None:
         overtaken.set()
     ls.worker.forget(uri)
+    ls.project.forget(uri)
     ls.memory.forget(uri)
     ls.set_aside.pop(uri, None)

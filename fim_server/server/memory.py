@@ -46,6 +46,8 @@ class Offer:
     """The ends of names in it that it loads and nobody knows, in characters."""
     fresh: bool = False
     """Whether the cursor is in a pair of brackets with nothing in it."""
+    calibrated: bool = False
+    """Whether the probabilities of its tokens are shares of such texts that were right, and need no map to be."""
     confidence: float | None = None
     """How likely it is right, where that was asked for."""
 
@@ -68,6 +70,8 @@ class Answer:
     """Whether alternatives were looked for."""
     prefetched: bool = False
     """Whether nobody had asked yet."""
+    moved: bool = False
+    """Whether it was given at another cursor, and what was typed since is what it offered."""
     reason: str | None = None
     """Why there is no offer, in words."""
     lasting: bool = True
@@ -153,7 +157,7 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
             offers.append(rest)
     if not offers:
         return None
-    return replace(answer, left=left, right=right, single_line=single_line, offers=tuple(offers))
+    return replace(answer, left=left, right=right, single_line=single_line, offers=tuple(offers), moved=True)
 
 
 def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | None:

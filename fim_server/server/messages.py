@@ -186,6 +186,7 @@ def explanation_json(uri: str, position: types.Position, explained: Explained, t
         "coveredLines": lines_json(opened.covered_lines),
         "inside": session.inside,
         "expected": here.expected,
+        "likely": state.likely_next(here, opened.left) if opened.guarantee != "none" else None,
         "openLeft": [
             {"name": construct.name, **line_of(opened, construct.offset)} for construct in session.open_constructs()
         ],

@@ -106,6 +106,13 @@ async def find_answer(ls: FimLanguageServer, asked: Asked, overtaken: asyncio.Ev
     remembered = look_up(ls, request)
     if remembered is not None:
         return conclude(ls, asked, request, Work(remembered), from_model=False)
+    recalled = None if asked.invoked else await recall(ls, request)
+    if overtaken.is_set():
+        ls.usage.superseded += 1
+        return None
+    if recalled is not None:
+        remember(ls, request, recalled.answer)
+        return conclude(ls, asked, request, recalled, from_model=False)
     waited_ms = 0.0 if asked.invoked else await debounce(ls, asked.uri, overtaken)
     if overtaken.is_set():
         ls.usage.superseded += 1
@@ -179,6 +186,9 @@ def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
     found = ls.memory.find(*place, several, asked=request.invoked)
     if found is not None and request.word_ends and any(is_word(offer.text[:1]) for offer in found.offers):
         return None
+    if found is not None and found.moved and not request.invoked and not as_shown(found, request).offers:
+        # What was typed since rules out what begins otherwise: asked again, it may be sure enough.
+        return None
     return found
 
 
@@ -186,6 +196,27 @@ def remember(ls: FimLanguageServer, request: Request, found: Answer) -> None:
     """Keep an answer for what is typed next, if it will still hold and the settings are what they were."""
     if found.lasting and request.settings == ls.settings:
         ls.memory.add(found)
+
+
+async def recall(ls: FimLanguageServer, request: Request) -> Work | None:
+    """What the project's memory is sure of, before anybody waits for the model."""
+    if ls.prefetching is not None and is_same(ls.prefetching.request, request):
+        return None
+    job = ls.worker.recall(request)
+    if job is None:
+        return None
+    look_after(ls)
+    running = ls.running[request.uri] = UnderWay(request, job)
+    try:
+        return await asyncio.wrap_future(job.future)
+    except asyncio.CancelledError:
+        job.cancelled.set()
+        raise
+    except StoppedError:  # its thread was given up: who asks next is told
+        return None
+    finally:
+        if ls.running.get(request.uri) is running:
+            del ls.running[request.uri]
 
 
 async def run(ls: FimLanguageServer, request: Request) -> Work | None:
@@ -242,29 +273,31 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     if current is None or not same or current.version != asked.version or not ls.settings.enabled:
         ls.usage.superseded += 1  # versions alone say little: some clients count them backwards, or not at all
         return None
-    found = as_shown(work.answer, asked, request)
+    found = as_shown(work.answer, request)
     work.costs.total_ms = 1000 * (time.perf_counter() - asked.arrived)
     ls.usage.count_answer(work.costs, from_model)
-    if not from_model:
+    if not from_model and work.origin != "memory":
         ls.usage.answered_from_cache += 1
     if found.offers:
         ls.usage.count_offers(found.offers)
     origin = "model" if from_model else "prefetch" if found.prefetched else "cache"
+    if work.origin == "memory":
+        origin = work.origin
     tell_answered(ls, asked.uri, work.costs, found, origin)
     if found.offers:
         prefetch(ls, request, found)
     return Answered(found, request.split)
 
 
-def as_shown(found: Answer, asked: Asked, request: Request) -> Answer:
+def as_shown(found: Answer, request: Request) -> Answer:
     """What of an answer is shown: to somebody who has asked all of it, else what is likely enough to be right."""
-    if asked.invoked:
+    if request.invoked:
         return found
     split = request.split
     offers = [shown(offer, split.right[: offer.covered], request.settings.min_confidence) for offer in found.offers]
     kept = tuple(offer for offer in offers if offer is not None)
     if kept or not found.offers:
-        return replace(found, offers=kept)
+        return replace(found, offers=kept[:1])
     return replace(found, offers=(), reason="the model is not sure enough (setting minConfidence)")
 
 

@@ -14,6 +14,7 @@ SECTION = "fim-server"
 """The settings' name in an editor's configuration."""
 
 TRIGGERS = ("automatic", "manual", "off")
+NAMES = ("prefer", "off")
 MULTILINE = ("auto", "never", "always")
 
 
@@ -61,6 +62,10 @@ class ServerSettings:
     """Larger documents get no completions: the engine reads all of a file when it is opened."""
     memory_mb: int | None = None
     """What the process may have of memory, in MB; None is a quarter of the machine's, and at least 1,024."""
+    names: str = "prefer"
+    """`prefer`: an item with a name that nobody knows is less likely to be right; `off`."""
+    project_memory: bool = True
+    """Use what stands in the workspace's files and in open documents. Nothing of it leaves the machine."""
     prefetch: bool = True
     """Prepare what follows an item before it is accepted, and read what will be asked after an edit."""
     log_code: bool = False
@@ -207,6 +212,8 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "debounceMs": ("debounce_ms", number(0, 60_000)),
     "maxFileCharacters": ("max_file_characters", whole(0, 100_000_000)),
     "memoryMb": ("memory_mb", whole(64, 100_000_000)),
+    "names": ("names", one_of(*NAMES)),
+    "projectMemory": ("project_memory", boolean),
     "prefetch": ("prefetch", boolean),
     "logCode": ("log_code", boolean),
     "pythonVersion": ("python_version", python_version),

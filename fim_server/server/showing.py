@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fim_server.server.place import contains_in_order, is_word
@@ -47,23 +48,23 @@ def least_likelihood(request: Request, fresh: bool) -> float:
 
 
 def cuts_of(text: str, session: Session) -> tuple[int, ...]:
-    """The lengths, in characters, at which a text may end: with which the program is complete, and no word is cut.
+    """The lengths, in characters, at which a text may end: the program is complete, no word or string is cut.
 
-    The whole is the last of them. Where nothing is guaranteed, completeness is not asked for.
+    Of a text that a model has written the whole is the last of them. Where nothing is guaranteed, completeness is not
+    asked for.
     """
     state = session.start() if session.guarantee != "none" else None
     found: list[int] = []
     at = 0
-    for end in boundaries(text):
-        if len(found) >= MOST_CUTS:
-            break
+    for end in (*islice(boundaries(text), MOST_CUTS), len(text)):
         if state is not None:
             state.advance(text[at:end])
             at = end
-            if not state.is_complete():
+            # Within a string's text words are no units that anybody would take one by one.
+            if not state.is_complete() or (state.inside == "string" and end < len(text)):
                 continue
         found.append(end)
-    return (*found, len(text))
+    return tuple(found)
 
 
 def boundaries(text: str) -> Iterator[int]:
@@ -90,9 +91,19 @@ def confidence(offer: Offer, end: int) -> float:
     if not offer.written:
         return 1.0
     share = min(max(likelihood(offer.written, end), 1e-6), 1 - 1e-6)
+    if offer.calibrated:
+        return share
     unknown = any(name <= end for name in offer.unknown)
     odds = INTERCEPT + PER_LOG_ODDS * math.log(share / (1 - share)) + PER_UNKNOWN_NAME * unknown
     return 1 / (1 + math.exp(-odds))
+
+
+def worth(offer: Offer, closers: str, least: float) -> float:
+    """What is shown of an offer, in characters that are right; -1 where nothing is."""
+    found = shown(offer, closers, least)
+    if found is None:
+        return -1.0
+    return len(found.text.strip()) * (1.0 if found.confidence is None else found.confidence)
 
 
 def shown(offer: Offer, closers: str, least: float) -> Offer | None:

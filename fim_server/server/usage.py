@@ -60,7 +60,8 @@ class Usage:
         """Note that offers were sent, alternatives of each other."""
         self.shown += all(offer.identity not in self._offered for offer in offers)
         for offer in offers:
-            self._offered.setdefault(offer.identity, len(offer.text))
+            # What was typed of an offer is not accepted: the rest keeps the offer's name, and its length counts.
+            self._offered[offer.identity] = len(offer.text)
         while len(self._offered) > OFFERS:
             self._offered.popitem(last=False)
 
@@ -70,6 +71,11 @@ class Usage:
         if characters is not None:
             self.accepted += 1
             self.accepted_characters += characters
+
+    @property
+    def saved_keystrokes(self) -> int:
+        """Accepted characters, less the one key that each acceptance takes."""
+        return self.accepted_characters - self.accepted
 
     def debounce_ms(self, since_change_ms: float | None) -> float:
         """How long to wait before an automatic request, ``since_change_ms`` after the change before the last one.
@@ -91,6 +97,7 @@ class Usage:
             "shown": self.shown,
             "accepted": self.accepted,
             "acceptedCharacters": self.accepted_characters,
+            "savedKeystrokes": self.saved_keystrokes,
             "cancelled": self.cancelled,
             "superseded": self.superseded,
             "failed": self.failed,

@@ -103,6 +103,8 @@ class Work:
     answer: Answer
     costs: Costs = field(default_factory=Costs)
     completions: list[Completion] = field(default_factory=list)
+    origin: str = "model"
+    """Where it comes from: `model`, or `memory`, the project's."""
 
     def count_decoding(self, hidden_ms: float = 0.0) -> None:
         """Take the time of the completions into the costs; ``hidden_ms``: of reading, while the session was opened."""

@@ -16,6 +16,7 @@ from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
 from fim_server.server.lanes import Lane, Step, settle
 from fim_server.server.process import release_memory
+from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings
 from fim_server.server.shared_models import SharedModels
 from fim_server.server.work import Explained, Job, PromptTokens, Request
@@ -56,8 +57,11 @@ class Replaced:
 class CompletionWorker:
     """Completes on threads of its own, so that the protocol's thread, which alone uses this object, always answers."""
 
-    def __init__(self, settings: ServerSettings, models: SharedModels | None = None) -> None:
-        """``models``: those of the process, shared with its other workers."""
+    def __init__(
+        self, settings: ServerSettings, models: SharedModels | None = None, project: Project | None = None
+    ) -> None:
+        """``models``: those of the process, shared with other workers. ``project``: what is known of the client's."""
+        self._project = project
         self._settings = settings
         self._models = SharedModels() if models is None else models
         self._afresh = False
@@ -175,6 +179,23 @@ class CompletionWorker:
         future = lane.submit(cancelled, lambda: completer.answer(loading, request, cancelled, submitted), is_asked=True)
         if request.settings.prefetch:
             lane.submit(afterwards, lambda: completer.read_on(loading, request, cancelled, afterwards))
+        return Job(future, cancelled)
+
+    def recall(self, request: Request) -> Job | None:
+        """Queue a question to the project's memory alone, before the model's; as :meth:`submit`, but it stops nothing.
+
+        None where there is nothing to ask.
+        """
+        if self._project is None or not request.settings.project_memory:
+            return None
+        self._ahead.set()
+        lane = self._lane(request.uri)
+        if lane.asked is not None:
+            lane.asked.set()
+        lane.asked = cancelled = Stop()
+        submitted = time.perf_counter()
+        completer = lane.completer
+        future = lane.submit(cancelled, lambda: completer.recall(request, cancelled, submitted), is_asked=True)
         return Job(future, cancelled)
 
     def read_ahead(self, request: Request, may_be_pair: bool = False) -> None:
@@ -299,7 +320,9 @@ class CompletionWorker:
             if len(self._lanes) >= MOST_LANES and idle:
                 self._close(idle[0])
             contexts = self.make_contexts()
-            completer = Completer(contexts, self.prompts, self._identities, lambda: not self._is_asked_elsewhere(uri))
+            completer = Completer(
+                contexts, self.prompts, self._identities, lambda: not self._is_asked_elsewhere(uri), self._project
+            )
             lane = self._lanes[uri] = Lane(uri, completer)
         self._lanes.move_to_end(uri)
         others = self._at_work_but(uri)

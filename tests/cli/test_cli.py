@@ -239,7 +239,7 @@ def test_check_is_silent_on_a_file_that_parses(run: Run) -> None:
 def test_check_says_where_a_file_fails_and_what_was_allowed(run: Run, broken: Path) -> None:
     status, output, errors = run("check", str(broken))
     assert (status, errors) == (1, "")
-    assert output.startswith(f"{broken}:1:7: ':' cannot be here; expected: ")
+    assert output.startswith(f"{broken}:1:7: ':' cannot be here; expected \")\"; all that may come: ")
 
 
 def test_check_says_when_a_file_ends_too_early(run: Run, tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_check_says_when_a_file_ends_too_early(run: Run, tmp_path: Path) -> None
     path.write_text("a = (1,\n", encoding="utf-8")
     status, output, _ = run("check", str(path))
     assert status == 1
-    assert output.startswith(f"{path}:2:1: the file ends too early; expected: ")
+    assert output.startswith(f'{path}:2:1: the file ends too early; expected ")"; all that may come: ')
 
 
 def test_check_as_json(run: Run, broken: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fim_server.decoding.alternatives import complete_session
+from fim_server.decoding.alternatives import candidates, complete_session
 from fim_server.decoding.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.language import Language
@@ -44,3 +44,17 @@ def test_the_middle_does_not_go_on_with_the_word(model: FimModel, python: Langua
         free = middle(model, python, split, replace(OPTIONS, word_ends=False), heal)
         lengthened += bool(free) and (free or "")[:1].isalnum()
     assert lengthened >= 3
+
+
+def test_candidates_are_those_of_the_cut_that_is_completed(model: FimModel, python: Language) -> None:
+    split = Split("import os\n\n\ndef f(path):\n    ret", "\n")
+    session = python.open(split.left, split.right)
+    healing = Healing.of(model, split)
+    assert healing.text
+    found = candidates(model, session, healing.split, 8, DecodeOptions(), healing=healing.text)
+    written = middle(model, python, split, DecodeOptions(max_new_tokens=8), heal=True)
+    assert written
+    best = max((one for one in found if one.allowed), key=lambda one: one.probability)
+    assert written.startswith(best.text)
+    assert sum(one.probability for one in found) <= 1 + 1e-6
+    assert all(session.check(one.text).viable == one.allowed for one in found if one.text)

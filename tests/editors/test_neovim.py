@@ -391,7 +391,13 @@ def test_explanation_statistics_and_switching_off(start: Start) -> None:
     neovim.command("buffer a.py")
     neovim.command("FimStatistics")
     neovim.until_shown("latency.p50Ms            12.5")
+    neovim.command("FimExplain")  # of the window before, as a page has no source
+    neovim.until_shown("fim-server: line 1, column 2")
     neovim.type("q")
+    neovim.command("wincmd o")
+    neovim.command("FimExplain")
+    neovim.until_shown("fim-server: no source buffer to explain here")
+    neovim.command("buffer a.py")
     neovim.command("FimToggle")
     neovim.until_shown("fim: off")
     neovim.insert("a")

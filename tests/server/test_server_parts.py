@@ -13,7 +13,7 @@ from lsprotocol import types
 from fim_server.decoding.results import Completion, StopReason
 from fim_server.language import Language
 from fim_server.models.pace import Pace
-from fim_server.server.contexts import Contexts, before_unopened, without_repeats, without_repetition
+from fim_server.server.contexts import Contexts, before_unopened, unmatched, without_repeats, without_repetition
 from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory, Offer, moved
 from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
@@ -332,7 +332,17 @@ def test_offers_are_counted_once_however_often_they_are_sent() -> None:
     usage.count_acceptance("nobody's")
     told = usage.as_json()
     assert (told["shown"], told["accepted"], told["acceptedCharacters"]) == (2, 1, 10)
+    assert told["savedKeystrokes"] == 9  # accepting took one key
     json.dumps(told)
+
+
+def test_what_was_typed_of_an_offer_is_not_accepted() -> None:
+    usage = Usage()
+    usage.count_offers([offer("0123456789", identity="1")])
+    usage.count_offers([offer("456789", identity="1")])
+    usage.count_acceptance("1")
+    told = usage.as_json()
+    assert (told["shown"], told["acceptedCharacters"], told["savedKeystrokes"]) == (1, 6, 5)
 
 
 def test_offers_of_long_ago_are_forgotten() -> None:
@@ -394,6 +404,34 @@ def test_a_prompt_is_as_long_as_there_is_time_and_room_for(
 
 
 @pytest.mark.parametrize(
+    ("marked", "covered"),
+    [
+        ("class A:\n    def f(self, |)\n        return 1\n", 1),  # its colon comes after the closer
+        ("if isinstance(|)\n    x = 1\n", 1),
+        ("for a in f(g(|))\n    pass\n", 2),
+        ("x = [a for a in (|)]\n", 0),
+        ("x = f(|)\ny = 2\n", 0),
+        ("x = f(a, g(|)\ny = 2\n", 0),  # one of the two is owed
+        ("def f(|):\n    pass\n", 0),
+        ("d = {a[|]}\n", 0),
+        ("class A(|)\n\nx = 1\n", 1),
+    ],
+)
+def test_closers_of_what_has_to_go_on_behind_them_are_left_to_the_middle(marked: str, covered: int) -> None:
+    left, right = marked.split("|")
+    opened = Contexts().open("file:///a.py", Language.load("python"), Split(left, right))
+    assert (opened.covered, opened.guarantee) == (covered, "exact")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a) + (b", (1, 1)), ("f(a)[b]", (0, 0)), ("))", (2, 0)), ("([", (0, 2)), ("(]", (1, 1)), ("", (0, 0))],
+)
+def test_brackets_without_a_partner_are_counted(text: str, expected: tuple[int, int]) -> None:
+    assert unmatched(text, Language.load("python").spelling.brackets) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("a = first()\nb = second()\nb = second()\nb = second()", "a = first()\nb = second()"),
@@ -443,6 +481,8 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "debounceMs": 75,
         "maxFileCharacters": 10,
         "memoryMb": 700,
+        "names": "off",
+        "projectMemory": False,
         "prefetch": False,
         "logCode": True,
         "pythonVersion": "3.9",

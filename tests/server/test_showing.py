@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import accumulate
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
-from fim_server.server.memory import Offer, rest_of, without_typed
+from fim_server.server.memory import Memory, Offer, rest_of, without_typed
+from fim_server.server.requests import as_shown, look_up
+from fim_server.server.settings import ServerSettings
 from fim_server.server.showing import boundaries, confidence, cuts_of, likelihood, shown
+from fim_server.server.work import Request, answer_of
+from fim_server.text.document import Split
 
 ENDED = Completion("", "exact", StopReason.END_TOKEN, None)
 
@@ -55,6 +61,12 @@ def test_cuts_are_where_the_program_is_complete() -> None:
     ]
     for end in cuts_of(text, session):
         assert session.check(text[:end]).complete
+
+
+def test_a_strings_text_is_not_cut() -> None:
+    session = Language.load("python").open("x = 'some ", "'\n")
+    assert [("words here"[:end]) for end in cuts_of("words here", session)] == ["words here"]
+    assert [("words', 1, 'b"[:end]) for end in cuts_of("words', 1, 'b", session)] == ["words', 1, 'b"]
 
 
 def test_without_a_guarantee_every_boundary_is_a_cut() -> None:
@@ -129,3 +141,40 @@ def test_confidence_grows_with_the_probability_and_stays_between_0_and_1() -> No
     shares = [confidence(offer(("a", share)), 1) for share in (0.0, 1e-9, 0.1, 0.5, 0.9, 1.0)]
     assert shares == sorted(shares)
     assert all(0 < share < 1 and math.isfinite(share) for share in shares)
+
+
+def asked(left: str, right: str, invoked: bool = False) -> Request:
+    settings = ServerSettings()
+    return Request("file:///a.py", Split(left, right), "python", "/a.py", invoked, single_line=True, settings=settings)
+
+
+def remembered(request: Request, *offers: Offer) -> Any:
+    """A server that knows what it answered to a request."""
+    memory = Memory()
+    memory.add(answer_of(request, offers))
+    return SimpleNamespace(memory=memory)
+
+
+def test_what_was_not_sure_enough_is_asked_again_once_it_is_typed_in_part() -> None:
+    first = asked("x = ", "\n")
+    server = remembered(first, offer(("call", 0.1), ("(a)", 0.1)))
+    there = look_up(server, first)
+    assert there is not None  # where it was asked it would be the same
+    assert as_shown(there, first).offers == ()
+    assert look_up(server, asked("x = c", "\n")) is None
+    assert look_up(server, asked("x = c", "\n", invoked=True)) is None  # alternatives were not looked for
+    sure = remembered(first, offer(("call", 0.9), ("(a)", 0.9)))
+    found = look_up(sure, asked("x = c", "\n"))
+    assert found is not None
+    assert [one.text for one in as_shown(found, asked("x = c", "\n")).offers] == ["all(a)"]
+
+
+def test_one_offer_is_shown_and_the_rest_is_remembered() -> None:
+    first = asked("x = ", "\n")
+    server = remembered(first, offer(("call", 0.9), ("(a)", 0.9)), offer(("other", 0.9)))
+    found = look_up(server, first)
+    assert found is not None
+    assert len(as_shown(found, first).offers) == 1
+    other = look_up(server, asked("x = o", "\n"))
+    assert other is not None
+    assert [one.text for one in other.offers] == ["ther"]

@@ -15,6 +15,7 @@ import tokenize
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
@@ -29,8 +30,16 @@ SERVE = [sys.executable, "-m", "fim_server", "serve"]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The Python that judges the results, whose grammar a server is told to keep to."""
 F_STRING = re.compile(r"(?i)f[rb]?['\"]")
-SETTINGS = {"pythonVersion": PYTHON, "debounceMs": 0, "promptTokens": 512, "minConfidence": 0, "insideStrings": False}
-"""A Python of our own, no pauses, and prompts that do not depend on how fast the machine is: nor do the texts, then."""
+SETTINGS = {
+    "pythonVersion": PYTHON,
+    "debounceMs": 0,
+    "promptTokens": 512,
+    "minConfidence": 0,
+    "insideStrings": False,
+    "projectMemory": False,
+}
+"""A Python of our own, no pauses, and prompts that do not depend on how fast the machine is: nor do the texts, then.
+Nor on what other tests have written."""
 PATIENCE = 120
 """Seconds after which a silent server fails a test; loading the model is part of it."""
 
@@ -144,13 +153,18 @@ async def serving(
     *arguments: str,
     options: dict[str, Any] | None = None,
     configuration: dict[str, Any] | None = None,
+    folder: Path | None = None,
 ) -> AsyncIterator[Client]:
-    """A server on standard input and output, initialised, and shut down in the end."""
+    """A server on standard input and output, initialised, and shut down in the end; ``folder``: the workspace's."""
     client = Client(configuration)
     await client.start_io(*SERVE, *arguments)
     try:
         values = SETTINGS if options is None else options
-        params = types.InitializeParams(offered or capabilities(), initialization_options=values)
+        params = types.InitializeParams(
+            offered or capabilities(),
+            initialization_options=values,
+            workspace_folders=None if folder is None else [types.WorkspaceFolder(folder.as_uri(), folder.name)],
+        )
         client.initialized_with = await client.initialize_session(params)
         yield client
         await asyncio.wait_for(client.shutdown_session(), PATIENCE)

@@ -27,6 +27,8 @@ export const SERVER_SETTINGS = [
   "debounceMs",
   "maxFileCharacters",
   "memoryMb",
+  "names",
+  "projectMemory",
   "prefetch",
   "logCode",
   "pythonVersion",

@@ -141,6 +141,8 @@ export interface Statistics {
   readonly shown: number;
   readonly accepted: number;
   readonly acceptedCharacters: number;
+  /** Accepted characters, less one key for each acceptance; undefined from a server that does not say. */
+  readonly savedKeystrokes: number | undefined;
   readonly cancelled: number;
   readonly superseded: number;
   readonly failed: number;
@@ -314,6 +316,7 @@ export function readStatistics(value: unknown): Statistics | undefined {
     shown: count(value["shown"]),
     accepted: count(value["accepted"]),
     acceptedCharacters: count(value["acceptedCharacters"]),
+    savedKeystrokes: numberOrNull(value["savedKeystrokes"]) ?? undefined,
     cancelled: count(value["cancelled"]),
     superseded: count(value["superseded"]),
     failed: count(value["failed"]),

@@ -17,6 +17,9 @@ export function statisticsText(statistics: Statistics, formatDate = localDate): 
     ["Completions offered", grouped(statistics.shown)],
     ["accepted", grouped(statistics.accepted), share(statistics.accepted, statistics.shown)],
     ["Characters accepted", grouped(statistics.acceptedCharacters)],
+    ...(statistics.savedKeystrokes === undefined
+      ? []
+      : [["saved, less a key for each acceptance", grouped(statistics.savedKeystrokes)] as const]),
     ["Half of the answers took at most", optionalDuration(latency.p50Ms)],
     ["95 of 100 answers took at most", optionalDuration(latency.p95Ms)],
     ["without the model, the engine and waiting", optionalDuration(latency.serverP95Ms)],

@@ -144,6 +144,7 @@ test("the walkthrough links to commands that exist and to pictures that are ther
   for (const step of walkthrough?.steps ?? []) {
     assert.ok(existsSync(step.media.svg), step.media.svg);
     assert.ok(step.media.altText !== "");
+    assert.doesNotMatch(step.description, /`/, "walkthroughs show backticks as they are");
     const links = [...step.description.matchAll(/\(command:([\w.-]+)/g)].map(([, command = ""]) => command);
     const events = step.completionEvents.filter((event) => event.startsWith("onCommand:"));
     for (const command of [...links, ...events.map((event) => event.slice("onCommand:".length))]) {

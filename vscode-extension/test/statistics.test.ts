@@ -13,6 +13,7 @@ test("the statistics as a page", () => {
     shown: 200,
     accepted: 50,
     acceptedCharacters: 4321,
+    savedKeystrokes: 4271,
     cancelled: 100,
     superseded: 3,
     failed: 0,
@@ -33,6 +34,7 @@ since the server started, 2026-11-21T10:00:00Z
   Completions offered                             200
     accepted                                       50  (25 %)
   Characters accepted                           4,321
+    saved, less a key for each acceptance       4,271
   Half of the answers took at most             123 ms
   95 of 100 answers took at most                1.5 s
     without the model, the engine and waiting  2.3 ms

@@ -11,8 +11,8 @@ from fim_server.server.settings import CLIENT_FIELDS, ServerSettings
 
 PARTS: Mapping[str, Mapping[str, Any]] = {
     "model": {},
-    "memory": {},
-    "names": {},
+    "memory": {"projectMemory": False},
+    "names": {"names": "off"},
     "context": {},
     "confidence": {"minConfidence": 0},
 }

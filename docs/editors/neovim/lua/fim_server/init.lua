@@ -507,17 +507,29 @@ local function execute(command, arguments, on_result)
   end)
 end
 
---- Explain the cursor in a window below. With a text: also whether that text could be put there.
+--- Explain the cursor in a window below. With a text: also whether that text could be put there. In a window without
+--- source, a page's for one, the window before it is explained.
 ---@param text? string
 function M.explain(text)
-  local buf = api.nvim_get_current_buf()
-  local client = client_of(buf)
-  local row, col = cursor()
-  local argument = { uri = vim.uri_from_bufnr(buf), text = text }
-  if client then
-    local character = vim.str_utfindex(line_at(buf, row), client.offset_encoding, col, false)
-    argument.position = { line = row, character = character }
+  local window
+  for _, candidate in ipairs({ api.nvim_get_current_win(), fn.win_getid(fn.winnr('#')) }) do
+    if not window and candidate ~= 0 and client_of(api.nvim_win_get_buf(candidate)) then
+      window = candidate
+    end
   end
+  if not window then
+    return vim.notify('fim-server: no source buffer to explain here', vim.log.levels.WARN)
+  end
+  local buf = api.nvim_win_get_buf(window)
+  local client = assert(client_of(buf))
+  local at = api.nvim_win_get_cursor(window)
+  local row, col = at[1] - 1, at[2]
+  local character = vim.str_utfindex(line_at(buf, row), client.offset_encoding, col, false)
+  local argument = {
+    uri = vim.uri_from_bufnr(buf),
+    position = { line = row, character = character },
+    text = text,
+  }
   execute('explainAt', { argument }, function(explanation)
     pages.show(('fim-server: line %d, column %d'):format(row + 1, col + 1), pages.explanation(explanation))
   end)

@@ -1,0 +1,110 @@
+"""What the project says already: the memory of a client's folders and open documents, as the server uses it.
+
+Folders are read on a thread of its own, which a document's thread never waits for; what has been read so far is asked.
+A document's thread brings its text up to date before it asks, but for the line that the cursor is on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from fim_server.decoding.results import Completion, StopReason, Won, Written
+from fim_server.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.decoding.protocols import Advice
+    from fim_server.memory.offers import Offer
+    from fim_server.text.document import Split
+
+ADVICE_SHARE = 0.9
+"""Of the probability of each token, what the memory may have at most; the rest is the model's."""
+
+ADVISED = 8
+"""Texts of the memory that are mixed into a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What the memory offers at a cursor, in the form of what a model has written."""
+
+    completion: Completion
+    whole: float
+    """How likely it is right up to its line's end."""
+
+
+class Project:
+    """The memory of one client's project. From any thread."""
+
+    def __init__(self, memory: Memory | None = None) -> None:
+        self.memory = Memory() if memory is None else memory
+        self._told: dict[str, tuple[str, str]] = {}
+        """The texts of documents, without the cursor's line, as the memory was last told."""
+
+    def read(self, folders: Sequence[str], suffixes: Sequence[str]) -> None:
+        """Read the files below folders in the background, again those that have changed.
+
+        ``folders``: their URIs. ``suffixes``: of the files.
+        """
+        for folder in map(path_of, folders):
+            if folder is not None and folder.is_dir():
+                self.memory.index(folder, suffixes)
+
+    def forget(self, uri: str) -> None:
+        """A document was closed: what is on the disk counts again."""
+        self._told.pop(uri, None)
+        self.memory.closed(key_of(uri))
+
+    def close(self) -> None:
+        """End what is being read."""
+        self.memory.close()
+
+    def tell(self, uri: str, split: Split) -> None:
+        """Tell of a document as it is, but for the cursor's line."""
+        start = split.left.rfind("\n") + 1
+        end = split.right.find("\n")
+        around = split.left[:start], "" if end < 0 else split.right[end + 1 :]
+        if self._told.get(uri) != around:
+            self._told[uri] = around
+            self.memory.changed(key_of(uri), *around)
+
+    def recall(self, uri: str, split: Split, guarantee: str) -> list[Recalled]:
+        """What stood elsewhere where the same stood before, the best first."""
+        offers = self.memory.offers(key_of(uri), split.left, split.right)
+        return [recalled(offer, guarantee) for offer in offers if offer.text.strip()]
+
+    def advice(self, uri: str, left: str) -> Advice:
+        """What the memory knows of each next token of a middle."""
+        key = key_of(uri)
+
+        def advise(middle: str) -> Sequence[tuple[str, float]]:
+            found = self.memory.predict(key, left + middle, ADVISED)
+            return [(text, share * ADVICE_SHARE) for text, share in found]
+
+        return advise
+
+
+def recalled(offer: Offer, guarantee: str) -> Recalled:
+    """An offer of the memory as a completion whose tokens are its lexemes."""
+    tokens, before = [], 1.0
+    for end, sure in offer.beginnings:
+        tokens.append(Written(end, min(1.0, sure / before) if before else 0.0))
+        before = sure
+    completion = Completion(offer.text, guarantee, StopReason.END_TOKEN, None, won=Won.END_TOKEN, written=tuple(tokens))
+    return Recalled(completion, offer.whole)
+
+
+def key_of(uri: str) -> str:
+    """What a document is called in the memory: its path where it is a file, so that it stands for that."""
+    path = path_of(uri)
+    return uri if path is None else str(path)
+
+
+def path_of(uri: str) -> Path | None:
+    """The path of a file's or a folder's URI, None for other URIs."""
+    parts = urlsplit(uri)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None

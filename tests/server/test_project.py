@@ -1,0 +1,121 @@
+"""The project's memory in the server: what it offers, mixes in and leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from lsprotocol import types
+
+from editor import AUTOMATIC, INVOKED, SETTINGS, Client, Editor, assert_parses, capabilities, serving, written
+from fim_server.server.project import Project, key_of, path_of
+from fim_server.text.document import Split
+
+ELSEWHERE = """
+def report_totals(ledger, stream):
+    for account in ledger.accounts:
+        stream.write(account.name, account.balance_of_year)
+        ledger.note_written(account)
+"""
+HERE = "def other(ledger, stream):\n    for account in ledger.accounts:\n        \n\n\nprint(other)\n"
+AT = HERE.index("        \n") + 8
+LINE = "stream.write(account.name, account.balance_of_year)"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    (tmp_path / "report.py").write_text(ELSEWHERE)
+    project = Project()
+    yield project
+    project.close()
+
+
+def told(project: Project, uri: str, text: str, at: int) -> Split:
+    split = Split(text[:at], text[at:])
+    project.tell(uri, split)
+    assert project.memory.settle()
+    return split
+
+
+def test_keys_are_paths_of_files_and_names_of_all_else() -> None:
+    assert path_of("file:///a%20b/c.py") == Path("/a b/c.py")
+    assert key_of("file:///a%20b/c.py") == "/a b/c.py"
+    assert path_of("untitled:Untitled-1") is None
+    assert key_of("untitled:Untitled-1") == "untitled:Untitled-1"
+
+
+def test_what_stands_in_a_file_of_the_project_is_recalled(project: Project, tmp_path: Path) -> None:
+    uri = (tmp_path / "here.py").as_uri()
+    split = told(project, uri, HERE, AT)
+    assert LINE not in [one.completion.text for one in project.recall(uri, split, "exact")]
+    project.read([tmp_path.as_uri()], [".py"])
+    assert project.memory.settle()
+    best = project.recall(uri, split, "exact")[0]
+    assert best.completion.text == LINE
+    assert best.completion.written[-1].end == len(LINE)
+    assert all(0 <= token.probability <= 1 for token in best.completion.written)
+
+
+def test_the_cursors_own_line_is_not_recalled(project: Project, tmp_path: Path) -> None:
+    uri = (tmp_path / "here.py").as_uri()
+    text = "unlike_anything_else(zebra)\nunlike_any\n"
+    split = told(project, uri, text, len(text) - 1)
+    assert [one.completion.text for one in project.recall(uri, split, "exact")] == ["thing_else(zebra)"]
+    split = told(project, uri, "unlike_anything_else(zebra)\n", 10)
+    assert project.recall(uri, Split("unlike_any", "\n"), "exact") == []
+
+
+def test_advice_is_a_share_and_follows_what_is_written(project: Project, tmp_path: Path) -> None:
+    project.read([tmp_path.as_uri()], [".py"])
+    split = told(project, "untitled:x", HERE, AT)
+    advice = project.advice("untitled:x", split.left)
+    middle = ""
+    while not LINE.startswith(middle + "\n") and len(middle) < len(LINE):
+        texts = advice(middle)
+        assert 0 < sum(share for _, share in texts) < 1
+        following = next((text for text, _ in texts if LINE.startswith(middle + text)), None)
+        assert following, (middle, texts)
+        middle += following
+    assert middle == LINE
+
+
+# --- through the protocol -----------------------------------------------------------------------------------------
+
+
+@pytest_asyncio.fixture
+async def client(tmp_path: Path) -> AsyncIterator[Client]:
+    (tmp_path / "report.py").write_text(ELSEWHERE)
+    options = {**SETTINGS, "projectMemory": True, "minConfidence": 0.1}
+    async with serving(capabilities(), options=options, folder=tmp_path) as client:
+        await client.is_ready()
+        yield client
+
+
+async def offered(client: Client, editor: Editor, at: int, kind: types.InlineCompletionTriggerKind) -> list[str]:
+    for _ in range(50):  # what the project says is read meanwhile
+        items = await editor.ask(at, kind=kind)
+        for item in items:
+            assert_parses(editor.applied(item, at), written(item))
+        if any(written(item).startswith(LINE) for item in items):
+            break
+    return [written(item).split("\n")[0] for item in items]
+
+
+@pytest.mark.asyncio
+async def test_a_line_of_the_project_is_offered_and_told_apart(client: Client, tmp_path: Path) -> None:
+    editor = Editor(client, (tmp_path / "here.py").as_uri(), HERE)
+    assert LINE in await offered(client, editor, AT, INVOKED)
+    asked = Editor(client, (tmp_path / "typed.py").as_uri(), HERE.replace("        \n", "        stream.wr\n"))
+    shown = await asked.ask(AT + 9, kind=AUTOMATIC)
+    assert [written(item) for item in shown] == [LINE.removeprefix("stream.wr")]
+    assert client.last["origin"] in ("memory", "model")
+
+
+@pytest.mark.asyncio
+async def test_without_the_setting_nothing_of_the_project_is_offered(client: Client, tmp_path: Path) -> None:
+    editor = Editor(client, (tmp_path / "here.py").as_uri(), HERE)
+    assert LINE in await offered(client, editor, AT, INVOKED)
+    await client.use(projectMemory=False)
+    assert not any(written(item).startswith(LINE) for item in await editor.ask(AT, kind=INVOKED))
