@@ -240,6 +240,65 @@ fn what_is_expected_makes_no_completion_longer() {
     assert!(compared > 60 && lengths > 60, "{lengths} bytes of {compared} completions");
 }
 
+/// Lines of [`headers`] in blocks up to a depth, written as briefly as the columns let them: of odd ones, of tabs, over a
+/// backslash-newline, with blank lines and comments between them.
+fn deep_lines(random: &mut Random, indent: &str, depth: usize) -> String {
+    let mut found = String::new();
+    for at in 0..=random.below(if depth > 0 { 2 } else { 3 }) {
+        found += ["", "", "", "\n", "#\n", "   #a\n", "\t\n"][random.below(7)];
+        let value = ["a", "a", "()", "(a)", "(\na)", "a if a else a"][random.below(6)];
+        let body = |random: &mut Random| {
+            let more = [" ", " ", "  ", "   ", "\t", "\t ", "       ", "            ", " \\\n"][random.below(9)];
+            // A backslash-newline keeps a column once, and only the first one of a line is asked.
+            let more = if indent.contains('\\') && more.contains('\\') { " " } else { more };
+            deep_lines(random, &format!("{indent}{more}"), depth - 1)
+        };
+        found += &match random.below(4) {
+            _ if depth == 0 => format!("{indent}{value}\n"),
+            0 if at > 0 => format!("{indent}if {value}:{value}\n"),
+            1 => format!("{indent}if {value}:\n{}{indent}else:\n{}", body(random), body(random)),
+            _ => format!("{indent}if {value}:\n{}", body(random)),
+        };
+    }
+    found
+}
+
+/// Any text that is taken out of a whole one completes it; so from none of its places on more can be expected than what is left of it.
+/// No search is needed for that, so blocks may be as deep as they like.
+#[test]
+fn no_more_is_expected_than_what_completes() {
+    let language = headers();
+    let mut random = Random::new(27);
+    let (mut gaps, mut tight) = (0, 0);
+    for _ in 0..if cfg!(debug_assertions) { 30 } else { 600 } {
+        let depth = 2 + random.below(4);
+        let text = deep_lines(&mut random, "", depth);
+        for _ in 0..12 {
+            let from = random.below(text.len() + 1);
+            let to = (from + [3, 8, 20, 60][random.below(4)]).min(text.len());
+            let to = from + random.below(to - from + 1);
+            let (left, middle, right) = (&text[..from], &text[from..to], &text[to..]);
+            let (mut engine, mut branches) = open_in(&language, left, right);
+            if !completes(&mut engine, &branches, middle.as_bytes()) {
+                continue; // a tab that makes a column which spaces make elsewhere
+            }
+            gaps += 1;
+            let mut stepped = Vec::new();
+            for at in 0..=middle.len() {
+                let expected = branches.iter().map(|branch| engine.bound(branch)).min().unwrap_or(INFINITE);
+                let left_over = (middle.len() - at) as Cost;
+                assert!(expected <= left_over, "{expected} bytes: {left:?} {middle:?} at {at} {right:?}");
+                tight += usize::from(expected == left_over && expected > 0);
+                if let Some(&byte) = middle.as_bytes().get(at) {
+                    engine.advance(&branches, byte, &mut stepped);
+                    std::mem::swap(&mut branches, &mut stepped);
+                }
+            }
+        }
+    }
+    assert!(gaps > 100 && tight > 60, "{gaps} gaps, as much expected as was left at {tight} places");
+}
+
 /// Blocks that lie wholly in the middle, words that need blanks between them, and indentations that are written are expected: a
 /// search looks at little beside what it finds.
 #[test]

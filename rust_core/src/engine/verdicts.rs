@@ -475,7 +475,12 @@ impl Engine {
                 // The next line has blanks of its own; but the cost may be that of a comment that R ends.
                 lexer.depth(branch.state).into()
             } else {
-                kept.unwrap_or(column).least_bytes() + if is_start { 0 } else { 2 }
+                // A backslash-newline fixes a column; what only blanks have led to so far may still go on, so that each of them counts.
+                match kept {
+                    Some(kept) => kept.least_bytes() + if is_start { 0 } else { 2 },
+                    None if is_start => column.narrow,
+                    None => column.least_bytes() + 2,
+                }
             };
             return match self.outlook(branch.set).cost(line) {
                 INFINITE => INFINITE,
