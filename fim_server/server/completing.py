@@ -396,7 +396,7 @@ class Completer:
             completion,
             opened.session.spelling.closers,
             opened.covered_lines,
-            cuts_of(text, opened.session),
+            cuts_of(text, opened.session, takes_no_comments(request, opened.session.inside)),
             completion.written,
             self._unknown_names(language, request, text, opened),
             is_fresh(request.split, opened.session.spelling),

@@ -33,6 +33,9 @@ there more often than not, and whoever stops there to look wants to be told what
 LEAST_LIKELIHOOD, LEAST_IN_FRESH = 0.02, 0.002
 """Where all that is written is less likely, nothing more is written: none of it would be shown. In such a pair."""
 
+PROSE = ("comment", "string")
+"""What a cursor may be inside of that is no code."""
+
 MOST_CUTS = 64
 """Places at which a text may end that are asked about."""
 
@@ -47,11 +50,11 @@ def least_likelihood(request: Request, fresh: bool) -> float:
     return LEAST_IN_FRESH if fresh else LEAST_LIKELIHOOD
 
 
-def cuts_of(text: str, session: Session) -> tuple[int, ...]:
+def cuts_of(text: str, session: Session, no_comments: bool = False) -> tuple[int, ...]:
     """The lengths, in characters, at which a text may end: the program is complete, no word or string is cut.
 
     Of a text that a model has written the whole is the last of them. Where nothing is guaranteed, completeness is not
-    asked for.
+    asked for. ``no_comments``: none that ends in a comment, which would take in the rest of the cursor's line.
     """
     state = session.start() if session.guarantee != "none" else None
     found: list[int] = []
@@ -62,8 +65,10 @@ def cuts_of(text: str, session: Session) -> tuple[int, ...]:
             if state.advance(piece) < len(piece.encode()):
                 break  # what stood elsewhere does not fit here any further
             at = end
-            # Within a string's text words are no units that anybody would take one by one.
-            if not state.is_complete() or (state.inside == "string" and end < len(text)):
+            # Within prose words are no units that anybody would take one by one.
+            if not state.is_complete() or (state.inside in PROSE and end < len(text)):
+                continue
+            if no_comments and state.inside == "comment":
                 continue
         found.append(end)
     return tuple(found)

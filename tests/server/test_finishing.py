@@ -209,6 +209,7 @@ def test_what_is_offered_on_a_part_is_asked_again(in_part: Budget, monkeypatch: 
         task: Any = SimpleNamespace(
             request=request,
             model=model,
+            language=request.language(),
             opened=opened,
             inside=None,
             cancelled=Stop(),

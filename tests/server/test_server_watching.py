@@ -406,7 +406,8 @@ async def test_a_document_that_is_opened_again_gets_no_answer_for_what_it_was(
 ) -> None:
     """Its version is 1 again."""
     monkeypatch.setattr(server, "open_document", document)
-    monkeypatch.setattr(server, "settings", server.settings.having("debounce_ms", 0.0))
+    plain = server.settings.having("debounce_ms", 0.0).having("project_memory", False)
+    monkeypatch.setattr(server, "settings", plain)
     answering = asyncio.ensure_future(answer(server, asked("a")))
     await asyncio.sleep(0)
     assert server.running["a"].job.future.result(PATIENCE) is not None  # nobody has taken it yet

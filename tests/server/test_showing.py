@@ -70,6 +70,13 @@ def test_what_does_not_fit_has_no_cut_behind_what_does() -> None:
     assert cuts_of(") + 1", session) == ()
 
 
+def test_a_comment_that_takes_in_what_follows_is_none_of_a_text() -> None:
+    session = Language.load("python").open("x = ", " + 1\n")
+    text = "first + second  # a comment"
+    assert [text[:end] for end in cuts_of(text, session, no_comments=True)] == ["first", "first +", "first + second"]
+    assert cuts_of(text, session)[-1] == len(text)
+
+
 def test_a_strings_text_is_not_cut() -> None:
     session = Language.load("python").open("x = 'some ", "'\n")
     assert [("words here"[:end]) for end in cuts_of("words here", session)] == ["words here"]

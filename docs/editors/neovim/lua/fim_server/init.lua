@@ -7,13 +7,11 @@
 --- docs/editors.md says what it does and which options there are, docs/protocol.md what it speaks with the server.
 
 local api, fn, lsp = vim.api, vim.fn, vim.lsp
-
 local defaults = require('fim_server.defaults')
 local pages = require('fim_server.pages')
 local texts = require('fim_server.texts')
 
 local M = {}
-
 local NAME = 'fim_server'
 local INLINE = 'textDocument/inlineCompletion'
 local INVOKED, AUTOMATIC = 1, 2 -- lsp.InlineCompletionTriggerKind
@@ -522,14 +520,11 @@ function M.explain(text)
   end
   local buf = api.nvim_win_get_buf(window)
   local client = assert(client_of(buf))
-  local at = api.nvim_win_get_cursor(window)
-  local row, col = at[1] - 1, at[2]
+  local row, col = unpack(api.nvim_win_get_cursor(window))
+  row = row - 1
   local character = vim.str_utfindex(line_at(buf, row), client.offset_encoding, col, false)
-  local argument = {
-    uri = vim.uri_from_bufnr(buf),
-    position = { line = row, character = character },
-    text = text,
-  }
+  local place = { line = row, character = character }
+  local argument = { uri = vim.uri_from_bufnr(buf), position = place, text = text }
   execute('explainAt', { argument }, function(explanation)
     pages.show(('fim-server: line %d, column %d'):format(row + 1, col + 1), pages.explanation(explanation))
   end)
