@@ -15,6 +15,7 @@ const COMMANDS_OF: Readonly<Record<MenuAction, readonly [command: string, argume
   logs: ["fim-server.showLogs"],
   toggle: ["fim-server.toggle"],
   toggleLanguage: ["fim-server.toggleLanguage"],
+  toggleWorkspace: ["fim-server.toggleWorkspace"],
   trigger: ["fim-server.trigger"],
   explain: ["fim-server.explain"],
   statistics: ["fim-server.showStatistics"],
@@ -56,6 +57,20 @@ export async function toggleLanguage(): Promise<void> {
     : [levels?.globalValue, vscode.ConfigurationTarget.Global];
   const value = toggledLanguages(document.languageId, atLevel, reader(document.uri));
   await configuration.update("languages", value, target);
+}
+
+/** Turns everything off in the workspace's settings, or on again there. */
+export async function toggleWorkspace(): Promise<void> {
+  if (vscode.workspace.workspaceFolders === undefined) {
+    void vscode.window.showInformationMessage("fim-server: no folder is open, so there are no workspace settings.");
+    return;
+  }
+  const configuration = vscode.workspace.getConfiguration(SECTION);
+  const isOn = configuration.get("enabled") !== false;
+  // On again by leaving it out, so that nothing of ours stays behind; by name only where the user's settings say off.
+  const isOffForUser = configuration.inspect<boolean>("enabled")?.globalValue === false;
+  const value = isOn ? false : isOffForUser ? true : undefined;
+  await configuration.update("enabled", value, vscode.ConfigurationTarget.Workspace);
 }
 
 /** Says what is wrong, once for each thing. */

@@ -4,6 +4,8 @@ export const COMMANDS = [
   "fim-server.explain",
   "fim-server.toggle",
   "fim-server.toggleLanguage",
+  "fim-server.toggleWorkspace",
+  "fim-server.acceptLine",
   "fim-server.showStatistics",
   "fim-server.restart",
   "fim-server.showLogs",

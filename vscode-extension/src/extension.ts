@@ -1,7 +1,7 @@
 // Puts the parts together. The completions themselves are the language client's: it asks for
 // textDocument/inlineCompletion and hands the items to the editor, commands and ranges included.
 import * as vscode from "vscode";
-import { Problems, showMenu, toggleLanguage } from "./actions";
+import { Problems, showMenu, toggleLanguage, toggleWorkspace } from "./actions";
 import { COMMANDS, type Handlers } from "./commands";
 import { RESTARTING_SETTINGS, SECTION } from "./configuration";
 import { ExplainPanel } from "./explainPanel";
@@ -42,6 +42,8 @@ export function activate(context: vscode.ExtensionContext): void {
     "fim-server.explain": () => explainPanel.show(),
     "fim-server.toggle": () => server.toggle(),
     "fim-server.toggleLanguage": toggleLanguage,
+    "fim-server.toggleWorkspace": toggleWorkspace,
+    "fim-server.acceptLine": () => vscode.commands.executeCommand("editor.action.inlineSuggest.acceptNextLine"),
     "fim-server.showStatistics": () => statistics.show(),
     "fim-server.restart": restart,
     "fim-server.showLogs": () => log.show(),

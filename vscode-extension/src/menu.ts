@@ -3,13 +3,14 @@
 import { offerOf, offerWords } from "./offers";
 import { ACTION_TITLES, isOff, type ProblemAction, problemOf, type State } from "./state";
 import type { ActiveLanguage } from "./statusText";
-import { languageName } from "./words";
+import { duration, languageName } from "./words";
 
 export type MenuAction =
   | ProblemAction
   | "getModel"
   | "toggle"
   | "toggleLanguage"
+  | "toggleWorkspace"
   | "trigger"
   | "explain"
   | "statistics"
@@ -48,11 +49,22 @@ export function menuGroups(state: State, language: ActiveLanguage | undefined): 
   const walkthrough = solutions.some((entry) => entry.action === "walkthrough") ? [] : [problemEntry("walkthrough")];
   return [
     solutions,
+    modelEntries(state, solutions),
     offerEntries(state),
     cursorEntries(state, language),
     toggleEntries(state, language),
     [...(state.kind === "running" ? [STATISTICS] : []), ...rest, ALL_SETTINGS, ...walkthrough],
   ].filter((group) => group.length > 0);
+}
+
+/** Which model answers, and how fast it was last; chosen, its setting. */
+function modelEntries(state: State, solutions: readonly MenuEntry[]): MenuEntry[] {
+  const status = state.kind === "running" ? state.status : undefined;
+  if (!status?.model || solutions.some((entry) => entry.action === "modelSettings")) {
+    return [];
+  }
+  const description = status.last ? `last answer in ${duration(status.last.latency.totalMs)}` : "nothing answered yet";
+  return [{ action: "modelSettings", label: `$(chip) ${status.model.name} on ${status.model.device}`, description }];
 }
 
 function offerEntries(state: State): MenuEntry[] {
@@ -98,6 +110,13 @@ function toggleEntries(state: State, language: ActiveLanguage | undefined): Menu
       action: "toggleLanguage",
       label: language.mode === "off" ? `$(check) Turn On in ${name}` : `$(circle-slash) Turn Off in ${name}`,
       description: "in the settings",
+    });
+  }
+  if (state.kind === "running" || state.kind === "idle") {
+    entries.push({
+      action: "toggleWorkspace",
+      label: "$(root-folder) Turn On or Off for This Workspace",
+      description: "in the workspace's settings",
     });
   }
   return entries;

@@ -166,6 +166,7 @@ test("the menu when all is well", () => {
     "explain",
     "toggle",
     "toggleLanguage",
+    "toggleWorkspace",
     "statistics",
     "restart",
     "logs",
@@ -310,4 +311,14 @@ test("changes of files that are not open are not sent", () => {
     ] as const
   ).map(([method, params]) => files.admits(method, params));
   assert.deepEqual(sent, [false, true, true, false, true, false, true, true, true, true]);
+});
+
+test("the menu names the model and the last latency", () => {
+  const entries = (state: State) => menuGroups(state, PYTHON).flat();
+  const answered = entries(running({ state: "ready", message: "", model: MODEL, last: LAST }))[0];
+  assert.equal(answered?.label, "$(chip) embedded on cpu");
+  assert.equal(answered?.description, "last answer in 130 ms");
+  assert.equal(entries(running({ state: "ready", message: "", model: MODEL }))[0]?.description, "nothing answered yet");
+  const inError = entries(running({ state: "error", message: "no such model", model: MODEL }));
+  assert.equal(inError.filter(({ action }) => action === "modelSettings").length, 1);
 });
