@@ -1,0 +1,165 @@
+"""How sure an offer is: the recipe of the numbers in `fim_server/server/showing.py`.
+
+    python -m fim_server.bench.suggestions.calibration FOLDER... --cursors 1500
+
+Lines of each folder's files are typed again, and the server's worker is asked, in this process, at some of the keys,
+with the rest of the folder as the project. Each offer of the model gives up to three examples, its first cut, its first
+line and its whole: the logarithm of the odds of its tokens, whether it loads a name that nobody knows, and whether it
+is right as far as it goes. A logistic model is fitted to them; then it is told how often offers were right that it
+holds for so likely. On two cores some 2,000 requests an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fim_server.bench.played_editor import DELETE, Editor, next_key
+from fim_server.bench.scenarios import Item
+from fim_server.bench.suggestions.judge import Truth, judge
+from fim_server.bench.suggestions.lines import Project as Sources
+from fim_server.bench.suggestions.lines import Task, draw_lines, open_folder
+from fim_server.bench.suggestions.suggesting import written
+from fim_server.server.memory import Offer
+from fim_server.server.place import Place, wants_single_line
+from fim_server.server.project import Project
+from fim_server.server.settings import ServerSettings
+from fim_server.server.showing import likelihood
+from fim_server.server.work import Request
+from fim_server.server.worker import CompletionWorker
+from fim_server.text.document import Split
+
+KEYS_OF_A_LINE = 3
+"""Keys of a line at which the worker is asked."""
+
+PROMPT_TOKENS = 384
+"""So that the texts do not depend on how fast the machine is."""
+
+LEAST = 1e-6
+"""A probability is taken to be at least that far from 0 and 1."""
+
+STEPS, BINS = 50, 10
+
+Example = tuple[float, bool, bool]
+"""The logarithm of the odds, whether a name is unknown, whether it is right as far as it goes."""
+
+
+def places(task: Task, chance: random.Random) -> Iterator[Editor]:
+    """Editors at some of the keys with which a line is typed."""
+    editor = Editor(task.before + task.after, len(task.before))
+    states: list[tuple[str, int, str]] = []
+    while (key := next_key(editor, len(task.before), task.wanted)) not in (None, DELETE):
+        editor.press(key or "")
+        written = editor.text[len(task.before) : editor.cursor]
+        if task.wanted.startswith(written) and written != task.wanted:
+            states.append((editor.text, editor.cursor, editor.closers))
+    for text, cursor, closers in chance.sample(states, min(KEYS_OF_A_LINE, len(states))):
+        found = Editor(text, cursor)
+        found.closers = closers
+        yield found
+
+
+def examples_of(offer: Offer, editor: Editor, truth: Truth) -> Iterator[Example]:
+    """What an offer teaches."""
+    first_line = [cut for cut in offer.cuts if "\n" not in offer.text[:cut]]
+    for cut in sorted({*first_line[:1], *first_line[-1:], *offer.cuts[-1:]}):
+        share = min(max(likelihood(offer.written, cut), LEAST), 1 - LEAST)
+        unknown = any(end <= cut for end in offer.unknown)
+        right = judge(editor, truth, Item(offer.text[:cut], offer.covered, None)).agrees
+        yield math.log(share / (1 - share)), unknown, right
+
+
+def examples(sources: Sources, cursors: int, seed: int, model: str | None) -> Iterator[Example]:
+    """What the lines of a folder teach."""
+    chance = random.Random(f"calibration {sources.name} {seed}")
+    settings = ServerSettings(
+        model=model, prefetch=False, deadline_ms=None, prompt_tokens=PROMPT_TOKENS, min_confidence=0.0
+    )
+    with tempfile.TemporaryDirectory(prefix="fim-calibration-") as folder:
+        root = written(sources, folder)
+        project = Project()
+        project.read([root.as_uri()], [".py"])
+        project.memory.settle()
+        worker = CompletionWorker(settings, project=project)
+        worker.load().result()
+        asked = 0
+        for task in sources.tasks:
+            truth = Truth(task.before + task.wanted + task.after, len(task.before) + len(task.wanted))
+            uri = (root / task.file).as_uri()
+            for editor in places(task, chance):
+                split = Split(editor.text[: editor.cursor], editor.text[editor.cursor :])
+                single_line = wants_single_line(Place.of(split), settings)
+                request = Request(uri, split, "python", task.file, False, single_line, settings)
+                work = worker.submit(request).future.result()
+                asked += 1
+                for offer in work.answer.offers if work is not None else ():
+                    if not offer.calibrated:
+                        yield from examples_of(offer, editor, truth)
+            if asked >= cursors:
+                break
+        worker.close()
+        project.close()
+
+
+def fit(inputs: NDArray[np.float64], answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The weights of the logistic model that makes the answers likeliest (Newton's method).
+
+    Args:
+        inputs: [examples, 3], the first of them 1.
+        answers: 0 or 1 [examples].
+    """
+    weights = np.zeros(inputs.shape[1])
+    for _ in range(STEPS):
+        likely = 1 / (1 + np.exp(-inputs @ weights))
+        curve = (inputs * (likely * (1 - likely))[:, None]).T @ inputs + 1e-6 * np.eye(len(weights))
+        weights += np.linalg.solve(curve, inputs.T @ (answers - likely))
+    return weights
+
+
+def report(found: Sequence[Example]) -> str:
+    """The numbers, and how well they are calibrated."""
+    inputs = np.array([(1.0, odds, float(unknown)) for odds, unknown, _ in found])
+    answers = np.array([float(right) for _, _, right in found])
+    weights = fit(inputs, answers)
+    likely = 1 / (1 + np.exp(-inputs @ weights))
+    lines = [
+        f"{len(found)} examples, {answers.mean():.3f} right",
+        "INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = " + ", ".join(f"{weight:.2f}" for weight in weights),
+    ]
+    for low in range(BINS):
+        within = (likely * BINS).astype(int) == low
+        if within.any():
+            lines.append(f"{within.sum():6} said {likely[within].mean():.3f}, right {answers[within].mean():.3f}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Ask, fit, and print."""
+    parser = argparse.ArgumentParser(description="Fit how sure an offer is to lines typed again.")
+    parser.add_argument("folder", nargs="+", help="a package's folder")
+    parser.add_argument("--cursors", type=int, default=200, help="requests in each folder (default: 200)")
+    parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: 1)")
+    parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
+    given = parser.parse_args(arguments)
+    found: list[Example] = []
+    for folder in given.folder:
+        sources = open_folder(folder)
+        draw_lines(sources, given.cursors, given.seed)
+        found += examples(sources, given.cursors, given.seed, given.model)
+        print(f"{folder}: {len(found)} examples", file=sys.stderr)
+    print(report(found))
+    return 0
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)  # threads of the model's runtime need not be waited for
