@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fim_server._core import ProjectMemory
+from fim_server.bench.memory_cursors import Cursor, draw, first_of
+from fim_server.bench.memory_trial import SUFFIXES
 from fim_server.bench.options import positive_count
 from fim_server.bench.report import DONE, machine, percentiles, progress_for, publish, setting_lines, shown
 from fim_server.errors import BenchError
-from fim_server.memory.cursors import Cursor, draw, first_of
 from fim_server.memory.offers import Offer, ranked
-from fim_server.memory.trial import SUFFIXES
 from fim_server.memory.weights import fitted_weights
 from fim_server.text.terminal import Progress, Table
 

@@ -38,7 +38,7 @@ def confidence(weights: Sequence[float], features: Sequence[float]) -> float:
 
 @cache
 def fitted_weights() -> Weights:
-    """The weights that come with the package (``python -m fim_server.training.memory_weights`` fits them)."""
+    """The weights that come with the package (``python -m fim_server.bench.memory_weights`` fits them)."""
     file = resources.files("fim_server.memory").joinpath("weights.toml")
     tables = tomllib.loads(file.read_text(encoding="utf-8"))
     beginning, whole = (tuple(float(tables[question][name]) for name in NAMES) for question in ("beginning", "whole"))

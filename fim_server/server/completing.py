@@ -20,7 +20,7 @@ from fim_server.server.names import Names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
 from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
-from fim_server.server.showing import cuts_of, least_likelihood, worth
+from fim_server.server.showing import cuts_of, least_likelihood, shown, worth
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
 
@@ -115,7 +115,7 @@ class Completer:
         self._names = Names()
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
-        self._languages: dict[tuple[str, str, str | None], tuple[Language, float]] = {}
+        self._languages: dict[tuple[str, str, str | None, bool], tuple[Language, float]] = {}
 
     @property
     def languages(self) -> list[Language]:
@@ -146,7 +146,7 @@ class Completer:
         if self._project is None or quiet(Place.of(request.split), None, False, request.settings) is not None:
             return None
         try:
-            language = self._language(request, None)
+            language = self._language(request, self._loaded)
             with Stop(ENGINE_SECONDS):
                 opened = self.contexts.open(request.uri, language, request.split)
                 if quiet(Place.of(request.split), opened.session.inside, False, request.settings) is not None:
@@ -154,10 +154,13 @@ class Completer:
                 found = self._recalled(request, opened, language)
         except StoppedError:
             return None
-        sure = tuple(offer for offer, whole in found if whole >= RECALL_CONFIDENCE)
-        if not sure or cancelled.is_set():
+        closers = request.split.right[: opened.covered]
+        least = request.settings.min_confidence
+        sure = (offer for offer, whole in found if whole >= RECALL_CONFIDENCE and shown(offer, closers, least))
+        best = next(sure, None)
+        if best is None or cancelled.is_set():
             return None
-        work = Work(answer_of(request, sure[:1]), origin="memory")
+        work = Work(answer_of(request, (best,), lasting=not opened.is_unfinished), origin="memory")
         work.costs.queue_ms = 1000 * (started - submitted)
         work.costs.open_ms = 1000 * (time.perf_counter() - started)
         return work
@@ -175,7 +178,8 @@ class Completer:
             if isinstance(offer, Offer) and offer.cuts:
                 end = offer.cuts[-1]
                 whole = one.whole if end == len(offer.text) else 0.0
-                found.append((replace(offer, text=offer.text[:end], calibrated=True), whole))
+                if fits(offer.text[:end], request.split, opened) is None:
+                    found.append((replace(offer, text=offer.text[:end], calibrated=True), whole))
         return found
 
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
@@ -306,8 +310,9 @@ class Completer:
                 reason = reason or offer
             elif all(offer.text != other.text for other in offers):
                 offers.append(offer)
-        if options.deadline_ms is None or not task.cancelled.is_set():
-            offers = self._with_recalled(offers, task)
+        if not task.cancelled.is_set():
+            with suppress(StoppedError):  # what the model has written is there
+                offers = self._with_recalled(offers, task)
         work.count_decoding(hidden_ms=1000 * task.beside.seconds_before(began))
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         # What was found on a part of the text is asked again: the next key finds the whole.
@@ -361,7 +366,7 @@ class Completer:
 
         Which one it is says the project's own file, which is not read at every keystroke.
         """
-        key = (request.path, request.language_id, request.settings.python_version)
+        key = (request.path, request.language_id, request.settings.python_version, loaded is None)
         now = time.monotonic()
         known = self._languages.get(key)
         if known is None or now - known[1] > LANGUAGE_SECONDS:

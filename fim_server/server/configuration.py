@@ -6,6 +6,7 @@ import asyncio
 
 from lsprotocol import types
 
+from fim_server.language import Language
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import reload
 from fim_server.server.settings import SECTION, own_fields
@@ -36,10 +37,20 @@ async def on_settings_changed(ls: FimLanguageServer, params: types.DidChangeConf
         take_settings(ls, params.settings)
     else:
         await ask_for_settings(ls)
+    if ls.settings != before:
+        read_project(ls)
     if not ls.settings.loads_like(before):
         await reload(ls)
     else:
         tell_status(ls)
+
+
+def read_project(ls: FimLanguageServer) -> None:
+    """Read the workspace's files in the background, those that have changed."""
+    if ls.settings.project_memory and ls.settings.enabled:
+        folders = [folder.uri for folder in ls.workspace.folders.values()] or [ls.workspace.root_uri or ""]
+        languages = [name for name in Language.names() if ls.settings.trigger_of(name) != "off"]
+        ls.project.read(folders, [suffix for name in languages for suffix in Language.suffixes_of(name)])
 
 
 def take_settings(ls: FimLanguageServer, values: object) -> None:

@@ -209,7 +209,8 @@ def unmatched(text: str, brackets: Sequence[tuple[str, str]]) -> tuple[int, int]
     """
     closed, expected = 0, list[str]()
     closed_by = dict(brackets)
-    for found in re.finditer("|".join(map(re.escape, {one for pair in brackets for one in pair})) or "(?!)", text):
+    texts = {one for pair in brackets for one in pair}
+    for found in re.finditer("|".join(map(re.escape, texts)), text) if texts else ():
         if found[0] in closed_by:
             expected.append(closed_by[found[0]])
         elif expected and expected[-1] == found[0]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from fim_server.language import Language
 from fim_server.server.ahead import read_after_change, read_after_opening
 from fim_server.server.completions import on_completion
-from fim_server.server.configuration import ask_for_settings, take_settings
+from fim_server.server.configuration import ask_for_settings, read_project, take_settings
 from fim_server.server.fetching import stop_and_wait
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import load, reload
@@ -36,14 +35,6 @@ async def on_initialized(ls: FimLanguageServer, params: types.InitializedParams)
         await load(ls)
     else:  # somebody asked for completions before, and it has begun with other settings
         await reload(ls)
-
-
-def read_project(ls: FimLanguageServer) -> None:
-    """Read the workspace's files in the background, those that have changed."""
-    if ls.settings.project_memory and ls.settings.enabled:
-        folders = [folder.uri for folder in ls.workspace.folders.values()] or [ls.workspace.root_uri or ""]
-        languages = [name for name in Language.names() if ls.settings.trigger_of(name) != "off"]
-        ls.project.read(folders, [suffix for name in languages for suffix in Language.suffixes_of(name)])
 
 
 def on_saved(ls: FimLanguageServer, params: types.DidSaveTextDocumentParams) -> None:
@@ -76,6 +67,7 @@ def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams)
 
 def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) -> None:
     """Read where somebody was when the document was open before."""
+    ls.project.opened(params.text_document.uri)
     read_after_opening(ls, params)
 
 

@@ -191,7 +191,7 @@ def without_typed(written: tuple[Written, ...], typed: int) -> tuple[Written, ..
     rest, at = [], 0
     for token in written:
         if token.end > typed:
-            share = min(1.0, (token.end - typed) / (token.end - at))
+            share = min(1.0, (token.end - typed) / max(1, token.end - at))
             rest.append(replace(token, end=token.end - typed, probability=token.probability**share))
         at = token.end
     return tuple(rest)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+
+from pygls.uris import to_fs_path
 
 from fim_server.decoding.results import Completion, StopReason, Won, Written
 from fim_server.memory.memory import Memory
@@ -42,6 +44,9 @@ class Project:
 
     def __init__(self, memory: Memory | None = None) -> None:
         self.memory = Memory() if memory is None else memory
+        self._lock = Lock()
+        self._open: set[str] = set()
+        """Documents that are open: what a thread tells of another came too late."""
         self._told: dict[str, tuple[str, str]] = {}
         """The texts of documents, without the cursor's line, as the memory was last told."""
 
@@ -56,21 +61,29 @@ class Project:
 
     def forget(self, uri: str) -> None:
         """A document was closed: what is on the disk counts again."""
-        self._told.pop(uri, None)
-        self.memory.closed(key_of(uri))
+        with self._lock:
+            self._open.discard(uri)
+            self._told.pop(uri, None)
+            self.memory.closed(key_of(uri))
+
+    def opened(self, uri: str) -> None:
+        """A document was opened."""
+        with self._lock:
+            self._open.add(uri)
 
     def close(self) -> None:
-        """End what is being read."""
-        self.memory.close()
+        """End what is being read; not waited for, since a disk may not answer."""
+        Thread(target=self.memory.close, daemon=True, name="fim-project-end").start()
 
     def tell(self, uri: str, split: Split) -> None:
         """Tell of a document as it is, but for the cursor's line."""
         start = split.left.rfind("\n") + 1
         end = split.right.find("\n")
         around = split.left[:start], "" if end < 0 else split.right[end + 1 :]
-        if self._told.get(uri) != around:
-            self._told[uri] = around
-            self.memory.changed(key_of(uri), *around)
+        with self._lock:
+            if uri in self._open and self._told.get(uri) != around:
+                self._told[uri] = around
+                self.memory.changed(key_of(uri), *around)
 
     def recall(self, uri: str, split: Split, guarantee: str) -> list[Recalled]:
         """What stood elsewhere where the same stood before, the best first."""
@@ -106,5 +119,5 @@ def key_of(uri: str) -> str:
 
 def path_of(uri: str) -> Path | None:
     """The path of a file's or a folder's URI, None for other URIs."""
-    parts = urlsplit(uri)
-    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+    path = to_fs_path(uri) if uri.startswith("file:") else None
+    return None if path is None else Path(path)

@@ -214,6 +214,11 @@ async def recall(ls: FimLanguageServer, request: Request) -> Work | None:
         raise
     except StoppedError:  # its thread was given up: who asks next is told
         return None
+    except (LanguageError, ModelError):
+        return None  # told by who asks the model
+    except Exception as error:  # noqa: BLE001  # the model can answer without it
+        ls.report_failure(error)
+        return None
     finally:
         if ls.running.get(request.uri) is running:
             del ls.running[request.uri]

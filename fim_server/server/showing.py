@@ -111,7 +111,7 @@ def worth(offer: Offer, closers: str, least: float) -> float:
     found = shown(offer, closers, least)
     if found is None:
         return -1.0
-    return len(found.text.strip()) * (1.0 if found.confidence is None else found.confidence)
+    return len(found.text.strip()) * confidence(found, len(found.text))
 
 
 def shown(offer: Offer, closers: str, least: float) -> Offer | None:

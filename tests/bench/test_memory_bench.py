@@ -10,8 +10,8 @@ import pytest
 from bench_corpus import TYPED_SOURCE as SOURCE
 from fim_server._core import ProjectMemory
 from fim_server.bench.memory import Asked, Report, judged
+from fim_server.bench.memory_cursors import Cursor
 from fim_server.cli import main
-from fim_server.memory.cursors import Cursor
 from fim_server.memory.offers import ranked
 from fim_server.memory.weights import fitted_weights
 

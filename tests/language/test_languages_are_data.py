@@ -37,6 +37,10 @@ OF_ONE_LANGUAGE = {
 ALLOWED = {
     ("rust_core/src/completing", "_"): "a character of names in any language, as letters and digits are",
     ("fim_server/server", "_"): "the same",
+    ("fim_server/decoding", "_"): "the same",
+    ("fim_server/language", "_"): "the same",
+    ("fim_server/language", '"'): "around a fixed text where lexemes are listed",
+    ("rust_core/py/src", "{:?}"): "a format",
     ("rust_core/src/language", "x"): "the letter that stands for any, where a language names none",
     ("rust_core/src/language", "~"): "the last printable character of ASCII",
     ("rust_core/src/explaining", "{}…"): "a format",

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fim_server.bench import memory_weights
+from fim_server.bench.memory_cursors import cursor_in, draw, first_of, inside
+from fim_server.bench.memory_trial import asked
 from fim_server.memory import Memory
 from fim_server.memory.background import Background
-from fim_server.memory.cursors import cursor_in, draw, first_of, inside
 from fim_server.memory.features import NAMES, features
-from fim_server.memory.trial import asked
 from fim_server.memory.weights import fitted_weights
-from fim_server.training import memory_weights
 
 CODE = """import os
 

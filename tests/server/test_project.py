@@ -34,6 +34,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 def told(project: Project, uri: str, text: str, at: int) -> Split:
     split = Split(text[:at], text[at:])
+    project.opened(uri)
     project.tell(uri, split)
     assert project.memory.settle()
     return split
@@ -79,6 +80,15 @@ def test_advice_is_a_share_and_follows_what_is_written(project: Project, tmp_pat
         assert following, (middle, texts)
         middle += following
     assert middle == LINE
+
+
+def test_what_is_told_of_a_closed_document_came_too_late(project: Project) -> None:
+    split = told(project, "untitled:x", HERE, AT)
+    assert project.memory.sizes()["open"] == 1
+    project.forget("untitled:x")
+    project.tell("untitled:x", Split(split.left + "\n", split.right))
+    assert project.memory.settle()
+    assert project.memory.sizes()["open"] == 0
 
 
 # --- through the protocol -----------------------------------------------------------------------------------------

@@ -315,7 +315,7 @@ EXPLAINED = {
         "expected",
         "openLeft",
     ),
-    *("openRight", "grammar", "shortest", "candidates"),
+    *("openRight", "grammar", "shortest", "candidates", "likely"),
 }
 
 

@@ -15,7 +15,7 @@ from fim_server.language import Language
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
 from fim_server.server.settings import ServerSettings
-from fim_server.server.showing import boundaries, confidence, cuts_of, likelihood, shown
+from fim_server.server.showing import boundaries, confidence, cuts_of, likelihood, shown, worth
 from fim_server.server.work import Request, answer_of
 from fim_server.text.document import Split
 
@@ -101,6 +101,17 @@ def test_what_was_typed_is_certain() -> None:
     assert without_typed(tokens, 4) == (Written(2, 0.5),)
     assert without_typed(tokens, 3) == (Written(1, 0.5), Written(3, 0.5))  # the fourth root: a fourth of it is left
     assert without_typed(tokens, 6) == ()
+
+
+def test_a_character_of_several_tokens_is_typed_like_any() -> None:
+    tokens = (Written(3, 0.9), Written(3, 0.9), Written(4, 0.5))
+    assert [token.end for token in without_typed(tokens, 1)] == [2, 2, 3]
+    assert without_typed(tokens, 3) == (Written(1, 0.5),)
+
+
+def test_without_a_threshold_the_likely_text_comes_first() -> None:
+    short, long = offer(("call", 0.95), ("(a)", 0.99)), offer(("other_and_longer", 0.01), ("(a, b)", 0.5))
+    assert worth(short, "", 0.0) > worth(long, "", 0.0)
 
 
 def test_a_sure_text_is_shown_whole_and_an_unlikely_one_not_at_all() -> None:

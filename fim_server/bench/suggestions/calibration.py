@@ -94,6 +94,7 @@ def examples(sources: Sources, cursors: int, seed: int, model: str | None) -> It
         for task in sources.tasks:
             truth = Truth(task.before + task.wanted + task.after, len(task.before) + len(task.wanted))
             uri = (root / task.file).as_uri()
+            project.opened(uri)
             for editor in places(task, chance):
                 split = Split(editor.text[: editor.cursor], editor.text[editor.cursor :])
                 single_line = wants_single_line(Place.of(split), settings)

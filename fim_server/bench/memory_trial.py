@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fim_server._core import Continuation, ProjectMemory
-from fim_server.memory.cursors import Cursor, draw
+from fim_server.bench.memory_cursors import Cursor, draw
 
 SUFFIXES = (".py",)
 

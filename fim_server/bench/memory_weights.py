@@ -1,4 +1,4 @@
-"""The recipe of the memory's weights: ``python -m fim_server.training.memory_weights FOLDER...``.
+"""The recipe of the memory's weights: ``python -m fim_server.bench.memory_weights FOLDER...``.
 
 Each folder is a package. Cursors are drawn in its files, its memory is asked there as a server would ask it (the rest
 of the package indexed, the file without the cursor's line open), and two logistic models are fitted to what was typed
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fim_server._core import Continuation
-from fim_server.memory.cursors import Cursor
+from fim_server.bench.memory_cursors import Cursor
+from fim_server.bench.memory_trial import asked
 from fim_server.memory.features import NAMES, features
-from fim_server.memory.trial import asked
 
 Array = NDArray[np.float64]
 
@@ -113,7 +113,7 @@ def page(folders: Sequence[Path], cursors: int, seed: int) -> str:
         seed: Of what is drawn.
     """
     lines = [
-        "# Weights of the models in fim_server/memory/features.py, fitted by fim_server/training/memory_weights.py",
+        "# Weights of the models in fim_server/memory/features.py, fitted by fim_server/bench/memory_weights.py",
         f"# to {cursors} cursors (seed {seed}) in each of: {', '.join(sorted(folder.name for folder in folders))}.",
     ]
     for name, (inputs, answers) in zip(("beginning", "whole"), examples(folders, cursors, seed), strict=True):
