@@ -101,12 +101,7 @@ def _line(editor: Editor, rest: str, item: Item) -> tuple[bool, bool]:
     reached = len(left) + len(offered)
     if not several and item.covered < len(editor.closers) and following[:1] in QUOTES:
         reached += 1  # the quote that came by itself ends the string that the offer goes on with
-    lexeme = (
-        end is not None
-        and reached >= end
-        and found[:end] == wanted[:end]
-        and lexeme_end(found, len(left)) == end
-    )
+    lexeme = end is not None and reached >= end and found[:end] == wanted[:end] and lexeme_end(found, len(left)) == end
     return lexeme, found.rstrip() == wanted.rstrip()
 
 
