@@ -92,6 +92,21 @@ def test_brackets_that_came_by_themselves(
     assert (found.lexeme, found.line, found.agrees) == (lexeme, line, agrees)
 
 
+@pytest.mark.parametrize(
+    ("offer", "covered", "lexeme", "agrees"),
+    [
+        ("b c", 0, True, True),  # the quote that came by itself completes the lexeme
+        ("b c'", 1, True, True),
+        ("b c'", 0, True, False),  # one quote more than there should be
+        ("b", 0, False, True),
+        ("b d", 0, False, False),
+    ],
+)
+def test_quotes_that_came_by_themselves(offer: str, covered: int, lexeme: bool, agrees: bool) -> None:
+    found = judged("name = 'a ", "b c', 1", offer, "'", covered)
+    assert (found.lexeme, found.agrees) == (lexeme, agrees)
+
+
 def test_lines_of_an_offer() -> None:
     found = judged("if ready:", "\n    go()\n    stop()", "\n    go()\n    wait()\nend()")
     assert (found.lines, found.right, found.below, found.agrees) == (3, 1, 1, False)

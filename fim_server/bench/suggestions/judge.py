@@ -98,12 +98,10 @@ def _line(editor: Editor, rest: str, item: Item) -> tuple[bool, bool]:
     following = editor.text[editor.cursor + item.covered :].partition("\n")[0]
     found = left + offered + ("" if several else following)
     end = lexeme_end(wanted, len(left))
-    lexeme = (
-        end is not None
-        and len(left) + len(offered) >= end
-        and found[:end] == wanted[:end]
-        and lexeme_end(found, len(left)) == end
-    )
+    reached = len(left) + len(offered)
+    if not several and item.covered < len(editor.closers) and following[:1] in QUOTES:
+        reached += 1  # the quote that came by itself ends the string that the offer goes on with
+    lexeme = end is not None and reached >= end and found[:end] == wanted[:end] and lexeme_end(found, len(left)) == end
     return lexeme, found.rstrip() == wanted.rstrip()
 
 

@@ -318,10 +318,11 @@ same file, to the end of that line. Intervals are 95 % by bootstrap over files.
 """
 
 SHARES_EXPLAINED = """
-Keystrokes are those after which something of the line is missing; the one before the first key (Enter) is among them.
-A lexeme is one of Python's tokenizer; where the cursor stands in one, the offer has to complete it exactly. The line is
-right if the document, with the first line of the offer accepted, is what it is to be up to that line's end. Keystrokes
-saved: 1 - (keys + acceptances) / keys of typing alone, brackets closed by the editor in both.
+Keystrokes are those after which something of the line is missing; the one before the first key (Enter) is among them. A
+lexeme is one of Python's tokenizer; where the cursor stands in one, the offer has to complete it exactly, but for a
+quote that closed itself. The line is right if the document, with the first line of the offer accepted, is what it is to
+be up to that line's end. Keystrokes saved: 1 - (keys + acceptances) / keys of typing alone, brackets closed by the
+editor in both.
 """
 KINDS_EXPLAINED = "Where the cursor stands, by the text left of it and the line that is to come."
 PROJECTS_EXPLAINED = "The main shares for each project; those of few lines say little."
