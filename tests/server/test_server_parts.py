@@ -489,6 +489,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "memoryMb": 700,
         "names": "off",
         "projectMemory": False,
+        "askModel": False,
         "prefetch": False,
         "logCode": True,
         "pythonVersion": "3.9",
