@@ -106,10 +106,11 @@ class Contexts:
     def open(self, uri: str, language: Language, split: Split) -> Opened:
         """The session of a cursor.
 
-        Where the text does not fit the budget, it is opened in part and finished in the background. Where it does not
-        parse with the closers right of the cursor, but would without some of them, they are left to the middle: an
-        editor put them there for a bracket that is closed already, or for one or a string after which more has to come
-        (of a header its colon, of an entry its comma). Otherwise, where it does not parse, the lines that break it are left out.
+        Where the text does not fit the budget, it is opened in part and finished in the background. Where it
+        does not parse with the closers right of the cursor, but would without some of them, they are left to
+        the middle: an editor put them there for a bracket that is closed already, or for one or a string after
+        which more has to come (of a header its colon, of an entry its comma). Otherwise, where it does not
+        parse, the lines that break it are left out.
         """
         assert self._thread.is_current()
         left, right = split.left, split.right
