@@ -55,7 +55,9 @@ def read_at(ls: FimLanguageServer, uri: str, document: OpenDocument, offset: int
     ls.places.note(uri, offset)
     if not ls.usage.requests:  # perhaps an editor that never asks
         return
-    if not settings.prefetch or len(text.text) > min(MOST_CHARACTERS, settings.max_file_characters):
+    if not settings.prefetch or not settings.ask_model:
+        return
+    if len(text.text) > min(MOST_CHARACTERS, settings.max_file_characters):
         return
     name = document.language_id or ""
     try:

@@ -141,26 +141,33 @@ class Completer:
             return Work(answer_of(request, (), too_long(), lasting=False))
 
     def recall(self, request: Request, cancelled: Stop, submitted: float) -> Work | None:
-        """What the project's memory is so sure of that no model need be asked; None where it is of nothing."""
+        """What the project's memory is so sure of that no model need be asked; None where it is of nothing.
+
+        Where no model is asked at all, what is worth most of what it recalls.
+        """
         started = time.perf_counter()
-        if self._project is None or quiet(Place.of(request.split), None, False, request.settings) is not None:
+        if self._project is None or quiet(Place.of(request.split), None, request.invoked, request.settings) is not None:
             return None
         try:
             language = self._language(request, self._loaded)
             with Stop(ENGINE_SECONDS):
                 opened = self.contexts.open(request.uri, language, request.split)
-                if quiet(Place.of(request.split), opened.session.inside, False, request.settings) is not None:
+                if quiet(Place.of(request.split), opened.session.inside, request.invoked, request.settings) is not None:
                     return None
                 found = self._recalled(request, opened, language)
         except StoppedError:
             return None
         closers = request.split.right[: opened.covered]
-        least = request.settings.min_confidence
-        sure = (offer for offer, whole in found if whole >= RECALL_CONFIDENCE and shown(offer, closers, least))
-        best = next(sure, None)
-        if best is None or cancelled.is_set():
+        least = 0.0 if request.invoked else request.settings.min_confidence
+        if request.settings.ask_model:
+            sure = [offer for offer, whole in found if whole >= RECALL_CONFIDENCE and shown(offer, closers, least)]
+        else:
+            sure = [offer for offer, _ in found if shown(offer, closers, least)]
+            sure.sort(key=lambda offer: -worth(offer, closers, least))
+        if not sure or cancelled.is_set():
             return None
-        work = Work(answer_of(request, (best,), lasting=not opened.is_unfinished), origin="memory")
+        best = tuple(sure[: request.settings.alternatives if request.invoked else 1])
+        work = Work(answer_of(request, best, lasting=not opened.is_unfinished), origin="memory")
         work.costs.queue_ms = 1000 * (started - submitted)
         work.costs.open_ms = 1000 * (time.perf_counter() - started)
         return work

@@ -106,13 +106,16 @@ async def find_answer(ls: FimLanguageServer, asked: Asked, overtaken: asyncio.Ev
     remembered = look_up(ls, request)
     if remembered is not None:
         return conclude(ls, asked, request, Work(remembered), from_model=False)
-    recalled = None if asked.invoked else await recall(ls, request)
+    recalled = None if asked.invoked and request.settings.ask_model else await recall(ls, request)
     if overtaken.is_set():
         ls.usage.superseded += 1
         return None
     if recalled is not None:
         remember(ls, request, recalled.answer)
         return conclude(ls, asked, request, recalled, from_model=False)
+    if not request.settings.ask_model:
+        nothing = answer_of(request, (), "nothing is recalled, and no model asked (setting askModel)", lasting=False)
+        return conclude(ls, asked, request, Work(nothing, origin="memory"), from_model=False)
     waited_ms = 0.0 if asked.invoked else await debounce(ls, asked.uri, overtaken)
     if overtaken.is_set():
         ls.usage.superseded += 1
@@ -313,7 +316,8 @@ def as_shown(found: Answer, request: Request) -> Answer:
 
 def prefetch(ls: FimLanguageServer, request: Request, found: Answer) -> None:
     """Prepare what follows the first offer, while the user reads it; anything that is asked meanwhile goes first."""
-    if not request.settings.prefetch or ls.at_work or ls.prefetching is not None:
+    prefetches = request.settings.prefetch and request.settings.ask_model
+    if not prefetches or ls.at_work or ls.prefetching is not None:
         return
     left, right = found.offers[0].document(request.split)
     split = Split(left, right, request.split.version, request.split.newline)

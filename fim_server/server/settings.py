@@ -66,6 +66,8 @@ class ServerSettings:
     """`prefer`: an item with a name that nobody knows is less likely to be right; `off`."""
     project_memory: bool = True
     """Use what stands in the workspace's files and in open documents. Nothing of it leaves the machine."""
+    ask_model: bool = True
+    """False: what the project's memory recalls is all that is offered, whatever the model would say."""
     prefetch: bool = True
     """Prepare what follows an item before it is accepted, and read what will be asked after an edit."""
     log_code: bool = False
@@ -214,6 +216,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "memoryMb": ("memory_mb", whole(64, 100_000_000)),
     "names": ("names", one_of(*NAMES)),
     "projectMemory": ("project_memory", boolean),
+    "askModel": ("ask_model", boolean),
     "prefetch": ("prefetch", boolean),
     "logCode": ("log_code", boolean),
     "pythonVersion": ("python_version", python_version),

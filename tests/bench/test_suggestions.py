@@ -361,6 +361,7 @@ def test_bad_input_is_one_line(
 
 
 def test_parts_are_left_out_by_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parts.settings_without(["model"]) == {"askModel": False}
     monkeypatch.setattr(parts, "PARTS", {"memory": {"prefetch": False}, "names": {"multiline": "never"}})
     assert parts.settings_without(["memory", "names"]) == {"prefetch": False, "multiline": "never"}
     assert parts.settings_without([]) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -110,6 +111,7 @@ async def offered(client: Client, editor: Editor, at: int, kind: types.InlineCom
             assert_parses(editor.applied(item, at), written(item))
         if any(written(item).startswith(LINE) for item in items):
             break
+        await asyncio.sleep(0.02)
     return [written(item).split("\n")[0] for item in items]
 
 
@@ -129,3 +131,20 @@ async def test_without_the_setting_nothing_of_the_project_is_offered(client: Cli
     assert LINE in await offered(client, editor, AT, INVOKED)
     await client.use(projectMemory=False)
     assert not any(written(item).startswith(LINE) for item in await editor.ask(AT, kind=INVOKED))
+
+
+@pytest.mark.asyncio
+async def test_without_the_model_what_is_recalled_is_all_there_is(client: Client, tmp_path: Path) -> None:
+    await client.use(askModel=False, minConfidence=0.01, projectMemory=True)
+    editor = Editor(client, (tmp_path / "here.py").as_uri(), HERE)
+    before = (await client.run("statistics"))["promptTokens"]
+    assert LINE in await offered(client, editor, AT, INVOKED)
+    shown = await offered(client, editor, AT, AUTOMATIC)
+    assert len(shown) == 1
+    assert client.last["origin"] in ("memory", "cache")
+    await client.use(askModel=False)
+    assert await editor.ask(AT, kind=INVOKED) == []
+    assert (await client.run("statistics"))["promptTokens"] == before
+    await client.use()
+    assert await editor.ask(AT, kind=INVOKED)
+    assert (await client.run("statistics"))["promptTokens"] != before

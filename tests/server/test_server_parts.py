@@ -423,6 +423,12 @@ def test_a_prompt_is_as_long_as_there_is_time_and_room_for(
         ("def f(|):\n    pass\n", 0),
         ("d = {a[|]}\n", 0),
         ("class A(|)\n\nx = 1\n", 1),
+        ("f(\n    'a|'\n    b=1,\n)\n", 1),  # its comma comes after the quote
+        ("if x == 'a|'\n    pass\n", 1),
+        ("d = {'a|'\n    b: 2}\n", 1),
+        ("x = ['a|'\n    'b']\n", 0),  # two strings side by side are one
+        ("x = ['a', 'b|']\n", 0),
+        ("f'a {b} c|'\nx = 1\n", 0),
     ],
 )
 def test_closers_of_what_has_to_go_on_behind_them_are_left_to_the_middle(marked: str, covered: int) -> None:
@@ -491,6 +497,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "memoryMb": 700,
         "names": "off",
         "projectMemory": False,
+        "askModel": False,
         "prefetch": False,
         "logCode": True,
         "pythonVersion": "3.9",

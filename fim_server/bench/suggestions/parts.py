@@ -10,7 +10,7 @@ from fim_server.errors import BenchError
 from fim_server.server.settings import CLIENT_FIELDS, ServerSettings
 
 PARTS: Mapping[str, Mapping[str, Any]] = {
-    "model": {},
+    "model": {"askModel": False},
     "memory": {"projectMemory": False},
     "names": {"names": "off"},
     "context": {},
