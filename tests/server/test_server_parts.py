@@ -128,6 +128,14 @@ def test_lines_are_told_apart() -> None:
     assert find(memory, "if a:", "\n", single_line=True) is None
 
 
+def test_what_was_asked_for_keeps_its_lines_while_it_is_typed() -> None:
+    given = answered("x = ", "\ny", offer("call(a)\nif a:\n    b"), single_line=False, complete=True)
+    memory = remembering(given)
+    assert find(memory, "x = ca", "\ny", single_line=True) == [("ll(a)\nif a:\n    b", 0)]  # within a word
+    assert find(memory, "x = call(", ")\ny", single_line=True) == [("a)\nif a:\n    b", 1)]  # the editor has closed it
+    assert find(memory, "x = call(", ") + 1\ny", single_line=True) is None
+
+
 def test_documents_and_languages_are_told_apart() -> None:
     memory = remembering(answered("x = ", "\n", offer("a")))
     assert find(memory, "x = ", "\n", key=("file:///b.py", "python")) is None
@@ -415,6 +423,12 @@ def test_a_prompt_is_as_long_as_there_is_time_and_room_for(
         ("def f(|):\n    pass\n", 0),
         ("d = {a[|]}\n", 0),
         ("class A(|)\n\nx = 1\n", 1),
+        ("f(\n    'a|'\n    b=1,\n)\n", 1),  # its comma comes after the quote
+        ("if x == 'a|'\n    pass\n", 1),
+        ("d = {'a|'\n    b: 2}\n", 1),
+        ("x = ['a|'\n    'b']\n", 0),  # two strings side by side are one
+        ("x = ['a', 'b|']\n", 0),
+        ("f'a {b} c|'\nx = 1\n", 0),
     ],
 )
 def test_closers_of_what_has_to_go_on_behind_them_are_left_to_the_middle(marked: str, covered: int) -> None:
