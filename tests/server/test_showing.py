@@ -15,7 +15,7 @@ from fim_server.language import Language
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
 from fim_server.server.settings import ServerSettings
-from fim_server.server.showing import boundaries, confidence, cuts_of, likelihood, shown, worth
+from fim_server.server.showing import boundaries, confidence, ends_of, first_confidence, likelihood, shown, worth
 from fim_server.server.work import Request, answer_of
 from fim_server.text.document import Split
 
@@ -31,7 +31,10 @@ def offer(*tokens: tuple[str, float], left: str = "x = ", right: str = "\n", cov
     """What a model wrote with these probabilities."""
     text = "".join(text for text, _ in tokens)
     session = Language.load("python").open(left, right[covered:])
-    return Offer("1", text, covered, "exact", ENDED, cuts=cuts_of(text, session), written=written(*tokens))
+    ends = ends_of(text, session)
+    return Offer(
+        "1", text, covered, "exact", ENDED, cuts=ends.cuts, lexemes=ends.lexemes, written=written(*tokens)
+    )
 
 
 def text_of(found: Offer | None) -> str | None:
@@ -52,41 +55,41 @@ def test_a_text_is_cut_after_whole_words_and_nowhere_else() -> None:
 def test_cuts_are_where_the_program_is_complete() -> None:
     session = Language.load("python").open("x = ", "\n")
     text = "first(a, b).c\ny = 2"
-    assert [text[:end] for end in cuts_of(text, session)] == [
+    assert [text[:end] for end in ends_of(text, session).cuts] == [
         "first",
         "first(a, b)",
         "first(a, b).c",
         "first(a, b).c\ny",
         text,
     ]
-    for end in cuts_of(text, session):
+    for end in ends_of(text, session).cuts:
         assert session.check(text[:end]).complete
 
 
 def test_what_does_not_fit_has_no_cut_behind_what_does() -> None:
     session = Language.load("python").open("x = ", "\n")
     text = "first(a, b): c"
-    assert [text[:end] for end in cuts_of(text, session)] == ["first", "first(a, b)"]
-    assert cuts_of(") + 1", session) == ()
+    assert [text[:end] for end in ends_of(text, session).cuts] == ["first", "first(a, b)"]
+    assert ends_of(").cuts + 1", session) == ()
 
 
 def test_a_comment_that_takes_in_what_follows_is_none_of_a_text() -> None:
     session = Language.load("python").open("x = ", " + 1\n")
     text = "first + second  # a comment"
-    assert [text[:end] for end in cuts_of(text, session, no_comments=True)] == ["first", "first +", "first + second"]
-    assert cuts_of(text, session)[-1] == len(text)
+    assert [text[:end] for end in ends_of(text, session, no_comments=True).cuts] == ["first", "first +", "first + second"]
+    assert ends_of(text, session).cuts[-1] == len(text)
 
 
 def test_a_strings_text_is_not_cut() -> None:
     session = Language.load("python").open("x = 'some ", "'\n")
-    assert [("words here"[:end]) for end in cuts_of("words here", session)] == ["words here"]
-    assert [("words', 1, 'b"[:end]) for end in cuts_of("words', 1, 'b", session)] == ["words', 1, 'b"]
+    assert [("words here"[:end]) for end in ends_of("words here", session).cuts] == ["words here"]
+    assert [("words', 1, 'b"[:end]) for end in ends_of("words', 1, 'b", session).cuts] == ["words', 1, 'b"]
 
 
 def test_without_a_guarantee_every_boundary_is_a_cut() -> None:
     session = Language.load("python").open("x = )(", "\n")
     assert session.guarantee == "none"
-    assert cuts_of("a(b", session) == (1, 2, 3)
+    assert ends_of("a(b", session).cuts == (1, 2, 3)
 
 
 def test_how_likely_a_text_is_is_said_by_the_tokens_it_is_in() -> None:
