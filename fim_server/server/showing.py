@@ -40,8 +40,8 @@ PROSE = ("comment", "string")
 MOST_CUTS = 64
 """Places at which a text may end that are asked about."""
 
-INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = 0.67, 0.93, -1.67
-FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0.52, 0.73, -1.71
+INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = 0.82, 0.76, -1.37
+FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0.62, 0.78, -1.35
 """The logistic maps, of texts and of first lexemes: from the logarithm of the odds, and whether a name is loaded that
 nobody knows. Fitted to texts at 1,407 cursors in the packages for tuning, as
 `fim_server/bench/suggestions/calibration.py` fits them."""

@@ -32,9 +32,7 @@ def offer(*tokens: tuple[str, float], left: str = "x = ", right: str = "\n", cov
     text = "".join(text for text, _ in tokens)
     session = Language.load("python").open(left, right[covered:])
     ends = ends_of(text, session)
-    return Offer(
-        "1", text, covered, "exact", ENDED, cuts=ends.cuts, lexemes=ends.lexemes, written=written(*tokens)
-    )
+    return Offer("1", text, covered, "exact", ENDED, cuts=ends.cuts, lexemes=ends.lexemes, written=written(*tokens))
 
 
 def text_of(found: Offer | None) -> str | None:
@@ -70,13 +68,17 @@ def test_what_does_not_fit_has_no_cut_behind_what_does() -> None:
     session = Language.load("python").open("x = ", "\n")
     text = "first(a, b): c"
     assert [text[:end] for end in ends_of(text, session).cuts] == ["first", "first(a, b)"]
-    assert ends_of(").cuts + 1", session) == ()
+    assert ends_of(") + 1", session).cuts == ()
 
 
 def test_a_comment_that_takes_in_what_follows_is_none_of_a_text() -> None:
     session = Language.load("python").open("x = ", " + 1\n")
     text = "first + second  # a comment"
-    assert [text[:end] for end in ends_of(text, session, no_comments=True).cuts] == ["first", "first +", "first + second"]
+    assert [text[:end] for end in ends_of(text, session, no_comments=True).cuts] == [
+        "first",
+        "first +",
+        "first + second",
+    ]
     assert ends_of(text, session).cuts[-1] == len(text)
 
 
@@ -128,6 +130,32 @@ def test_a_text_ends_where_it_gets_unlikely() -> None:
     assert text_of(shown(offer(("call", 0.99), ("(", 0.98), ("a", 0.02), (")", 0.98)), "", 0.5)) == "call"
 
 
+def test_an_offer_is_shown_where_its_first_lexeme_is_sure() -> None:
+    unsure = offer(("first", 0.95), ("(a", 0.4), (", b", 0.5), (")", 0.9))
+    assert text_of(shown(unsure, "", 0.6)) == "first"  # worth more than a call that is mostly another
+    needed = offer(("ready", 0.95), (" and", 0.4), (" b", 0.5), (":", 0.9), left="if ", right="\n    pass\n")
+    assert text_of(shown(needed, "", 0.6)) == "ready and b:"  # the line needs its colon
+    assert shown(offer(("ready", 0.4), (":", 0.99), left="if ", right="\n    pass\n"), "", 0.6) is None
+    hopeless = offer(("ready", 0.95), (" and", 0.05), (" b", 0.1), (":", 0.9), left="if ", right="\n    pass\n")
+    assert shown(hopeless, "", 0.6) is None
+
+
+def test_a_string_is_one_lexeme() -> None:
+    text = "some words' + b"
+    session = Language.load("python").open("x = '", "\n")
+    assert [text[:end] for end in ends_of(text, session).lexemes] == ["some words'", "some words' +", text]
+    unsure = offer(("some", 0.99), (" words", 0.2), ("'", 0.9), left="x = '")
+    assert first_confidence(unsure) < 0.5 < first_confidence(offer(("some", 0.99), ("'", 0.9), left="x = '"))
+
+
+def test_what_was_typed_leaves_the_next_lexeme_as_the_first() -> None:
+    whole = offer(("call", 0.95), ("(a)", 0.2))
+    rest = rest_of(whole, "\n", "call", "\n")
+    assert rest is not None
+    assert [rest.text[:end] for end in rest.lexemes] == ["(", "(a", "(a)"]
+    assert first_confidence(rest) < 0.5 < first_confidence(whole)
+
+
 def test_zero_shows_all_of_each_and_what_nothing_is_known_of_is_shown() -> None:
     unsure = offer(("call", 0.05), ("(a)", 0.1))
     assert shown(unsure, "", 0.0) is unsure
@@ -136,7 +164,7 @@ def test_zero_shows_all_of_each_and_what_nothing_is_known_of_is_shown() -> None:
 
 
 def test_lines_need_to_be_surer_than_one() -> None:
-    lines = offer(("first", 0.99), ("\nsecond", 0.42))
+    lines = offer(("first", 0.99), ("\nsecond", 0.3))
     assert text_of(shown(lines, "", 0.1)) == "first"
     assert text_of(shown(offer(("first", 0.99), ("\nsecond", 0.97)), "", 0.1)) == "first\nsecond"
 
