@@ -69,7 +69,7 @@ class Answer:
     single_line: bool
     offers: tuple[Offer, ...]
     complete: bool
-    """Whether alternatives were looked for."""
+    """Whether somebody asked, so that alternatives were looked for."""
     prefetched: bool = False
     """Whether nobody had asked yet."""
     moved: bool = False
@@ -148,14 +148,18 @@ class Memory:
 
 
 def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | None:
-    """What an answer says at another cursor, or None if that leads elsewhere."""
+    """What an answer says at another cursor, or None if that leads elsewhere.
+
+    Where one line is wanted (within a word, before a bracket that the editor has closed), several lines hold all the
+    same if somebody asked for them: what is asked for does not shrink while it is typed.
+    """
     if not left.startswith(answer.left):
         return None
     typed = left[len(answer.left) :]
     offers = []
     for offer in answer.offers:
         rest = rest_of(offer, answer.right, typed, right)
-        if rest is not None and not (single_line and "\n" in rest.text):
+        if rest is not None and (answer.complete or not (single_line and "\n" in rest.text)):
             offers.append(rest)
     if not offers:
         return None

@@ -298,9 +298,14 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
 
 
 def as_shown(found: Answer, request: Request) -> Answer:
-    """What of an answer is shown: to somebody who has asked all of it, else what is likely enough to be right."""
+    """What of an answer is shown: to somebody who has asked all of it, else what is likely enough to be right.
+
+    What somebody has asked for, and types, is shown as it was: of several alternatives the first that is typed.
+    """
     if request.invoked:
         return found
+    if found.complete and found.moved:
+        return replace(found, offers=found.offers[:1])
     split = request.split
     offers = [shown(offer, split.right[: offer.covered], request.settings.min_confidence) for offer in found.offers]
     kept = tuple(offer for offer in offers if offer is not None)

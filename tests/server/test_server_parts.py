@@ -128,6 +128,14 @@ def test_lines_are_told_apart() -> None:
     assert find(memory, "if a:", "\n", single_line=True) is None
 
 
+def test_what_was_asked_for_keeps_its_lines_while_it_is_typed() -> None:
+    given = answered("x = ", "\ny", offer("call(a)\nif a:\n    b"), single_line=False, complete=True)
+    memory = remembering(given)
+    assert find(memory, "x = ca", "\ny", single_line=True) == [("ll(a)\nif a:\n    b", 0)]  # within a word
+    assert find(memory, "x = call(", ")\ny", single_line=True) == [("a)\nif a:\n    b", 1)]  # the editor has closed it
+    assert find(memory, "x = call(", ") + 1\ny", single_line=True) is None
+
+
 def test_documents_and_languages_are_told_apart() -> None:
     memory = remembering(answered("x = ", "\n", offer("a")))
     assert find(memory, "x = ", "\n", key=("file:///b.py", "python")) is None

@@ -225,6 +225,16 @@ def test_what_was_not_sure_enough_is_asked_again_once_it_is_typed_in_part() -> N
     assert [one.text for one in as_shown(found, asked("x = c", "\n")).offers] == ["all(a)"]
 
 
+def test_what_was_asked_for_is_shown_while_it_is_typed_however_sure_it_is() -> None:
+    first = asked("x = ", "\n", invoked=True)
+    server = remembered(first, offer(("call", 0.1), ("(a)", 0.1)), offer(("catch", 0.1)))
+    for left, rest in (("x = c", "all(a)"), ("x = call(", "a)"), ("x = cat", "ch")):
+        request = asked(left, "\n")
+        found = look_up(server, request)
+        assert found is not None
+        assert [one.text for one in as_shown(found, request).offers] == [rest]
+
+
 def test_one_offer_is_shown_and_the_rest_is_remembered() -> None:
     first = asked("x = ", "\n")
     server = remembered(first, offer(("call", 0.9), ("(a)", 0.9)), offer(("other", 0.9)))
