@@ -40,6 +40,8 @@ class Offer:
     """The lines, from 0, that the guarantee covers, if it is `partial`."""
     cuts: tuple[int, ...] = ()
     """The lengths at which it may end, in characters; the whole is the last."""
+    lexemes: tuple[int, ...] = ()
+    """The lengths at which lexemes of it end."""
     written: tuple[Written, ...] = ()
     """The tokens of the text."""
     unknown: tuple[int, ...] = ()
@@ -49,7 +51,7 @@ class Offer:
     calibrated: bool = False
     """Whether the probabilities of its tokens are shares of such texts that were right, and need no map to be."""
     confidence: float | None = None
-    """How likely it is right, where that was asked for."""
+    """How likely its first lexeme is right, where that was asked for."""
 
     def document(self, split: Split) -> tuple[str, str]:
         """The document after acceptance, cut behind the text."""
@@ -181,6 +183,7 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         text=text,
         covered=covered,
         cuts=tuple(cut - len(typed) for cut in offer.cuts if cut > len(typed)),
+        lexemes=tuple(end - len(typed) for end in offer.lexemes if end > len(typed)),
         written=without_typed(offer.written, len(typed)),
         fresh=False,
         unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
