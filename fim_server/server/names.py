@@ -124,7 +124,7 @@ class Names:
         return lambda word: word == after or self._counts[word] > (word == begun)
 
     def _read(self, text: str) -> None:
-        """Count a text's words in place of those of the one before, by what of these differs, up to blanks around it."""
+        """Count a text's words in place of those of the one before: what of the two differs, up to blanks."""
         old, counts = self._text, self._counts
         if text == old:
             return
