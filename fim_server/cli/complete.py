@@ -23,6 +23,7 @@ from fim_server.cli.excerpt import excerpt_lines
 from fim_server.cli.output import DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 from fim_server.language import Language
+from fim_server.language.session import FLOORS
 from fim_server.models.source import name_of
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
@@ -55,6 +56,7 @@ class CompleteArguments:
     seed: int
     unconstrained: bool
     no_landing: bool
+    floor: str
     diff: bool
     show: bool
     color: ColourChoice
@@ -81,6 +83,13 @@ def add_complete(commands: Any) -> None:
         "--no-landing",
         action="store_true",
         help="let texts run into the budget's end, instead of choosing only tokens after which they can end within it",
+    )
+    parser.add_argument(
+        "--floor",
+        choices=FLOORS,
+        default="off",
+        help="what the text must not close, to open it again: brackets that the file closes after the cursor, or the "
+        "block that the cursor is in (default: off)",
     )
     parser.add_argument("--diff", action="store_true", help="print the changed lines instead of the text alone")
     parser.add_argument("--show", action="store_true", help="print the text in the lines around it, and what it took")
@@ -130,6 +139,7 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
         max_prompt_tokens=arguments.max_prompt_tokens,
         constrained=not arguments.unconstrained,
         landing=not arguments.no_landing,
+        floor=arguments.floor,
     )
     shown.say("completing")
     return complete(

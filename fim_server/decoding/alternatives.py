@@ -79,6 +79,8 @@ def alternatives(
     else:
         prompt, reading = beside.prompt, beside.reading
     constrained = options.constrained and session.guarantee != "none"
+    if constrained and options.floor != "off":
+        session = session.floored(options.floor)
     runners: list[RunnerUp] = []
     texts: set[str | None] = set()
     # Masks are watched by what watches this thread.

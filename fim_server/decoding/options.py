@@ -61,6 +61,9 @@ class DecodeOptions:
     (:mod:`.landing`), wherever a way to do that is known at the cursor; a ``single_line`` within its line. What
     stops earlier may stop before a complete point all the same (``deadline_ms``, ``stop_repetition``, cancelling), and
     with ``no_comments`` a way that needs a comment is none."""
+    floor: str = "off"
+    """What of the left context's the middle must not close: `off`, `brackets` or `block`, see
+    :meth:`~fim_server.language.session.Session.floored`; where none keeps it, as `off`."""
     closing: Closing | None = None
     """The closer that the right context begins with: the model's writing it ends the middle (:mod:`.closing`).
     :func:`complete` finds it."""

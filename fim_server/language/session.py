@@ -15,6 +15,9 @@ from fim_server.language.texts import characters, encodable
 MOST_SHAPES = 32
 """Shapes that are kept by a language, and by a session; beyond them all are forgotten."""
 
+FLOORS = ("off", "brackets", "block")
+"""See `Session.floored`."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -71,6 +74,19 @@ class Session:
         self.spelling = spelling or Spelling()
         """That of the session's language."""
         self._shaped: dict[Shape, _core.Session] = {}
+        self._floored: dict[str, Session] = {}
+        self._earlier_floored: dict[str, Session] = {}
+        self._floor = "off"
+
+    @property
+    def floor(self) -> str:
+        """The floor that middles keep, see `floored`; `off` as well where none could."""
+        return self._floor
+
+    @property
+    def kept(self) -> int:
+        """How many brackets, or blocks, the middle has to leave open by the session's floor."""
+        return self._core.floor
 
     @property
     def guarantee(self) -> str:
@@ -114,7 +130,9 @@ class Session:
         Those are the sessions that it was moved from.
         """
         shaped = {**self._earlier, **self._shaped.copy()}  # another thread may be adding to it
-        return self._core.held + sum(core.held for core in shaped.values())
+        floored = {**self._earlier_floored, **self._floored.copy()}
+        own = [session for session in floored.values() if session is not self and session.kept]
+        return self._core.held + sum(core.held for core in shaped.values()) + sum(session.held for session in own)
 
     def check(self, middle: str) -> Verdict:
         """Says whether a middle is viable, and whether it is complete.
@@ -161,7 +179,53 @@ class Session:
         earlier = {**self._earlier, **shaped}
         if len(earlier) > MOST_SHAPES:
             earlier = shaped
-        return Session(core, self._reopen, (left, self._texts[1]), earlier, self.spelling)
+        moved = Session(core, self._reopen, (left, self._texts[1]), earlier, self.spelling)
+        moved._earlier_floored = {**self._earlier_floored, **self._floored.copy()}
+        return moved
+
+    def floored(self, floor: str) -> Session:
+        """A session of the same contexts against context escape: text that closes what is open, and opens it again.
+
+        Verdicts, masks, plans and completions are exact for the language and the floor together. Where no middle keeps
+        the floor, it is this session, and its `floor` says `off`. The first one reads both contexts once more, unless
+        there is nothing to keep.
+
+        Args:
+            floor: `off`, the whole language. `brackets`: of the brackets that the left context opens, the middle closes
+                none that the right one closes: the middle's depth does not fall below the number of closers that the
+                right context, read on from the left one, does not open itself (nothing is kept where that cannot be
+                said: in a formatted string). `block`: no line that begins in the middle is indented by less than the
+                block that the cursor is in; in an indentation, that is the innermost one that begins at the cursor's
+                column or left of it.
+
+        Raises:
+            ValueError: There is no such floor.
+        """
+        if floor not in FLOORS:
+            raise ValueError(f"floor: one of {', '.join(FLOORS)} expected, not {floor}")
+        if floor == "off" or floor == self._floor:
+            return self
+        if self._floor != "off":
+            raise ValueError(f"the session keeps the floor {self._floor} already")
+        known = self._floored.get(floor)
+        if known is None:
+            known = self._floored[floor] = self._open_floored(floor)
+        return known
+
+    def _open_floored(self, floor: str) -> Session:
+        earlier = self._earlier_floored.get(floor)
+        core = self._core.floored(floor, None if earlier is None else earlier._core)  # noqa: SLF001
+        if core is None:
+            return self
+        shaped = None if earlier is None else {**earlier._earlier, **earlier._shaped.copy()}  # noqa: SLF001
+        session = Session(core, None, self._texts, shaped, self.spelling)
+        session._reopen = lambda shape, *texts: self._shaped_on_floor(session, shape, floor)
+        session._floor = floor
+        return session
+
+    def _shaped_on_floor(self, session: Session, shape: Shape, floor: str) -> _core.Session:
+        core = self._with(shape)
+        return core.floored(floor, session._earlier.get(shape)) or core
 
     def start(self) -> State:
         """A state before the middle's first byte."""
@@ -203,6 +267,8 @@ class Session:
         if self._reopen is None:
             raise ValueError("a session that was not opened by a language has no shapes")
         earlier = self._earlier.get(shape)
+        if self._floor != "off":
+            earlier = None  # whether it keeps as much is found out where the shape is opened
         opened = (earlier and earlier.moved(self._texts[0])) or self._reopen(shape, *self._texts)
         if len(self._shaped) >= MOST_SHAPES:
             self._shaped.clear()

@@ -15,7 +15,7 @@ and is exact for them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from fim_server.language import Matcher, Session, Verdict
@@ -76,6 +76,16 @@ class Recovered:
     ) -> Matcher:
         """As `Session.matcher`, for the reduced contexts."""
         return self.session.matcher(vocabulary, shape, healing=healing)
+
+    @property
+    def floor(self) -> str:
+        """As `Session.floor`."""
+        return self.session.floor
+
+    def floored(self, floor: str) -> Recovered:
+        """As `Session.floored`, for the reduced contexts."""
+        session = self.session.floored(floor)
+        return self if session is self.session else replace(self, session=session)
 
 
 def covered(ignored: Sequence[IgnoredLines], lines: int) -> tuple[range, ...]:

@@ -151,7 +151,7 @@ class Completer:
         try:
             language = self._language(request, self._loaded)
             with Stop(ENGINE_SECONDS):
-                opened = self.contexts.open(request.uri, language, request.split)
+                opened = self.contexts.open(request.uri, language, request.split, request.settings.floor)
                 if quiet(Place.of(request.split), opened.session.inside, request.invoked, request.settings) is not None:
                     return None
                 found = self._recalled(request, opened, language)
@@ -239,7 +239,7 @@ class Completer:
         try:
             opening = time.perf_counter()
             with Stop(ENGINE_SECONDS):
-                opened = self.contexts.open(request.uri, language, request.split)
+                opened = self.contexts.open(request.uri, language, request.split, request.settings.floor)
             work.costs.queue_ms = 1000 * (started - submitted)
             work.costs.open_ms = 1000 * (time.perf_counter() - opening)
             inside = opened.session.inside
@@ -351,7 +351,7 @@ class Completer:
         if cancelled.is_set() or not self._is_wanted():
             return
         prompts = self._prompts_of(loaded)
-        opened = self.contexts.open(request.uri, language, request.split)
+        opened = self.contexts.open(request.uri, language, request.split, request.settings.floor)
         inside = opened.session.inside
         if cancelled.is_set() or quiet(Place.of(request.split), inside, False, request.settings) is not None:
             return

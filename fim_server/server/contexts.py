@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -103,8 +103,8 @@ class Contexts:
         self._finisher = Finisher(self._sessions, self._budget.memory, self._unfinished)
         self._recoveries: OrderedDict[tuple[str, Language], Recovery] = OrderedDict()
 
-    def open(self, uri: str, language: Language, split: Split) -> Opened:
-        """The session of a cursor.
+    def open(self, uri: str, language: Language, split: Split, floor: str = "off") -> Opened:
+        """The session of a cursor, whose middles keep a floor where any can.
 
         Where the text does not fit the budget, it is opened in part and finished in the background. Where it
         does not parse with the closers right of the cursor, but would without some of them, they are left to
@@ -112,6 +112,10 @@ class Contexts:
         which more has to come (of a header its colon, of an entry its comma). Otherwise, where it does not
         parse, the lines that break it are left out.
         """
+        found = self._open_covered(uri, language, split)
+        return found if floor == "off" else replace(found, session=found.session.floored(floor))
+
+    def _open_covered(self, uri: str, language: Language, split: Split) -> Opened:
         assert self._thread.is_current()
         left, right = split.left, split.right
         found = self._open(uri, language, left, right)

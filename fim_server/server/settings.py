@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from fim_server.language import Language
+from fim_server.language.session import FLOORS
 from fim_server.language.versions import NEWEST
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 
@@ -62,6 +63,8 @@ class ServerSettings:
     """Larger documents get no completions: the engine reads all of a file when it is opened."""
     memory_mb: int | None = None
     """What the process may have of memory, in MB; None is a quarter of the machine's, and at least 1,024."""
+    floor: str = "off"
+    """What of the text before the cursor a completion must not close, to open it again: `off`, `brackets`, `block`."""
     names: str = "prefer"
     """`prefer`: an item with a name that nobody knows is less likely to be right; `off`."""
     project_memory: bool = True
@@ -214,6 +217,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "debounceMs": ("debounce_ms", number(0, 60_000)),
     "maxFileCharacters": ("max_file_characters", whole(0, 100_000_000)),
     "memoryMb": ("memory_mb", whole(64, 100_000_000)),
+    "floor": ("floor", one_of(*FLOORS)),
     "names": ("names", one_of(*NAMES)),
     "projectMemory": ("project_memory", boolean),
     "askModel": ("ask_model", boolean),

@@ -32,6 +32,7 @@ pub use error::{Error, ErrorKind, Passed};
 pub use explaining::inside::Inside;
 pub use ids::{ModeId, TokenId};
 pub use language::compiled::Language;
+pub use language::definition::Floor;
 pub use language::shape::Shape;
 pub use masking::plain::mask_words;
 pub use masking::tables::Tables;

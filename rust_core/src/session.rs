@@ -8,6 +8,7 @@ use crate::explaining::inside::{Inside, inside_all};
 use crate::explaining::quotient;
 use crate::explaining::reach::right_reach;
 use crate::language::compiled::Language;
+use crate::language::definition::Floor;
 use crate::limits;
 use crate::masking::own::OwnMasks;
 use crate::stop::poll;
@@ -36,6 +37,8 @@ pub struct Session {
     opening: Vec<Branch>,
     broken: Option<Broken>,
     diagnostics: Vec<String>,
+    /// What middles must not close, and how many that are.
+    floor: Option<(Floor, u32)>,
 }
 
 /// Where a pair of contexts fails that no middle makes a program.
@@ -164,9 +167,57 @@ impl Session {
             return None;
         }
         let bytes = common_prefix(self.left.as_bytes(), left.as_bytes());
-        let session =
-            Self::begin(&self.language, (&self.engine, &self.own_masks), &mut engine, left, self.trail.shared(bytes));
+        let shared = (&self.engine, &self.own_masks);
+        // L is read without the floor, which is for the middle alone.
+        engine.set_floor(None);
+        let mut trail = self.trail.shared(bytes);
+        trail.step(&mut engine.parser, left.as_bytes());
+        let level = |(kind, _)| (kind, engine.floor_of(kind, &trail.end().collect::<Vec<Branch>>()));
+        let floor = self.floor.map(level);
+        engine.set_floor(self.floor);
+        if floor != self.floor {
+            return None;
+        }
+        let session = Self { floor, ..Self::ask(&self.language, shared, &mut engine, left, trail) };
+        if floor.is_some() && session.broken.is_some() {
+            return None;
+        }
         engine.loosen(&session.opening).then(|| Arc::new(session))
+    }
+
+    /// A session of the same contexts whose middles keep a floor besides: none of the brackets that L has opened and R closes
+    /// is closed, or no line is indented by less than the block that the cursor is in. It is this one where there is nothing
+    /// to keep; `None` where no middle keeps it. `earlier` is one of the same floor, R and shape on another L.
+    #[must_use]
+    pub fn floored(self: &Arc<Self>, kind: Floor, earlier: Option<&Self>) -> Option<Arc<Self>> {
+        let own = self.lock();
+        let level = own.floor_of(kind, &self.trail.end().collect::<Vec<Branch>>());
+        if level == 0 || self.broken.is_some() {
+            return Some(self.clone());
+        }
+        let right = own.right.text().to_vec();
+        drop(own);
+        if let Some(moved) = earlier.filter(|earlier| earlier.floor == Some((kind, level))) {
+            if let Some(moved) = moved.moved(&self.left) {
+                return Some(moved);
+            }
+        }
+        let mut engine = Engine::open(&self.language, &right);
+        let mut trail = Trail::new(engine.parser.first_branch());
+        trail.step(&mut engine.parser, self.left.as_bytes());
+        engine.set_floor(Some((kind, level)));
+        let shared = Arc::new(Mutex::new(engine));
+        let mut engine = lock(&shared);
+        let asked = Self::ask(&self.language, (&shared, &Arc::default()), &mut engine, &self.left, trail);
+        engine.loosen(&asked.opening);
+        drop(engine);
+        asked.broken.is_none().then(|| Arc::new(Self { floor: Some((kind, level)), ..asked }))
+    }
+
+    /// What middles must not close, and how many that are.
+    #[must_use]
+    pub fn floor(&self) -> Option<(Floor, u32)> {
+        self.floor
     }
 
     /// Steps L on from the end of a trail, and asks R.
@@ -177,8 +228,19 @@ impl Session {
         left: &str,
         mut trail: Trail,
     ) -> Self {
+        trail.step(&mut engine.parser, left.as_bytes());
+        Self::ask(language, (shared, own_masks), engine, left, trail)
+    }
+
+    /// Asks R about the branches that a trail ends with.
+    fn ask(
+        language: &Arc<Language>,
+        (shared, own_masks): (&Arc<Mutex<Engine>>, &Arc<Mutex<OwnMasks>>),
+        engine: &mut Engine,
+        left: &str,
+        trail: Trail,
+    ) -> Self {
         let text = left.as_bytes();
-        trail.step(&mut engine.parser, text);
         let mut branches = Vec::new();
         let mut diagnostics = Vec::new();
         let mut broken = None;
@@ -213,6 +275,7 @@ impl Session {
             opening: branches,
             broken,
             diagnostics,
+            floor: None,
         }
     }
 
@@ -240,7 +303,7 @@ impl Session {
         // Of the ways to read L, those count that some middle can end; where none can, those that L itself leaves possible.
         let all: Vec<Branch> = self.trail.end().collect();
         let branches = if self.opening.is_empty() { &all } else { &self.opening };
-        inside_all(&mut self.lock().parser, branches)
+        self.lock().parser.without_floor(|parser| inside_all(parser, branches))
     }
 
     /// Why the guarantee is not exact, one line each.
@@ -261,16 +324,16 @@ impl Session {
         let mut branches = vec![engine.parser.first_branch()];
         let mut stepped = Vec::new();
         let mut last_seen = LastSeen::default();
-        for (index, &byte) in text.iter().enumerate() {
-            poll();
-            engine.parser.step_all(&branches, byte, &mut stepped);
-            last_seen.see(&branches, &stepped, index);
-            std::mem::swap(&mut branches, &mut stepped);
-        }
-        let first = self.opening.first().copied();
-        let branch = first.or_else(|| branches.into_iter().find(|branch| engine.parser.can_go_on(branch)));
-        branch.map_or_else(Vec::new, |branch| {
-            constructs::open_constructs(&mut engine.parser, &branch, &mut last_seen, text)
+        engine.parser.without_floor(|parser| {
+            for (index, &byte) in text.iter().enumerate() {
+                poll();
+                parser.step_all(&branches, byte, &mut stepped);
+                last_seen.see(&branches, &stepped, index);
+                std::mem::swap(&mut branches, &mut stepped);
+            }
+            let first = self.opening.first().copied();
+            let branch = first.or_else(|| branches.into_iter().find(|branch| parser.can_go_on(branch)));
+            branch.map_or_else(Vec::new, |branch| constructs::open_constructs(parser, &branch, &mut last_seen, text))
         })
     }
 

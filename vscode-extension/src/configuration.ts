@@ -27,6 +27,7 @@ export const SERVER_SETTINGS = [
   "debounceMs",
   "maxFileCharacters",
   "memoryMb",
+  "floor",
   "names",
   "projectMemory",
   "prefetch",

@@ -2,6 +2,7 @@
 
 mod project_memory;
 
+use fim_server_core::Floor;
 use fim_server_core::Inside;
 use fim_server_core::Language as CoreLanguage;
 use fim_server_core::Outcome;
@@ -309,6 +310,24 @@ impl Session {
     fn moved(&self, py: Python<'_>, left: &str) -> PyResult<Option<Self>> {
         let (moved, more) = engine(py, || counted(|| self.core.moved(left)))?;
         Ok(moved.map(|core| Self { core, held: self.held + more }))
+    }
+
+    /// A session of the same contexts whose middles keep a floor besides; none if no middle does.
+    fn floored(&self, py: Python<'_>, floor: &str, earlier: Option<&Self>) -> PyResult<Option<Self>> {
+        let floor = match floor {
+            "brackets" => Floor::Brackets,
+            "block" => Floor::Block,
+            _ => return Err(PyValueError::new_err(format!("there is no floor {floor}"))),
+        };
+        let earlier = earlier.map(|earlier| &*earlier.core);
+        let (floored, held) = engine(py, || counted(|| self.core.floored(floor, earlier)))?;
+        Ok(floored.map(|core| Self { core, held }))
+    }
+
+    /// How many brackets or blocks the middle must leave open; 0 without a floor, and where there are none.
+    #[getter]
+    fn floor(&self) -> u32 {
+        self.core.floor().map_or(0, |(_, level)| level)
     }
 
     /// Open constructs of the left context, innermost first: (name, byte offset where it begins).

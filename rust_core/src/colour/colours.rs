@@ -17,6 +17,7 @@ use crate::ids::{ColourId, ColumnId, DotId, FreeId, NodeId, SymbolId};
 use crate::interned::{Hashes, hash};
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
+use crate::language::nesting::Nesting;
 use crate::lexing::layout::{Column, Columns, NO_COLUMN};
 use crate::right::begun::Passed;
 use crate::right::places::{Place, Top};
@@ -67,6 +68,12 @@ const MANY_NODES: usize = if cfg!(test) { 3 } else { 16 };
 /// What a colour is carried over: a dot, the column of its rule's block and what indentations cost.
 type Over = (DotId, ColumnId, Indents);
 
+/// How many more than where a rule began must stay open, by a floor: the middle does not go on below.
+pub(crate) type Depth = i32;
+
+/// No floor is in a rule's way.
+pub(crate) const NO_FLOOR: Depth = -1;
+
 /// Colours whose steps are kept together.
 const TOGETHER: usize = 1 << 10;
 
@@ -76,18 +83,24 @@ const TOGETHER: usize = 1 << 10;
 struct Steps {
     in_line: Vec<FxHashMap<(ColourId, DotId), ColourId>>,
     others: FxHashMap<(ColourId, Over), ColourId>,
+    floored: FxHashMap<(ColourId, Over, Depth), ColourId>,
 }
 
 impl Steps {
-    fn get(&self, colour: ColourId, over: Over) -> Option<ColourId> {
+    fn get(&self, colour: ColourId, over: Over, floor: Depth) -> Option<ColourId> {
         match over {
+            over if floor != NO_FLOOR => self.floored.get(&(colour, over, floor)),
             (dot, NO_COLUMN, NO_INDENTS) => self.in_line.get(colour.index() / TOGETHER)?.get(&(colour, dot)),
             over => self.others.get(&(colour, over)),
         }
         .copied()
     }
 
-    fn insert(&mut self, colour: ColourId, over: Over, stepped: ColourId) {
+    fn insert(&mut self, colour: ColourId, over: Over, floor: Depth, stepped: ColourId) {
+        if floor != NO_FLOOR {
+            self.floored.insert((colour, over, floor), stepped);
+            return;
+        }
         let (dot, NO_COLUMN, NO_INDENTS) = over else {
             self.others.insert((colour, over), stepped);
             return;
@@ -127,6 +140,25 @@ pub(crate) struct Context<'a> {
     pub predictions: &'a Predictions,
     /// Columns of the left side's blocks.
     pub columns: &'a Columns,
+    /// How many must stay open, and how they are counted, if there is a floor.
+    pub floor: Option<(&'a Nesting, Depth)>,
+}
+
+impl Context<'_> {
+    /// The floor within a rule, if the rest of it reaches below.
+    #[inline]
+    fn floor_from(&self, dot: DotId, floor: Depth) -> Depth {
+        match self.floor {
+            Some((nesting, _)) if nesting.lowest_after(dot) < floor => floor,
+            _ => NO_FLOOR,
+        }
+    }
+
+    /// Whether a dot is below the floor of its rule.
+    #[inline]
+    fn is_below(&self, dot: DotId, floor: Depth) -> bool {
+        self.floor.is_some_and(|(nesting, _)| nesting.at(dot) < floor)
+    }
 }
 
 impl Colours {
@@ -311,12 +343,13 @@ impl Colours {
     }
 
     /// Carries a colour backwards over the symbols from the dot to the end of its rule. `column` is the block's, where the
-    /// rule has read its INDENT; `indents` what indentations cost where the rule began: each of its further lines has one.
+    /// rule has read its INDENT; `indents` what indentations cost where the rule began: each of its further lines has one. What is
+    /// below `floor` is R's alone: the middle does not go on there.
     pub(crate) fn step(
         &mut self,
         context: Context<'_>,
         colour: ColourId,
-        dot: DotId,
+        (dot, floor): (DotId, Depth),
         column: ColumnId,
         indents: Indents,
     ) -> ColourId {
@@ -326,26 +359,32 @@ impl Colours {
             return colour;
         }
         let indents = if context.language.free.crosses_line(dot) { indents } else { NO_INDENTS };
-        if let Some(known) = self.steps.get(colour, (dot, column, indents)) {
+        let floor = context.floor_from(dot, floor);
+        let below = floor != NO_FLOOR && context.is_below(Grammar::advance(dot), floor);
+        if let Some(known) = self.steps.get(colour, (dot, column, indents), floor) {
             return known;
         }
         let position = grammar.position(dot);
         let stepped = match grammar.rule(dot).block {
             Some((open, close)) if position <= open => self.step_unopened(context, colour, dot, (open, close), indents),
             Some((_, close)) if position == close => {
-                let after = self.step(context, colour, Grammar::advance(dot), NO_COLUMN, indents);
+                let after = self.step(context, colour, (Grammar::advance(dot), floor), NO_COLUMN, indents);
                 let popped =
                     if column == NO_COLUMN { Popped::Any } else { Popped::Column(context.columns.get(column)) };
-                self.before_dedent(context, after, popped)
+                self.before_dedent(context, after, popped, below)
             }
             block => {
-                let after = self.step(context, colour, Grammar::advance(dot), column, indents);
+                let after = self.step(context, colour, (Grammar::advance(dot), floor), column, indents);
                 let inside = block.is_some_and(|(_, close)| position < close);
-                let before = self.before(context, next, after, if inside { 0 } else { indents.own });
+                let indent = if inside { 0 } else { indents.own };
+                let before = match below {
+                    false => self.before(context, next, after, indent),
+                    true => self.before_in_right(context, next, after, indent),
+                };
                 self.intern(before)
             }
         };
-        self.steps.insert(colour, (dot, column, indents), stepped);
+        self.steps.insert(colour, (dot, column, indents), floor, stepped);
         stepped
     }
 
@@ -406,6 +445,16 @@ impl Colours {
         self.before_of(context, symbol, (source, self.projection(after)), begun, indent)
     }
 
+    /// The same where the middle must not go on after the symbol.
+    fn before_in_right(&self, context: Context<'_>, symbol: SymbolId, after: ColourId, indent: Cost) -> Colour {
+        let source = Colour { nodes: self.table.get(after.index()).nodes.clone(), ..self.blank() };
+        let mut begun = Vec::new();
+        if !context.language.grammar.is_lexeme(symbol) {
+            context.right.begun(symbol, &source.nodes, &mut begun);
+        }
+        self.before_of(context, symbol, (&source, self.projection(after)), begun, indent)
+    }
+
     /// The same for a colour with the targets that it holds, and the nodes where the symbol began if it is a nonterminal.
     fn before_of(
         &self,
@@ -452,13 +501,13 @@ impl Colours {
         colour
     }
 
-    /// The colour before a DEDENT.
-    fn before_dedent(&mut self, context: Context<'_>, after: ColourId, popped: Popped) -> ColourId {
+    /// The colour before a DEDENT, which is R's if what comes after it is `below` a floor.
+    fn before_dedent(&mut self, context: Context<'_>, after: ColourId, popped: Popped, below: bool) -> ColourId {
         let free = &context.language.free;
         let (_, dedent) = context.language.grammar.indent_dedent.expect("a language with layout");
         let source = self.table.get(after.index());
         let mut colour = self.blank();
-        for from in free.priced_states() {
+        for from in free.priced_states().filter(|_| !below) {
             for to in free.priced_states() {
                 let cost = free.price(dedent, from, to).saturating_add(source.free[to.index()]);
                 lower(&mut colour.free[from.index()], cost);
@@ -492,10 +541,10 @@ impl Colours {
         let position = grammar.position(dot);
         let at = |target: usize| DotId::from_index(dot.index() + target - position);
         let (open, close) = block;
-        let after = self.step(context, colour, at(close + 1), NO_COLUMN, indents);
+        let after = self.step(context, colour, (at(close + 1), NO_FLOOR), NO_COLUMN, indents);
 
         let mut classes: Vec<(Option<Top>, ColourId)> =
-            vec![(None, self.before_dedent(context, after, Popped::InMiddle))];
+            vec![(None, self.before_dedent(context, after, Popped::InMiddle, false))];
         let nodes = self.table.get(after.index()).nodes.clone();
         let mut by_top: FxHashMap<Top, Vec<NodeId>> = FxHashMap::default();
         for (top, from) in dedents_into(context.right, &nodes, dedent) {

@@ -98,7 +98,8 @@ impl Demands {
             poll();
             let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
             let indents = context.left.indents(item.origin);
-            reached.insert(self.colours.step(context, behind, item.dot, item.column, indents));
+            let over = (item.dot, self.frames.floor(item.origin));
+            reached.insert(self.colours.step(context, behind, over, item.column, indents));
         }
         for colour in reached {
             for (word, &more) in targets.iter_mut().zip(self.colours.projection(colour)) {
@@ -133,7 +134,8 @@ impl Demands {
             }
             let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
             let indents = context.left.indents(item.origin);
-            let colour = self.colours.step(context, behind, item.dot, item.column, indents);
+            let over = (item.dot, self.frames.floor(item.origin));
+            let colour = self.colours.step(context, behind, over, item.column, indents);
             if targets.iter().any(|&target| self.colours.projects(colour, target)) {
                 return true;
             }

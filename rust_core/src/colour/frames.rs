@@ -5,7 +5,7 @@
 
 use crate::chart::left::{FIRST_SET, Indents};
 use crate::chunked::Chunked;
-use crate::colour::colours::{Colour, Colours, Context, NO_COLOUR};
+use crate::colour::colours::{Colour, Colours, Context, Depth, NO_COLOUR, NO_FLOOR};
 use crate::components::components;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{ColourId, DotId, FrameId, NodeId, PredictionId, SetId, SymbolId};
@@ -21,6 +21,8 @@ struct Demand {
     prediction: PredictionId,
     /// What indentations cost in the block around.
     indents: Indents,
+    /// How many more must stay open, by a floor.
+    floor: Depth,
     /// Colours that the set's items ask of the symbols after their dots.
     seeds: Box<[(SymbolId, ColourId)]>,
 }
@@ -133,6 +135,7 @@ struct Group<'a> {
     index: usize,
     of: &'a [usize],
     indents: Indents,
+    floor: Depth,
 }
 
 impl Group<'_> {
@@ -146,8 +149,8 @@ impl Group<'_> {
     fn is_settled(&self, colours: &mut Colours, context: Context<'_>, unsolved: &[Unsolved]) -> bool {
         self.members.iter().all(|&at| {
             self.inner(unsolved, at).all(|(dot, child)| {
-                let demanded =
-                    colours.step(context, unsolved[at].colour, Grammar::advance(dot), NO_COLUMN, self.indents);
+                let over = (Grammar::advance(dot), self.floor);
+                let demanded = colours.step(context, unsolved[at].colour, over, NO_COLUMN, self.indents);
                 colours.holds(unsolved[child].colour, demanded)
             })
         })
@@ -172,11 +175,11 @@ impl Group<'_> {
             for (dot, child) in self.inner(unsolved, at) {
                 let after = Grammar::advance(dot);
                 let child_colour = growing.get_mut(&child).expect("of this group");
-                let grown = if grammar.rule(after).block.is_none() {
+                let grown = if grammar.rule(after).block.is_none() && self.floor == NO_FLOOR {
                     child_colour.add(&colours.carry(context, &fresh, after, self.indents, &mut walks))
                 } else {
                     let fresh = colours.intern(fresh.clone());
-                    let demanded = colours.step(context, fresh, after, NO_COLUMN, self.indents);
+                    let demanded = colours.step(context, fresh, (after, self.floor), NO_COLUMN, self.indents);
                     child_colour.add(colours.get(demanded))
                 };
                 if grown {
@@ -230,6 +233,11 @@ impl Frames {
         self.frames.get(frame.index()).solution(nonterminal).unwrap_or(NO_COLOUR)
     }
 
+    /// How many more than at a set must stay open, whose frame is known.
+    pub(super) fn floor(&self, set: SetId) -> Depth {
+        self.known(set).map_or(NO_FLOOR, |frame| self.frames.get(frame.index()).demand.floor)
+    }
+
     /// The frame of a set. Origins lie behind, so the frames that it needs are made in ascending order, without recursion.
     fn frame(&mut self, colours: &mut Colours, context: Context<'_>, set: SetId) -> FrameId {
         if let Some(known) = self.known(set) {
@@ -272,7 +280,8 @@ impl Frames {
         for item in items.iter().filter(|item| !grammar.is_lexeme(grammar.next(item.dot))) {
             let behind = self.colour(colours, context, item.origin, grammar.lhs(item.dot));
             let indents = context.left.indents(item.origin);
-            let demanded = colours.step(context, behind, Grammar::advance(item.dot), item.column, indents);
+            let over = (Grammar::advance(item.dot), self.floor(item.origin));
+            let demanded = colours.step(context, behind, over, item.column, indents);
             let symbol = grammar.next(item.dot);
             match seeds.last_mut() {
                 Some((last, colour)) if *last == symbol => *colour = colours.union(*colour, demanded),
@@ -281,7 +290,12 @@ impl Frames {
         }
         let prediction = context.left.set(set).prediction;
         let indents = context.left.indents(set);
-        let demand = Demand { prediction, indents, seeds: seeds.into() };
+        let floor = match (context.floor, items.first()) {
+            (None, _) => NO_FLOOR,
+            (Some((_, floor)), None) => floor,
+            (Some((nesting, _)), Some(item)) => (self.floor(item.origin) - nesting.at(item.dot)).max(NO_FLOOR),
+        };
+        let demand = Demand { prediction, indents, floor, seeds: seeds.into() };
         let hash = hash(&demand);
         if let Some(known) = self.hashes.find(hash, |index| self.frames.get(index).demand == demand) {
             return FrameId::from_index(known);
@@ -296,13 +310,13 @@ impl Frames {
     /// before what they lead to.
     fn solve(&mut self, colours: &mut Colours, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
         let frame = self.frames.get_mut(frame.index());
-        let indents = frame.demand.indents;
+        let (indents, floor) = (frame.demand.indents, frame.demand.floor);
         let mut unsolved = Unsolved::leading_to(wanted, frame, context);
         let child = |at: usize, index: usize| unsolved[at].children.get(index).map(|&(_, child)| child);
         let (groups, group_of) = components(unsolved.len(), child);
         let mut solved = Vec::with_capacity(unsolved.len());
         for (index, members) in groups.iter().enumerate() {
-            let group = Group { members, index, of: &group_of, indents };
+            let group = Group { members, index, of: &group_of, indents, floor };
             if !group.is_settled(colours, context, &unsolved) {
                 group.grow(colours, context, &mut unsolved);
             }
@@ -311,8 +325,8 @@ impl Frames {
                 for place in 0..unsolved[at].children.len() {
                     let (dot, child) = unsolved[at].children[place];
                     if group_of[child] != index {
-                        let demanded =
-                            colours.step(context, unsolved[at].colour, Grammar::advance(dot), NO_COLUMN, indents);
+                        let over = (Grammar::advance(dot), floor);
+                        let demanded = colours.step(context, unsolved[at].colour, over, NO_COLUMN, indents);
                         unsolved[child].colour = colours.union(unsolved[child].colour, demanded);
                     }
                 }

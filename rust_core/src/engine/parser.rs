@@ -38,6 +38,17 @@ pub(crate) struct Parser {
     guarded_live: FxHashMap<(StateId, GuardId), BitSet>,
     /// What a symbol in progress may be that goes on by at least one byte.
     live_later: FxHashMap<StateId, Box<[u64]>>,
+    /// What the middle must not close.
+    pub(super) least: Least,
+}
+
+/// How many brackets and blocks must stay open; nothing in force is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Least {
+    /// Brackets.
+    pub brackets: u32,
+    /// Blocks.
+    pub blocks: u32,
 }
 
 impl Parser {
@@ -53,6 +64,7 @@ impl Parser {
             nexts: Nexts::default(),
             guarded_live: FxHashMap::default(),
             live_later: FxHashMap::default(),
+            least: Least::default(),
             language: language.clone(),
         }
     }
@@ -175,6 +187,9 @@ impl Parser {
                 }
                 // Only the wide column pops, as in CPython's tokenizer; the last comparison looks at both.
                 _ if column.wide < top.wide => {
+                    if self.indentations.depth(begun.indentation) <= self.least.blocks && self.least.blocks > 0 {
+                        return None;
+                    }
                     begun.set = self.scan(begun.set, Read::Dedent);
                     begun.indentation = self.indentations.parent(begun.indentation)?;
                     if begun.set == NO_SET {
@@ -262,6 +277,41 @@ impl Parser {
 
     pub(crate) fn nesting(&self, branch: &Branch) -> Nesting {
         if self.language.layout.is_some() && branch.depth == 0 { Nesting::Outside } else { Nesting::Inside }
+    }
+
+    /// What is done while the floor is not looked at: what L and R hold is theirs.
+    pub(crate) fn without_floor<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        let least = std::mem::take(&mut self.least);
+        let done = act(self);
+        self.least = least;
+        done
+    }
+
+    /// Open blocks at the cursor: those at or left of its column where it stands in an indentation.
+    pub(super) fn blocks_left_of(&self, branch: &Branch) -> u32 {
+        let open = self.indentations.depth(branch.indentation);
+        let lexer = &self.language.lexer;
+        let ended = !lexer.is_start(branch.state) && lexer.accepts(branch.state);
+        let newline = ended && self.language.accept_role(lexer.accept(branch.state)) == Role::Newline;
+        let column = match branch.line {
+            _ if newline && branch.depth == 0 => Some(Column::ZERO),
+            InLine::Middle => None,
+            InLine::Start { column, kept } => Some(kept.unwrap_or(column)),
+        };
+        match column {
+            None => open,
+            Some(column) => {
+                let mut right = 0;
+                self.for_each_block(branch.indentation, |block| right += u32::from(block.wide > column.wide));
+                open - right
+            }
+        }
+    }
+
+    /// Whether no bracket may be closed at a depth.
+    #[inline]
+    pub(crate) fn is_on_floor(&self, depth: u32) -> bool {
+        self.least.brackets > 0 && depth <= self.least.brackets
     }
 
     #[inline]
@@ -419,6 +469,7 @@ impl Reader for Parser {
         let depth = match role {
             Role::Open if branch.depth >= self.language.limits.brackets => return,
             Role::Open => branch.depth + 1,
+            Role::Close if self.is_on_floor(branch.depth) => return,
             Role::Close => branch.depth.saturating_sub(1),
             _ => branch.depth,
         };

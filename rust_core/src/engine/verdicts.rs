@@ -4,14 +4,15 @@
 
 use crate::chart::left::{Mark, NO_SET, Read};
 use crate::chart::predict::Predictions;
-use crate::colour::colours::Context;
+use crate::colour::colours::{Context, Depth};
 use crate::colour::demands::{Demands, Outlook};
 use crate::engine::at_line::AtLine;
 use crate::engine::branch::{Branch, InLine, Nesting};
-use crate::engine::parser::Parser;
+use crate::engine::parser::{Least, Parser};
 use crate::engine::ways::{Sources, Way, Ways};
 use crate::ids::{FreeId, GuardId, NodeId, SetId, ShapeId, WaysId};
 use crate::language::compiled::Language;
+use crate::language::definition::Floor;
 use crate::language::follow::bit;
 use crate::language::free::{Cost, INFINITE, LINE, MIDDLE};
 use crate::lexing::guards::NO_GUARDS;
@@ -87,6 +88,9 @@ pub(crate) struct Engine {
     ways: Ways,
     answers: Answers,
     looseness: Looseness,
+    floor: Option<(Floor, u32)>,
+    /// Ways without those that close a bracket in the middle.
+    not_closing: FxHashMap<WaysId, WaysId>,
     sizes: Sizes,
     right_asked: u64,
     pub(super) at_line: AtLine,
@@ -105,6 +109,8 @@ impl Engine {
             ways: Ways::new(language, &right),
             answers: Answers::default(),
             looseness: Looseness::default(),
+            floor: None,
+            not_closing: FxHashMap::default(),
             sizes: Sizes { first: None, last: 0, kept: usize::MAX },
             right_asked: 0,
             at_line: AtLine::new(language, &right),
@@ -136,16 +142,59 @@ impl Engine {
         std::mem::replace(&mut self.sizes.kept, usize::MAX)
     }
 
+    /// The floor that some branches at the end of L stand on, of a kind: how many brackets, or blocks, the middle must leave
+    /// open. None at all where that is 0, or the language's rules do not say.
+    pub(crate) fn floor_of(&self, kind: Floor, branches: &[Branch]) -> u32 {
+        if self.language.nesting(kind).is_none() {
+            return 0;
+        }
+        let of = |branch: &Branch| match kind {
+            Floor::Brackets => self.brackets_kept(branch),
+            Floor::Block => self.parser.blocks_left_of(branch),
+        };
+        branches.iter().map(of).min().unwrap_or(0)
+    }
+
+    /// How many of the brackets that L has opened R closes, where it is read on as L leaves it.
+    fn brackets_kept(&self, branch: &Branch) -> u32 {
+        let lexer = &self.language.lexer;
+        let in_progress = !lexer.is_start(branch.state);
+        let cut = if in_progress { self.right.lookahead.end(branch.state) } else { None };
+        let depth = match cut {
+            None if in_progress && lexer.accepts(branch.state) => {
+                match self.language.accept_role(lexer.accept(branch.state)) {
+                    Role::Open => branch.depth + 1,
+                    Role::Close => branch.depth.saturating_sub(1),
+                    _ => branch.depth,
+                }
+            }
+            _ => branch.depth,
+        };
+        self.right.unopened(cut.map_or(0, |(end, _)| end)).map_or(0, |closed| closed.min(depth))
+    }
+
+    /// Puts a floor in force. Only where nothing has been asked of R yet, or of one like it.
+    pub(crate) fn set_floor(&mut self, floor: Option<(Floor, u32)>) {
+        self.floor = floor;
+        self.parser.least = match floor {
+            None => Least::default(),
+            Some((Floor::Brackets, brackets)) => Least { brackets, blocks: 0 },
+            Some((Floor::Block, blocks)) => Least { brackets: 0, blocks },
+        };
+    }
+
     /// Finds out whether R has a say in what may follow the branches that a session opens with. Branches that come of them
     /// need not be asked again. False where it is otherwise for an earlier session: the two cannot share an engine.
     pub(crate) fn loosen(&mut self, branches: &[Branch]) -> bool {
         let sets = self.parser.set_count();
         self.sizes.last = sets;
         self.sizes.first.get_or_insert((sets, self.demands.sizes().0));
-        let loose = branches.iter().all(|branch| {
-            let (demands, context) = self.parts();
-            demands.is_loose(context, branch.set)
-        });
+        // What the middle must not close is asked of the colours.
+        let loose = self.floor.is_none()
+            && branches.iter().all(|branch| {
+                let (demands, context) = self.parts();
+                demands.is_loose(context, branch.set)
+            });
         // Without branches nothing is ever asked.
         if self.looseness.settled {
             return branches.is_empty() || loose == self.looseness.loose;
@@ -191,7 +240,8 @@ impl Engine {
     /// What R demands of sets, and what that is computed from.
     pub(crate) fn parts(&mut self) -> (&mut Demands, Context<'_>) {
         let (left, predictions, columns) = self.parser.charts();
-        let context = Context { language: &self.language, right: &self.right, left, predictions, columns };
+        let floor = self.floor.and_then(|(kind, level)| Some((self.language.nesting(kind)?, level as Depth)));
+        let context = Context { language: &self.language, right: &self.right, left, predictions, columns, floor };
         (&mut self.demands, context)
     }
 
@@ -290,6 +340,9 @@ impl Engine {
         if self.parser.is_at_limit(branch) {
             ways = self.ways_at_limit(branch, ways);
         }
+        if self.parser.is_on_floor(branch.depth) {
+            ways = self.ways_on_floor(ways);
+        }
         if let Some(known) = self.answers.get(branch.set, ways) {
             return known;
         }
@@ -313,6 +366,20 @@ impl Engine {
             }
         });
         self.ways.intern(few)
+    }
+
+    /// Those of some ways that close no bracket in the middle; one that R ends is R's.
+    fn ways_on_floor(&mut self, ways: WaysId) -> WaysId {
+        if let Some(&known) = self.not_closing.get(&ways) {
+            return known;
+        }
+        let language = self.language.clone();
+        let mut few = self.ways.get(ways).to_vec();
+        let closes = |way: &Way| way.accept.is_some_and(|accept| language.accept_role(accept) == Role::Close);
+        few.retain(|way| way.free.is_none() || !closes(way));
+        let few = self.ways.intern(few);
+        self.not_closing.insert(ways, few);
+        few
     }
 
     fn any_way(&mut self, set: SetId, ways: WaysId) -> bool {
@@ -401,7 +468,11 @@ impl Engine {
             None => self.language.lexer.accepts(branch.state).then(|| (0, self.language.lexer.accept(branch.state))),
         };
         let Some((end, accept)) = ended else { return false };
-        match self.parser.end_symbol(branch, accept) {
+        let closes = self.language.accept_role(accept) == Role::Close;
+        if end == 0 && closes && self.parser.is_on_floor(branch.depth) {
+            return false;
+        }
+        match self.parser.without_floor(|parser| parser.end_symbol(branch, accept)) {
             Some(ended) => {
                 let begun = self.language.accept_role(accept) == Role::Newline && end > 0;
                 self.complete_between(&ended, end, begun)
@@ -427,7 +498,8 @@ impl Engine {
                     let Some((at, column)) = self.right.column_through(position, column, kept) else {
                         return false;
                     };
-                    let Some(begun) = self.parser.begin_line(branch, column) else { return false };
+                    let begun = self.parser.without_floor(|parser| parser.begin_line(branch, column));
+                    let Some(begun) = begun else { return false };
                     (begun.set, Vec::from_iter(self.right.entry_node(at, column)))
                 }
             }

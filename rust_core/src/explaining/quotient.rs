@@ -7,7 +7,7 @@
 //! A lexeme cut by the cursor on one side is written with `…` on that side.
 
 use crate::chart::left::{FIRST_SET, NO_INDENTS, NO_SET, Read};
-use crate::colour::colours::{Colour, Context};
+use crate::colour::colours::{Colour, Context, NO_FLOOR};
 use crate::colour::demands::Demands;
 use crate::engine::branch::{Branch, InLine};
 use crate::engine::verdicts::Engine;
@@ -239,7 +239,13 @@ impl Extractor<'_> {
     /// Every way to split the rest of a rule between the middle and R.
     fn tails(&mut self, tail: Tail, from: FreeId, prefix: Vec<Piece>, out: &mut Vec<Vec<Piece>>) {
         let grammar = &self.context.language.grammar;
-        let here = self.demands.colours.step(self.context, tail.follow.colour(), tail.dot, tail.column, NO_INDENTS);
+        let here = self.demands.colours.step(
+            self.context,
+            tail.follow.colour(),
+            (tail.dot, NO_FLOOR),
+            tail.column,
+            NO_INDENTS,
+        );
         if self.falls(from, here) {
             out.push(prefix.clone());
         }
@@ -255,7 +261,13 @@ impl Extractor<'_> {
             return;
         }
         let next = Tail { dot: Grammar::advance(tail.dot), ..tail };
-        let after = self.demands.colours.step(self.context, tail.follow.colour(), next.dot, next.column, NO_INDENTS);
+        let after = self.demands.colours.step(
+            self.context,
+            tail.follow.colour(),
+            (next.dot, NO_FLOOR),
+            next.column,
+            NO_INDENTS,
+        );
         self.cuts(symbol, from, after, &prefix, out);
         for to in self.context.language.free.states() {
             if self.context.language.free.relation(symbol, from, to) == INFINITE {

@@ -3,13 +3,23 @@
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
+use crate::language::nesting::Nesting;
 use crate::language::spelling::Spelling;
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{self, Lexer, LexerTable};
 use crate::lexing::roles::{self, Role, find};
 use crate::spec::{LanguageSpec, LimitsSpec};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// What a middle must not close that L has opened: a constraint against text that closes it and opens it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Floor {
+    /// The brackets of L that R closes.
+    Brackets,
+    /// The block that the cursor is in.
+    Block,
+}
 
 /// What ends a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +59,8 @@ pub struct Definition {
     /// By nonterminal: the places of its constructs.
     constructs_of: FxHashMap<SymbolId, Vec<usize>>,
     literals: Vec<Option<String>>,
+    /// How dots stand in brackets, and in blocks; counted when a floor first asks.
+    nestings: [OnceLock<Option<Nesting>>; 2],
 }
 
 /// A name for a rule of which something has been read.
@@ -93,6 +105,7 @@ impl Definition {
             constructs,
             constructs_of,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
+            nestings: Default::default(),
         })
     }
 
@@ -132,6 +145,21 @@ impl Definition {
     #[must_use]
     pub fn literal(&self, lexeme: SymbolId) -> Option<&str> {
         self.literals[lexeme.index()].as_deref()
+    }
+
+    /// How dots stand in what a floor counts; `None` where depth and rule do not agree.
+    pub(crate) fn nesting(&self, floor: Floor) -> Option<&Nesting> {
+        let known = &self.nestings[usize::from(floor == Floor::Block)];
+        let layout = self.grammar.indent_dedent;
+        let of_lexeme = |lexeme: SymbolId| match floor {
+            Floor::Brackets => match self.roles[lexeme.index()] {
+                Role::Open => 1,
+                Role::Close => -1,
+                _ => 0,
+            },
+            Floor::Block => layout.map_or(0, |(open, close)| i32::from(lexeme == open) - i32::from(lexeme == close)),
+        };
+        known.get_or_init(|| Nesting::derive(&self.grammar, of_lexeme)).as_ref()
     }
 
     /// The number of modes, the default one included.

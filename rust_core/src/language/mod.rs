@@ -7,6 +7,7 @@ pub(crate) mod definition;
 pub(crate) mod follow;
 pub(crate) mod free;
 mod matrices;
+pub(crate) mod nesting;
 pub(crate) mod prediction;
 mod prices;
 pub(crate) mod shape;

@@ -285,6 +285,10 @@ impl Walk<'_> {
         language.accept_role(accept) == Role::Open && position.depth >= language.limits.brackets
     }
 
+    fn closes_too_many(&self, position: Position, accept: AcceptId) -> bool {
+        self.engine.language.accept_role(accept) == Role::Close && self.engine.parser.is_on_floor(position.depth)
+    }
+
     fn depth_after(&self, position: Position, accept: AcceptId) -> u32 {
         match self.engine.language.accept_role(accept) {
             Role::Open => position.depth + 1,
@@ -346,7 +350,7 @@ impl Walk<'_> {
     }
 
     fn read(&mut self, position: Position, accept: AcceptId) -> Position {
-        if self.opens_too_many(position, accept) {
+        if self.opens_too_many(position, accept) || self.closes_too_many(position, accept) {
             return Position { set: NO_SET, ..position };
         }
         let depth = self.depth_after(position, accept);

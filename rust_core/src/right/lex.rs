@@ -426,6 +426,22 @@ impl Lexed {
         found
     }
 
+    /// How many brackets are closed from a position on that were opened before it; `None` if it is not code to its end.
+    pub(super) fn unopened(&self, position: u32) -> Option<u32> {
+        let (mut at, mut open, mut unopened) = (position, 0u32, 0);
+        while !self.is_end(at) {
+            let (accept, end) = self.symbol(at)?;
+            match self.language.accept_role(accept) {
+                Role::Open => open += 1,
+                Role::Close if open == 0 => unopened += 1,
+                Role::Close => open -= 1,
+                _ => {}
+            }
+            at = self.end(at as usize, end)?;
+        }
+        Some(unopened)
+    }
+
     /// The closing brackets of R that nothing in R opens, and where in R they are, the first first; `None` if R does not begin with a symbol.
     #[must_use]
     pub(super) fn closers(&self) -> Option<Vec<(usize, &[u8])>> {

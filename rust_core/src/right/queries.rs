@@ -322,6 +322,12 @@ impl Right {
         self.lexed.depth(0)
     }
 
+    /// How many brackets R closes from a position on that were opened before it; `None` if R is not code from there to its end.
+    #[must_use]
+    pub(crate) fn unopened(&self, position: u32) -> Option<u32> {
+        self.lexed.unopened(position)
+    }
+
     /// How many brackets are open at a node, where that is known: R closes them, and no others.
     #[must_use]
     pub(crate) fn depth(&self, node: NodeId) -> Option<u32> {
