@@ -186,7 +186,7 @@ class Completer:
                 end = offer.cuts[-1]
                 whole = one.whole if end == len(offer.text) else 0.0
                 if fits(offer.text[:end], request.split, opened) is None:
-                    found.append((replace(offer, text=offer.text[:end], calibrated=True), whole))
+                    found.append((replace(offer, text=offer.text[:end], recalled=True, calibrated=True), whole))
         return found
 
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:

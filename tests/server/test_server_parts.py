@@ -270,6 +270,34 @@ def test_what_was_not_offered_unasked_is_no_answer_to_somebody_who_asks() -> Non
     assert find(memory, "# b", "\n", asked=True) == []
 
 
+def test_after_an_entry_of_a_list_no_answer_to_other_questions_is_given() -> None:
+    memory = remembering(answered("x.stock", "\n", offer("er_of(a)")), answered("x.stock", "\n", offer("(a)")))
+    assert find(memory, "x.stock", "\n") == [("(a)", 0)]
+    assert find(memory, "x.stock", "\n", word_ends=True) is None
+    memory.add(answered("x.stock", "\n", offer(".of(b)"), word_ends=True))
+    assert find(memory, "x.stock", "\n", word_ends=True) == [(".of(b)", 0)]
+    assert find(memory, "x.stock", "\n") == [("(a)", 0)]
+    assert find(memory, "x.stock.o", "\n") == [("f(b)", 0)]  # what was typed since is no part of that word
+    memory = remembering(answered("x.", "\n", offer("stock(a)")), answered("x.st", "\n", offer("ocked(a)")))
+    assert find(memory, "x.stock", "\n") == [("ed(a)", 0)]
+    assert find(memory, "x.stock", "\n", word_ends=True) == [("(a)", 0)]
+
+
+def test_what_the_project_says_is_no_answer_to_somebody_who_asks() -> None:
+    recalled = replace(offer("call(a)", identity="2"), recalled=True)
+    memory = remembering(answered("x = ", "\n", recalled))
+    assert find(memory, "x = ", "\n") == [("call(a)", 0)]
+    assert find(memory, "x = ", "\n", asked=True) is None
+    assert find(memory, "x = c", "\n", asked=True) is None
+    memory.add(answered("x = ", "\n", recalled, offer("cost")))
+    assert find(memory, "x = c", "\n") == [("all(a)", 0)]
+    assert find(memory, "x = ", "\n", asked=True) == [("cost", 0)]
+    assert find(memory, "x = c", "\n", asked=True) == [("ost", 0)]
+    assert find(memory, "x = ca", "\n", asked=True) is None
+    memory.add(answered("x = ", "\n", recalled, complete=True))  # somebody asked, and no model wrote anything
+    assert find(memory, "x = ", "\n", asked=True) == [("call(a)", 0)]
+
+
 def test_quiet_answers_say_nothing_about_the_models_speed() -> None:
     usage = Usage()
     for _ in range(20):
