@@ -39,7 +39,7 @@ class ServerSettings:
     inside_strings: bool = True
     multiline: str = "auto"
     """`auto`: one line in the middle of a line, more at its end; `never`; `always`."""
-    min_confidence: float = 0.5
+    min_confidence: float = 0.55
     """How likely an item has to be right to be shown unasked, from 0 to 1; 0 shows all of them, and whole. Where it is
     likelier right than wrong, about half of all keystrokes have an item."""
     alternatives: int = 3
