@@ -54,6 +54,8 @@ class Offer:
     """Whether the probabilities of its tokens are shares of such texts that were right, and need no map to be."""
     confidence: float | None = None
     """How likely its first lexeme is right, where that was asked for."""
+    seen: int = 0
+    """How many characters of it somebody has before their eyes."""
 
     def document(self, split: Split) -> tuple[str, str]:
         """The document after acceptance, cut behind the text."""
@@ -146,6 +148,18 @@ class Memory:
             return found if alternatives else replace(found, offers=found.offers[:1])
         return None
 
+    def saw(self, offer: Offer, left: str) -> None:
+        """Note how much of an offer is shown at a cursor."""
+        assert self._thread.is_current()
+        end = len(left) + len(offer.text)
+        for place, answer in self._answers.items():
+            if any(known.identity == offer.identity for known in answer.offers):
+                offers = (
+                    replace(known, seen=end - len(answer.left)) if known.identity == offer.identity else known
+                    for known in answer.offers
+                )
+                self._answers[place] = replace(answer, offers=tuple(offers))
+
     def forget(self, uri: str) -> None:
         """Forget what belongs to a document."""
         assert self._thread.is_current()
@@ -198,6 +212,7 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         written=without_typed(offer.written, len(typed)),
         fresh=False,
         unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
+        seen=max(0, offer.seen - len(typed)),
     )
 
 

@@ -293,6 +293,7 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     if not from_model and work.origin != "memory":
         ls.usage.answered_from_cache += 1
     if found.offers:
+        ls.memory.saw(found.offers[0], request.split.left)
         ls.usage.count_offers(found.offers)
     origin = "model" if from_model else "prefetch" if found.prefetched else "cache"
     if work.origin == "memory":
