@@ -172,7 +172,7 @@ def test_alternatives_are_the_models_and_the_memorys_together() -> None:
     def one(text: str, share: float) -> Offer:
         return replace(offer(text), written=(Written(len(text), share),), cuts=(len(text),), calibrated=True)
 
-    best, second, third = one("best", 0.2), one("second", 0.5), one("third", 0.6)
+    best, second, third = one("best", 0.2), one("second", 0.4), one("third", 0.6)
     sure, unsure = one("recalled", 0.9), one("other", 0.1)
 
     def texts(written: list[Offer], recalled: list[Offer], most: int) -> list[str]:
