@@ -20,7 +20,7 @@ from fim_server.server.names import Names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
 from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
-from fim_server.server.showing import cuts_of, least_likelihood, shown, worth
+from fim_server.server.showing import ends_of, least_likelihood, shown, worth
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
 
@@ -186,7 +186,7 @@ class Completer:
                 end = offer.cuts[-1]
                 whole = one.whole if end == len(offer.text) else 0.0
                 if fits(offer.text[:end], request.split, opened) is None:
-                    found.append((replace(offer, text=offer.text[:end], calibrated=True), whole))
+                    found.append((replace(offer, text=offer.text[:end], recalled=True, calibrated=True), whole))
         return found
 
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
@@ -339,9 +339,9 @@ class Completer:
         known = {offer.text for offer in offers}
         found = [offer for offer, _ in self._recalled(request, task.opened, task.language)]
         others = [offer for offer in found if offer.text not in known]
-        if request.invoked:
-            return (offers + others)[: request.settings.alternatives]
         closers = request.split.right[: task.opened.covered]
+        if request.invoked:
+            return together(offers, others, closers, request.settings.alternatives)
         least = request.settings.min_confidence
         return sorted(offers + others, key=lambda offer: -worth(offer, closers, least))
 
@@ -400,6 +400,7 @@ class Completer:
         problem = fits(text, request.split, opened)
         if problem is not None:
             return problem
+        ends = ends_of(text, opened.session, takes_no_comments(request, opened.session.inside))
         return Offer(
             str(next(self._identities)),
             text,
@@ -408,7 +409,8 @@ class Completer:
             completion,
             opened.session.spelling.closers,
             opened.covered_lines,
-            cuts_of(text, opened.session, takes_no_comments(request, opened.session.inside)),
+            ends.cuts,
+            ends.lexemes,
             completion.written,
             self._unknown_names(language, request, text, opened),
             is_fresh(request.split, opened.session.spelling),
@@ -447,6 +449,17 @@ class Completer:
                     for one in found
                 ],
             )
+
+
+def together(written: list[Offer], recalled: list[Offer], closers: str, most: int) -> list[Offer]:
+    """Alternatives for somebody who asks: the model's first, then what is worth most, something recalled among it."""
+    if not written or most == 1:
+        return (written + recalled)[:most]
+    ranked = sorted(written[1:] + recalled, key=lambda offer: -worth(offer, closers, 0.0))
+    kept = ranked[: most - 1]
+    if recalled and not any(offer in recalled for offer in kept):
+        kept[-1] = next(offer for offer in ranked if offer in recalled)
+    return written[:1] + kept
 
 
 def prepared(request: Request, loaded: Loaded | None) -> Language:
