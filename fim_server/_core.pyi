@@ -142,6 +142,16 @@ class ProjectMemory:
         self, key: str, left: str, right: str, most_lines: int = 1, limit: int = 8
     ) -> list[Continuation]: ...
     def predict(self, key: str, left: str, limit: int = 16) -> list[tuple[str, float]]: ...
+    def related(
+        self,
+        key: str,
+        seen: tuple[int, int],
+        words: Sequence[str],
+        common: Sequence[str],
+        names: Sequence[str],
+        defining: Sequence[str],
+        limit: int = 8,
+    ) -> list[tuple[str, int, str, str | None, float]]: ...
     def sizes(self) -> tuple[int, int, int, int, int, int]: ...
 
 def check_definition(file: str) -> None: ...
