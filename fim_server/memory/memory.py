@@ -18,6 +18,10 @@ CHARACTERS = 10_000_000
 LOOKED_AT = 8
 """Continuations that an offer is chosen among."""
 
+BEFORE, AFTER = 300_000, 1_025
+"""Characters around a cursor that are passed on, and a little more than what is looked at (`limits.rs`): 16 + 256 KiB
+back to the beginning of a line, and 1 KiB ahead."""
+
 
 class Memory:
     """What the files of a project and its open documents say about how a text goes on.
@@ -80,6 +84,14 @@ class Memory:
         """Leave an open document: its file counts again, as it was last read."""
         self._documents.do(key, lambda: self._memory.close(key))
 
+    def left(self, folder: Path) -> None:
+        """Forget a folder's files, those of folders inside of it as well: they come back where these are read again.
+
+        Args:
+            folder: Its path, as it was given.
+        """
+        self._folders.do(("index", folder), lambda: self._memory.leave_folder(folder))
+
     def removed(self, key: str) -> None:
         """Forget a file."""
         self._folders.do(("removed", key), lambda: self._memory.remove(key))
@@ -95,7 +107,10 @@ class Memory:
                 as the places where it was found agree.
             limit: Offers at most.
         """
-        found = self._memory.continuations(key, left, right, most_lines, max(limit, LOOKED_AT))
+        start = unseen(left)
+        above = left.count("\n", 0, start)
+        most = max(limit, LOOKED_AT)
+        found = self._memory.continuations(key, left[start:], right[:AFTER], most_lines, most, above)
         return ranked(found, self._weights or fitted_weights())[:limit]
 
     def offer(self, key: str, left: str, right: str, most_lines: int = 1, confidence: float = 0.0) -> Offer | None:
@@ -103,18 +118,19 @@ class Memory:
         best = next(iter(self.offers(key, left, right, most_lines)), None)
         return best if best is not None and best.text and best.first >= confidence else None
 
-    def predict(self, key: str, left: str, limit: int = 16) -> list[tuple[str, float]]:
+    def predict(self, key: str, left: str, limit: int = 16, middle: str = "") -> list[tuple[str, float]]:
         """What may come next, up to the end of a lexeme, or of two where the first is blank.
 
         Args:
             key: The document's name.
-            left: The text before the place, which may go on from the cursor's own.
+            left: The text before the cursor, of which no more than its end is read.
             limit: Of them at most.
+            middle: The text between the cursor and the place.
 
         Returns:
             Texts, the likeliest first, with weights whose sum is at most 1; what is missing is left to others to say.
         """
-        return self._memory.predict(key, left, limit)
+        return self._memory.predict(key, left[unseen(left) :], limit, middle)
 
     def related(
         self,
@@ -160,3 +176,8 @@ class Memory:
         """
         self._stop.set()
         return all([self._documents.close(), self._folders.close()])
+
+
+def unseen(left: str) -> int:
+    """Characters of a text before a cursor that no question about it looks at: none, or up to a line break."""
+    return max(0, left.rfind("\n", 0, max(0, len(left) - BEFORE)))

@@ -21,7 +21,7 @@ from fim_server.server.names import Names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
 from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
-from fim_server.server.showing import cuts_of, least_likelihood, shown, worth
+from fim_server.server.showing import ends_of, least_likelihood, shown, worth
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
 
@@ -189,7 +189,7 @@ class Completer:
                 end = offer.cuts[-1]
                 whole = one.whole if end == len(offer.text) else 0.0
                 if fits(offer.text[:end], request.split, opened) is None:
-                    found.append((replace(offer, text=offer.text[:end], calibrated=True), whole))
+                    found.append((replace(offer, text=offer.text[:end], recalled=True, calibrated=True), whole))
         return found
 
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
@@ -414,6 +414,7 @@ class Completer:
         problem = fits(text, request.split, opened)
         if problem is not None:
             return problem
+        ends = ends_of(text, opened.session, takes_no_comments(request, opened.session.inside))
         return Offer(
             str(next(self._identities)),
             text,
@@ -422,7 +423,8 @@ class Completer:
             completion,
             opened.session.spelling.closers,
             opened.covered_lines,
-            cuts_of(text, opened.session, takes_no_comments(request, opened.session.inside)),
+            ends.cuts,
+            ends.lexemes,
             completion.written,
             self._unknown_names(language, request, text, opened),
             is_fresh(request.split, opened.session.spelling),

@@ -106,10 +106,11 @@ class Contexts:
     def open(self, uri: str, language: Language, split: Split) -> Opened:
         """The session of a cursor.
 
-        Where the text does not fit the budget, it is opened in part and finished in the background. Where it does not
-        parse with the closers right of the cursor, but would without some of them, they are left to the middle: an
-        editor put them there for a bracket that is closed already, or for one after which more has to come (of a header
-        its colon). Otherwise, where it does not parse, the lines that break it are left out.
+        Where the text does not fit the budget, it is opened in part and finished in the background. Where it
+        does not parse with the closers right of the cursor, but would without some of them, they are left to
+        the middle: an editor put them there for a bracket that is closed already, or for one or a string after
+        which more has to come (of a header its colon, of an entry its comma). Otherwise, where it does not
+        parse, the lines that break it are left out.
         """
         assert self._thread.is_current()
         left, right = split.left, split.right
@@ -182,7 +183,8 @@ def is_whole(found: Session | Recovered) -> bool:
 def reopens(found: Session | Recovered) -> bool:
     """Whether a session can only be completed by closing what its left side has opened and opening it again.
 
-    The closers right of the cursor then close something else than they were put there for, or stand in a comment. The
+    What is closed are brackets, or the cursor's string. The closers right of the cursor then close something else than
+    they were put there for, or stand in a comment. The
     shortest completion tells; False where that is not found in time.
     """
     session = found if isinstance(found, Session) else found.session
@@ -194,11 +196,23 @@ def reopens(found: Session | Recovered) -> bool:
             text = state.shortest_completion()
     except (SearchLimitError, StoppedError):
         return False
+    if state.inside == "string":
+        return leaves_string(session, text or "")
     closed, opened_again = unmatched(text or "", session.spelling.brackets)
     if not closed:
         return False
     state.advance(text or "")
     return opened_again > 0 or state.inside == "comment"
+
+
+def leaves_string(session: Session, text: str) -> bool:
+    """Whether a text at a cursor in a string ends that string, and ends itself in another one or in a comment."""
+    state = session.start()
+    outside = False
+    for character in text:
+        state.advance(character)
+        outside = outside or state.inside != "string"
+    return outside and state.inside in ("string", "comment")
 
 
 def unmatched(text: str, brackets: Sequence[tuple[str, str]]) -> tuple[int, int]:

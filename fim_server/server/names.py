@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import fim_server.languages
+from fim_server.server.place import is_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from fim_server.language import Session
     from fim_server.text.document import Split
 
 WORD = re.compile(r"(?<!\w)[^\W\d]\w*(?![\w\"'`])")
 """No number's exponent, and no prefix of a string."""
-LAST_WORD = re.compile(r"\w+\Z")
+
+AT_ONCE = 1 << 14
+"""Characters that are searched for words at once: a millisecond's work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,8 @@ class OwnNames:
 
     def binds(self, text: str, start: int, end: int) -> bool:
         """Whether the word from ``start`` to ``end`` is not loaded there but defined."""
-        before = LAST_WORD.search(text[:start].rstrip(" \t"))
-        if before is not None and before[0] in self.binding_words:
+        before = text[:start].rstrip(" \t")
+        if before[word_start(before, len(before)) :] in self.binding_words:
             return True
         after = text[end:].lstrip(" \t")
         return after.startswith(self.binding_texts) and not after.startswith(self.loading_texts)
@@ -74,11 +78,11 @@ def own_names(language: str) -> OwnNames | None:
 
 
 class Names:
-    """The names of a document. Other lines than the cursor's are read once while somebody types in one."""
+    """The names of a document, counted: of an edited text what has changed is read, not all of it again."""
 
     def __init__(self) -> None:
-        self._around = ("", "")
-        self._words: frozenset[str] = frozenset()
+        self._text = ""
+        self._counts: Counter[str] = Counter()
 
     def unknown(
         self,
@@ -96,31 +100,103 @@ class Names:
         own = own_names(language)
         if own is None:
             return ()
-        begun = LAST_WORD.search(split.left)
-        start = len(split.left) if begun is None else begun.start()
+        start = word_start(split.left, len(split.left))
         line = split.left.rfind("\n") + 1
-        line_end = split.right.find("\n") if "\n" in split.right else len(split.right)
-        words = self._words_around(split.left[:line], split.right[line_end:])
-        beside = {*WORD.findall(split.left[line:start]), *WORD.findall(split.right[:line_end])}
+        stands = self._words_beside(split, start)
+        bound: set[str] = set()
         whole = split.left[start:] + text
         found = []
         for match in WORD.finditer(whole):
             end = match.end() - (len(whole) - len(text))
             word = match[0]
-            if end <= 0 or word in own.known or word in beside or word in words or is_known(word):
+            if end <= 0 or word in own.known or word in bound or stands(word) or is_known(word):
                 continue
             if own.binds(split.left[line:start] + whole, match.start() + start - line, match.end() + start - line):
-                beside.add(word)
+                bound.add(word)
                 continue
             if not is_in_string(session, text[:end]):
                 found.append(end)
         return tuple(found)
 
-    def _words_around(self, left: str, right: str) -> frozenset[str]:
-        if (left, right) != self._around:
-            self._around = left, right
-            self._words = frozenset(WORD.findall(left)).union(WORD.findall(right))
-        return self._words
+    def _words_beside(self, split: Split, start: int) -> Callable[[str], bool]:
+        """Whether a word stands in the document besides the one that is begun at ``start`` and ends at the cursor."""
+        document = split.joined("")
+        self._read(document)
+        if start == len(split.left):
+            return lambda word: word in self._counts
+        # The cursor cuts a word in two, of which what stands right of it counts, as a word of its own.
+        cut, rest = WORD.match(document, start), WORD.match(split.right)
+        begun, after = (None if match is None else match[0] for match in (cut, rest))
+        return lambda word: word == after or self._counts[word] > (word == begun)
+
+    def _read(self, text: str) -> None:
+        """Count a text's words in place of those of the one before: what of the two differs, up to blanks."""
+        old, counts = self._text, self._counts
+        if text == old:
+            return
+        start = common_beginning(old, text)
+        kept = common_ending(old, text, min(len(old), len(text)) - start)
+        start = max(text.rfind(" ", 0, start), text.rfind("\n", 0, start)) + 1
+        ends = [at for at in (text.find(blank, len(text) - kept) for blank in " \n") if at >= 0]
+        kept = len(text) - min(ends, default=len(text))
+        self._text = text
+        if len(old) + len(text) - 2 * (start + kept) > len(text):  # it is quicker from the beginning
+            counts.clear()
+            start = kept = 0
+        else:
+            for words in words_of(old, start, len(old) - kept):
+                counts.subtract(words)
+                for word in {word for word in words if not counts[word]}:
+                    del counts[word]
+        for words in words_of(text, start, len(text) - kept):
+            counts.update(words)
+
+
+def words_of(text: str, start: int, end: int) -> Iterator[list[str]]:
+    """The words of a part of a text, which begins and ends beside blanks.
+
+    Some at a time: while a pattern is looked for, no other thread runs.
+    """
+    while start < end:
+        stop = end
+        if end - start > AT_ONCE:
+            blank = max(text.rfind(" ", start, start + AT_ONCE), text.rfind("\n", start, start + AT_ONCE))
+            stop = start + AT_ONCE if blank < 0 else blank + 1
+            while stop < end and not text[stop - 1].isspace():
+                stop += 1
+        yield WORD.findall(text, start, stop)
+        start = stop
+
+
+def common_beginning(one: str, other: str) -> int:
+    """The length of what two texts both begin with."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one.startswith(other[low:middle], low):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_ending(one: str, other: str, most: int) -> int:
+    """The length of what two texts both end with, at most so much."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one.endswith(other[len(other) - middle : len(other) - low], 0, len(one) - low):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def word_start(text: str, end: int) -> int:
+    """Where the word begins that ends at a place; there, where none does."""
+    while end > 0 and is_word(text[end - 1]):
+        end -= 1
+    return end
 
 
 def is_in_string(session: Session, middle: str) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pygls.uris import to_fs_path
 
 from fim_server.decoding.results import Completion, StopReason, Won, Written
-from fim_server.memory.memory import Memory
+from fim_server.memory.memory import Memory, unseen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,10 +103,11 @@ class Project:
 
     def advice(self, uri: str, left: str) -> Advice:
         """What the memory knows of each next token of a middle."""
-        key = key_of(uri)
+        key, memory = key_of(uri), self.memory
+        near = left[unseen(left) :]  # kept for all the tokens: the whole text is not passed on for each
 
         def advise(middle: str) -> Sequence[tuple[str, float]]:
-            found = self.memory.predict(key, left + middle, ADVISED)
+            found = memory.predict(key, near, ADVISED, middle)
             return [(text, share * ADVICE_SHARE) for text, share in found]
 
         return advise

@@ -107,7 +107,7 @@ async def find_answer(ls: FimLanguageServer, asked: Asked, overtaken: asyncio.Ev
     if remembered is not None:
         return conclude(ls, asked, request, Work(remembered), from_model=False)
     recalled = None if asked.invoked and request.settings.ask_model else await recall(ls, request)
-    if overtaken.is_set():
+    if overtaken.is_set() or not is_current(ls, asked):
         ls.usage.superseded += 1
         return None
     if recalled is not None:
@@ -117,7 +117,7 @@ async def find_answer(ls: FimLanguageServer, asked: Asked, overtaken: asyncio.Ev
         nothing = answer_of(request, (), "nothing is recalled, and no model asked (setting askModel)", lasting=False)
         return conclude(ls, asked, request, Work(nothing, origin="memory"), from_model=False)
     waited_ms = 0.0 if asked.invoked else await debounce(ls, asked.uri, overtaken)
-    if overtaken.is_set():
+    if overtaken.is_set() or not is_current(ls, asked):
         ls.usage.superseded += 1
         return None
     work = await run(ls, request)
@@ -186,9 +186,7 @@ def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
     several = request.invoked and request.settings.alternatives > 1
     split = request.split
     place = request.key, split.left, split.right, request.single_line
-    found = ls.memory.find(*place, several, asked=request.invoked)
-    if found is not None and request.word_ends and any(is_word(offer.text[:1]) for offer in found.offers):
-        return None
+    found = ls.memory.find(*place, several, asked=request.invoked, word_ends=request.word_ends)
     if found is not None and found.moved and not request.invoked and not as_shown(found, request).offers:
         # What was typed since rules out what begins otherwise: asked again, it may be sure enough.
         return None
@@ -274,12 +272,20 @@ def is_same(some: Request, other: Request) -> bool:
     )
 
 
-def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, from_model: bool) -> Answered | None:
-    """Send an answer on its way: unless the document has changed, note it and prepare what follows."""
+def is_current(ls: FimLanguageServer, asked: Asked) -> bool:
+    """Whether the document is as it was when a request arrived, and is still to be completed.
+
+    Versions alone say little: some clients count them backwards, or not at all.
+    """
     current = ls.open_document(asked.uri)
     same = current is not None and asked.document is not None and current.source == asked.document.source
-    if current is None or not same or current.version != asked.version or not ls.settings.enabled:
-        ls.usage.superseded += 1  # versions alone say little: some clients count them backwards, or not at all
+    return current is not None and same and current.version == asked.version and ls.settings.enabled
+
+
+def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, from_model: bool) -> Answered | None:
+    """Send an answer on its way: unless the document has changed, note it and prepare what follows."""
+    if not is_current(ls, asked):
+        ls.usage.superseded += 1
         return None
     found = as_shown(work.answer, request)
     work.costs.total_ms = 1000 * (time.perf_counter() - asked.arrived)
@@ -287,6 +293,7 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     if not from_model and work.origin != "memory":
         ls.usage.answered_from_cache += 1
     if found.offers:
+        ls.memory.saw(found.offers[0], request.split.left)
         ls.usage.count_offers(found.offers)
     origin = "model" if from_model else "prefetch" if found.prefetched else "cache"
     if work.origin == "memory":
@@ -298,9 +305,14 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
 
 
 def as_shown(found: Answer, request: Request) -> Answer:
-    """What of an answer is shown: to somebody who has asked all of it, else what is likely enough to be right."""
+    """What of an answer is shown: to somebody who has asked all of it, else what is likely enough to be right.
+
+    What somebody has asked for, and types, is shown as it was: of several alternatives the first that is typed.
+    """
     if request.invoked:
         return found
+    if found.complete and found.moved:
+        return replace(found, offers=found.offers[:1])
     split = request.split
     offers = [shown(offer, split.right[: offer.covered], request.settings.min_confidence) for offer in found.offers]
     kept = tuple(offer for offer in offers if offer is not None)

@@ -40,9 +40,8 @@ class ServerSettings:
     inside_strings: bool = True
     multiline: str = "auto"
     """`auto`: one line in the middle of a line, more at its end; `never`; `always`."""
-    min_confidence: float = 0.5
-    """How likely an item has to be right to be shown unasked, from 0 to 1; 0 shows all of them, and whole. Where it is
-    likelier right than wrong, about half of all keystrokes have an item."""
+    min_confidence: float = 0.55
+    """How likely an item's first lexeme has to be right for it to be shown unasked, from 0 to 1; 0 shows all."""
     alternatives: int = 3
     """Items when somebody asks for them."""
     max_tokens: int = 128

@@ -1,15 +1,16 @@
-"""What of an offer is shown unasked, and whether: as far as the model is sure of it.
+"""What of an offer is shown unasked, and whether: where it is likely to begin right, and as far as that is worth it.
 
 An offer is kept whole; what is shown of it ends at one of its *cuts*, where the program is complete and no word is cut.
-How likely the text up to a cut is right is said by the probabilities that its tokens had, before the grammar refused
-any, and by whether it loads names that exist: mapped to the share of such texts that were right in held-out files. Of
-the cuts that are sure enough, the one is shown that is worth most: characters times that probability.
+How likely the text up to some place is right is said by the probabilities that its tokens had, before the grammar
+refused any, and by whether it loads names that exist: mapped to the share of such texts that were right in held-out
+files. What somebody can take of an offer is its first word at least; so it is shown where its first lexeme is sure
+enough. Of its cuts the one is shown that is worth most: characters times the probability that they are right.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -39,9 +40,18 @@ PROSE = ("comment", "string")
 MOST_CUTS = 64
 """Places at which a text may end that are asked about."""
 
-INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = 0.67, 0.93, -1.67
-"""The logistic map: from the logarithm of the odds, and whether a name is loaded that nobody knows. Fitted to 1,775
-texts at 1,390 cursors in the packages for tuning, as `fim_server/bench/suggestions/calibration.py` fits them."""
+INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = 0.82, 0.76, -1.37
+FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0.62, 0.78, -1.35
+"""The logistic maps, of texts and of first lexemes: from the logarithm of the odds, and whether a name is loaded that
+nobody knows. Fitted to texts at 1,407 cursors in the packages for tuning, as
+`fim_server/bench/suggestions/calibration.py` fits them."""
+
+SEEN_SHARE = 0.5
+"""How sure an offer has to be of which more is shown already than was typed, as a share of another: somebody who types
+along reads it, and its going away is one more thing to read."""
+
+LEAST_WHOLE = 0.05
+"""How likely all that is shown has to be right."""
 
 
 def least_likelihood(request: Request, fresh: bool) -> float:
@@ -51,14 +61,28 @@ def least_likelihood(request: Request, fresh: bool) -> float:
     return LEAST_IN_FRESH if fresh else LEAST_LIKELIHOOD
 
 
-def cuts_of(text: str, session: Session, no_comments: bool = False) -> tuple[int, ...]:
-    """The lengths, in characters, at which a text may end: the program is complete, no word or string is cut.
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Lengths of beginnings of a text, in characters.
 
-    Of a text that a model has written the whole is the last of them. Where nothing is guaranteed, completeness is not
-    asked for. ``no_comments``: none that ends in a comment, which would take in the rest of the cursor's line.
+    Attributes:
+        cuts: Where it may end: the program is complete, no word or string is cut.
+        lexemes: Where no word or string is cut.
+    """
+
+    cuts: tuple[int, ...]
+    lexemes: tuple[int, ...]
+
+
+def ends_of(text: str, session: Session, no_comments: bool = False) -> Ends:
+    """Where a text may end.
+
+    Of a text that a model has written the whole is the last cut. Where nothing is guaranteed, completeness is not asked
+    for. ``no_comments``: no cut in a comment, which would take in the rest of the cursor's line.
     """
     state = session.start() if session.guarantee != "none" else None
     found: list[int] = []
+    lexemes: list[int] = []
     at = 0
     for end in (*islice(boundaries(text), MOST_CUTS), len(text)):
         if state is not None:
@@ -66,13 +90,17 @@ def cuts_of(text: str, session: Session, no_comments: bool = False) -> tuple[int
             if state.advance(piece) < len(piece.encode()):
                 break  # what stood elsewhere does not fit here any further
             at = end
+            if state.inside != "string":
+                lexemes.append(end)
             # Within prose words are no units that anybody would take one by one.
             if not state.is_complete() or (state.inside in PROSE and end < len(text)):
                 continue
             if no_comments and state.inside == "comment":
                 continue
+        else:
+            lexemes.append(end)
         found.append(end)
-    return tuple(found)
+    return Ends(tuple(found), tuple(lexemes))
 
 
 def boundaries(text: str) -> Iterator[int]:
@@ -96,13 +124,24 @@ def likelihood(written: tuple[Written, ...], end: int) -> float:
 
 def confidence(offer: Offer, end: int) -> float:
     """How likely the first ``end`` characters of an offer are right; 1 where nothing is known of it."""
+    return mapped(offer, end, INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME)
+
+
+def first_confidence(offer: Offer) -> float:
+    """How likely the first lexeme of an offer is right; 1 where nothing is known of it."""
+    end = offer.lexemes[0] if offer.lexemes else len(offer.text)
+    return mapped(offer, end, FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME)
+
+
+def mapped(offer: Offer, end: int, intercept: float, per_log_odds: float, per_unknown_name: float) -> float:
+    """The probability of an offer's first ``end`` characters, as a share of such texts that were right."""
     if not offer.written:
         return 1.0
     share = min(max(likelihood(offer.written, end), 1e-6), 1 - 1e-6)
     if offer.calibrated:
         return share
     unknown = any(name <= end for name in offer.unknown)
-    odds = INTERCEPT + PER_LOG_ODDS * math.log(share / (1 - share)) + PER_UNKNOWN_NAME * unknown
+    odds = intercept + per_log_odds * math.log(share / (1 - share)) + per_unknown_name * unknown
     return 1 / (1 + math.exp(-odds))
 
 
@@ -117,19 +156,22 @@ def worth(offer: Offer, closers: str, least: float) -> float:
 def shown(offer: Offer, closers: str, least: float) -> Offer | None:
     """What of an offer is shown unasked, or None.
 
-    ``closers``: those right of the cursor that it stands for. ``least``: how sure it has to be, from 0 to 1.
+    ``closers``: those right of the cursor that it stands for. ``least``: how sure its first lexeme has to be, 0 to 1.
     """
     if not offer.written or least <= 0:
         return offer
+    relief = FRESH_SHARE if offer.fresh else 1
+    first = first_confidence(offer)
+    if first < least * relief * (SEEN_SHARE if offer.seen else 1):
+        return None
     best = None
-    least *= FRESH_SHARE if offer.fresh else 1
     for end in offer.cuts or (len(offer.text),):
         text = offer.text[:end]
         sure = confidence(offer, end)
-        needed = max(least, LINES_CONFIDENCE) if "\n" in text else least
+        needed = LINES_CONFIDENCE if "\n" in text else LEAST_WHOLE * relief
         if sure < needed or not text.strip() or not contains_in_order(text, closers):
             continue
         worth = sure * len(text.strip())
         if best is None or worth >= best[0]:
-            best = worth, text, sure
-    return None if best is None else replace(offer, text=best[1], confidence=best[2])
+            best = worth, text
+    return None if best is None else replace(offer, text=best[1], confidence=first)

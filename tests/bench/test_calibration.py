@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from fim_server.bench.played_editor import Editor
-from fim_server.bench.suggestions.calibration import examples_of, fit, places, report
+from fim_server.bench.suggestions.calibration import FIRST, TEXTS, examples_of, fit, places, report
 from fim_server.bench.suggestions.judge import Truth
 from fim_server.bench.suggestions.lines import Task
 from fim_server.decoding.results import Completion, StopReason, Written
@@ -28,15 +29,20 @@ def test_places_are_on_the_way_to_the_line() -> None:
             assert editor.text == BEFORE + written + editor.closers + AFTER
 
 
-def test_an_offer_teaches_its_first_cut_and_its_whole() -> None:
+def test_an_offer_teaches_its_first_cut_its_whole_and_its_first_lexeme() -> None:
     text = "g(a, [2])"
     tokens = (Written(1, 0.9), Written(9, 0.5))
     completion = Completion(text, "exact", StopReason.END_TOKEN, None)
-    offer = Offer("1", text, 0, "exact", completion, cuts=(1, 4, 9), written=tokens, unknown=(7,))
+    offer = Offer("1", text, 0, "exact", completion, cuts=(1, 4, 9), lexemes=(1, 2, 4, 5, 7, 8, 9), written=tokens)
+    offer = replace(offer, unknown=(7,))
     editor = Editor(BEFORE + "return " + AFTER, len(BEFORE) + 7)
     found = list(examples_of(offer, editor, Truth(BEFORE + WANTED + AFTER, len(BEFORE + WANTED))))
-    assert [(unknown, right) for _, unknown, right in found] == [(False, True), (True, False)]
-    assert [odds for odds, _, _ in found] == pytest.approx([math.log(9), math.log(0.45 / 0.55)])
+    assert [(what, unknown, right) for what, (_, unknown, right) in found] == [
+        (TEXTS, False, True),
+        (TEXTS, True, False),
+        (FIRST, False, True),
+    ]
+    assert [odds for _, (odds, _, _) in found] == pytest.approx([math.log(9), math.log(0.45 / 0.55), math.log(9)])
 
 
 def test_the_fit_finds_what_made_the_answers() -> None:
@@ -47,7 +53,8 @@ def test_the_fit_finds_what_made_the_answers() -> None:
     answers = (draw.random(20_000) < 1 / (1 + np.exp(-inputs @ wanted))).astype(float)
     assert fit(inputs, answers) == pytest.approx(wanted, abs=0.15)
     told = report(
-        [(float(one), bool(two), bool(three)) for one, two, three in zip(odds, unknown, answers, strict=True)]
+        FIRST,
+        [(float(one), bool(two), bool(three)) for one, two, three in zip(odds, unknown, answers, strict=True)],
     )
     assert told.startswith("20000 examples")
-    assert "INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = 0." in told
+    assert "FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0." in told

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fim_server._core import ProjectMemory, Stop
+from fim_server.memory.memory import AFTER, unseen
 
 CODE = "def first(path):\n    for name in listdir(path):\n        yield join(path, name)\n"
 
@@ -83,3 +84,22 @@ def test_python_goes_on_while_it_reads() -> None:
     thread.join()
     assert asked > 1
     assert memory.continuations("/y.py", "    for name in ", "")[0].text == "listdir(path):"
+
+
+def test_of_a_long_text_its_end_is_enough() -> None:
+    line = "    value = other.name({})\n"
+    text = "class A:\n" + "".join(map(line.format, range(40_000)))
+    memory = ProjectMemory()
+    memory.update("/y.py", text, "")
+    left = text + "    value = oth"
+    start = unseen(left)
+    assert start > 500_000
+    above = left.count("\n", 0, start)
+    whole = memory.continuations("/y.py", left, "\n" + text)
+    assert whole[0].distance is not None
+    near = memory.continuations("/y.py", left[start:], ("\n" + text)[:AFTER], above=above)
+    assert list(map(repr, near)) == list(map(repr, whole))
+    for middle in ("", "er", "er.na", f"er.name(1)\n{line * 2_000}    val"):
+        told = memory.predict("/y.py", left + middle)
+        assert told
+        assert told == memory.predict("/y.py", left, middle=middle) == memory.predict("/y.py", left[start:], 16, middle)

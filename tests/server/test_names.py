@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import builtins
 import keyword
+import re
+from collections.abc import Iterator
+from random import Random
 
 import pytest
 
 from fim_server.language import Language
-from fim_server.server.names import Names, own_names
+from fim_server.server import names as server_names
+from fim_server.server.names import WORD, Names, OwnNames, own_names
 from fim_server.text.document import Split
 
 
@@ -69,3 +73,83 @@ def test_keywords_and_builtins_are_the_languages_own() -> None:
     assert own.known.issuperset(keyword.kwlist)
     of_the_shell = {"copyright", "credits", "exit", "license", "quit"}
     assert own.known.issuperset({name for name in dir(builtins) if not name.startswith("_")} - of_the_shell)
+
+
+def words_by_themselves(marked: str, text: str) -> list[str]:
+    """The names of a text that stand nowhere else in a document, without any regard to what was read before."""
+    left, right = marked.split("|")
+    start = re.search(r"\w*\Z", left)
+    assert start is not None
+    around = {*WORD.findall(left[: start.start()]), *WORD.findall(right)}
+    found = WORD.finditer(start.group() + text)
+    ends = [match.end() - len(start.group()) for match in found if match[0] not in around]
+    return [text[:end] for end in ends if end > 0]
+
+
+def test_after_any_edit_the_names_are_those_of_the_text_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fim_server.server.names.is_in_string", lambda session, middle: False)
+    monkeypatch.setattr("fim_server.server.names.AT_ONCE", 7)
+    monkeypatch.setattr("fim_server.server.names.own_names", lambda language: OwnNames(frozenset()))
+    random, names = Random(4), Names()
+    session = Language.load("python").open("", "")
+    pieces = [
+        "ab",
+        "b",
+        "a",
+        "1a",
+        "b2",
+        "é",
+        "\u0301",
+        " ",
+        "  ",
+        "\n",
+        "\n\n",
+        '"',
+        "'",
+        "`",
+        "(",
+        ".",
+        "_",
+        "\t",
+        "日",
+    ]
+
+    def some(most: int) -> str:
+        return "".join(random.choice(pieces) for _ in range(random.randrange(most)))
+
+    text, seen = some(60), 0
+    for _ in range(3_000):
+        start, end = sorted(random.randrange(len(text) + 1) for _ in range(2))
+        edit = random.random()
+        if edit < 0.05:
+            text = some(60)
+        elif edit < 0.6:
+            text = text[:start] + some(4) + text[start + (end - start) % 4 :]
+        at = random.randrange(len(text) + 1)
+        split = Split(text[:at], text[at:])
+        offered = "".join(random.choice([*pieces, "ab ", "a ", "b."]) for _ in range(4))
+        ends = names.unknown("python", split, offered, session)
+        expected = words_by_themselves(f"{text[:at]}|{text[at:]}", offered)
+        assert [offered[:end] for end in ends] == expected, (split, offered)
+        seen += bool(ends)
+    assert 300 < seen < 2_700
+
+
+def test_a_key_in_a_long_text_does_not_read_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(f"    value_{line} = other(value_{line // 2})\n" for line in range(20_000))
+    names, session = Names(), Language.load("python").open("", "")
+    read = 0
+    plain = server_names.words_of
+
+    def counted(text: str, start: int, end: int) -> Iterator[list[str]]:
+        nonlocal read
+        read += end - start
+        return plain(text, start, end)
+
+    monkeypatch.setattr(server_names, "words_of", counted)
+    for at in (len(text) // 2, len(text) // 2 + 1, 1_000, len(text)):
+        for typed in ("va", "val", "val\n"):
+            text = text[:at] + typed + text[at:]
+            split = Split(text[: at + len(typed)], text[at + len(typed) :])
+            assert names.unknown("python", split, "value_7 + value_x", session)
+    assert read < len(text) * 1.1

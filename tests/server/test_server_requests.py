@@ -200,6 +200,28 @@ async def test_two_requests_of_one_number_are_both_answered_and_others_go_on(
     assert len(client.answers("same")) == 2
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize("when", ["recalling", "waiting"])
+async def test_the_model_is_not_asked_about_a_text_that_has_changed(
+    client: Connected, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    gate, asked = Blocked(), threading.Event()
+    monkeypatch.setattr(Completer, "recall", lambda *arguments: gate())
+    work["request"] = lambda stop: asked.set()
+    client.server.settings = client.server.settings.having("debounce_ms", 100.0 if when == "waiting" else 0.0)
+    client.ask("before", invoked=False)
+    await client.until(gate.begun.is_set)
+    if when == "waiting":
+        gate.gate.set()
+        await client.until(lambda: not client.server.running)
+    client.change(2, "y = \n")
+    gate.gate.set()
+    assert (await client.answer("before"))["result"]["items"] == []
+    assert not asked.is_set()
+    client.ask("after", invoked=False)
+    assert len((await client.answer("after"))["result"]["items"]) == 1
+
+
 # --- documents ------------------------------------------------------------------------------------------------------
 
 

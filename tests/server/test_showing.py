@@ -15,7 +15,7 @@ from fim_server.language import Language
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
 from fim_server.server.settings import ServerSettings
-from fim_server.server.showing import boundaries, confidence, cuts_of, likelihood, shown, worth
+from fim_server.server.showing import boundaries, confidence, ends_of, first_confidence, likelihood, shown, worth
 from fim_server.server.work import Request, answer_of
 from fim_server.text.document import Split
 
@@ -31,7 +31,8 @@ def offer(*tokens: tuple[str, float], left: str = "x = ", right: str = "\n", cov
     """What a model wrote with these probabilities."""
     text = "".join(text for text, _ in tokens)
     session = Language.load("python").open(left, right[covered:])
-    return Offer("1", text, covered, "exact", ENDED, cuts=cuts_of(text, session), written=written(*tokens))
+    ends = ends_of(text, session)
+    return Offer("1", text, covered, "exact", ENDED, cuts=ends.cuts, lexemes=ends.lexemes, written=written(*tokens))
 
 
 def text_of(found: Offer | None) -> str | None:
@@ -52,41 +53,45 @@ def test_a_text_is_cut_after_whole_words_and_nowhere_else() -> None:
 def test_cuts_are_where_the_program_is_complete() -> None:
     session = Language.load("python").open("x = ", "\n")
     text = "first(a, b).c\ny = 2"
-    assert [text[:end] for end in cuts_of(text, session)] == [
+    assert [text[:end] for end in ends_of(text, session).cuts] == [
         "first",
         "first(a, b)",
         "first(a, b).c",
         "first(a, b).c\ny",
         text,
     ]
-    for end in cuts_of(text, session):
+    for end in ends_of(text, session).cuts:
         assert session.check(text[:end]).complete
 
 
 def test_what_does_not_fit_has_no_cut_behind_what_does() -> None:
     session = Language.load("python").open("x = ", "\n")
     text = "first(a, b): c"
-    assert [text[:end] for end in cuts_of(text, session)] == ["first", "first(a, b)"]
-    assert cuts_of(") + 1", session) == ()
+    assert [text[:end] for end in ends_of(text, session).cuts] == ["first", "first(a, b)"]
+    assert ends_of(") + 1", session).cuts == ()
 
 
 def test_a_comment_that_takes_in_what_follows_is_none_of_a_text() -> None:
     session = Language.load("python").open("x = ", " + 1\n")
     text = "first + second  # a comment"
-    assert [text[:end] for end in cuts_of(text, session, no_comments=True)] == ["first", "first +", "first + second"]
-    assert cuts_of(text, session)[-1] == len(text)
+    assert [text[:end] for end in ends_of(text, session, no_comments=True).cuts] == [
+        "first",
+        "first +",
+        "first + second",
+    ]
+    assert ends_of(text, session).cuts[-1] == len(text)
 
 
 def test_a_strings_text_is_not_cut() -> None:
     session = Language.load("python").open("x = 'some ", "'\n")
-    assert [("words here"[:end]) for end in cuts_of("words here", session)] == ["words here"]
-    assert [("words', 1, 'b"[:end]) for end in cuts_of("words', 1, 'b", session)] == ["words', 1, 'b"]
+    assert [("words here"[:end]) for end in ends_of("words here", session).cuts] == ["words here"]
+    assert [("words', 1, 'b"[:end]) for end in ends_of("words', 1, 'b", session).cuts] == ["words', 1, 'b"]
 
 
 def test_without_a_guarantee_every_boundary_is_a_cut() -> None:
     session = Language.load("python").open("x = )(", "\n")
     assert session.guarantee == "none"
-    assert cuts_of("a(b", session) == (1, 2, 3)
+    assert ends_of("a(b", session).cuts == (1, 2, 3)
 
 
 def test_how_likely_a_text_is_is_said_by_the_tokens_it_is_in() -> None:
@@ -125,6 +130,52 @@ def test_a_text_ends_where_it_gets_unlikely() -> None:
     assert text_of(shown(offer(("call", 0.99), ("(", 0.98), ("a", 0.02), (")", 0.98)), "", 0.5)) == "call"
 
 
+def test_an_offer_is_shown_where_its_first_lexeme_is_sure() -> None:
+    unsure = offer(("first", 0.95), ("(a", 0.4), (", b", 0.5), (")", 0.9))
+    assert text_of(shown(unsure, "", 0.6)) == "first"  # worth more than a call that is mostly another
+    needed = offer(("ready", 0.95), (" and", 0.4), (" b", 0.5), (":", 0.9), left="if ", right="\n    pass\n")
+    assert text_of(shown(needed, "", 0.6)) == "ready and b:"  # the line needs its colon
+    assert shown(offer(("ready", 0.4), (":", 0.99), left="if ", right="\n    pass\n"), "", 0.6) is None
+    hopeless = offer(("ready", 0.95), (" and", 0.05), (" b", 0.1), (":", 0.9), left="if ", right="\n    pass\n")
+    assert shown(hopeless, "", 0.6) is None
+
+
+def test_a_string_is_one_lexeme() -> None:
+    text = "some words' + b"
+    session = Language.load("python").open("x = '", "\n")
+    assert [text[:end] for end in ends_of(text, session).lexemes] == ["some words'", "some words' +", text]
+    unsure = offer(("some", 0.99), (" words", 0.2), ("'", 0.9), left="x = '")
+    assert first_confidence(unsure) < 0.5 < first_confidence(offer(("some", 0.99), ("'", 0.9), left="x = '"))
+
+
+def test_what_was_typed_leaves_the_next_lexeme_as_the_first() -> None:
+    whole = offer(("call", 0.95), ("(a)", 0.2))
+    rest = rest_of(whole, "\n", "call", "\n")
+    assert rest is not None
+    assert [rest.text[:end] for end in rest.lexemes] == ["(", "(a", "(a)"]
+    assert first_confidence(rest) < 0.5 < first_confidence(whole)
+
+
+def test_what_is_shown_stays_while_it_is_typed() -> None:
+    memory = Memory()
+    request = asked("x = ", "\n")
+    whole = offer(("call", 0.95), ("(a)", 0.35))
+    memory.add(answer_of(request, (whole,)))
+    key = request.key
+
+    def at(left: str) -> Offer | None:
+        found = memory.find(key, left, "\n", True, alternatives=False)
+        return None if found is None else shown(found.offers[0], "", 0.6)
+
+    assert text_of(at("x = ")) == "call(a)"
+    assert text_of(at("x = call")) is None  # nobody has seen it
+    memory.saw(whole, "x = ")
+    assert text_of(at("x = c")) == "all(a)"
+    assert text_of(at("x = call")) == "(a)"
+    memory.saw(replace(whole, text="call"), "x = ")
+    assert text_of(at("x = call")) is None  # all that was seen is typed
+
+
 def test_zero_shows_all_of_each_and_what_nothing_is_known_of_is_shown() -> None:
     unsure = offer(("call", 0.05), ("(a)", 0.1))
     assert shown(unsure, "", 0.0) is unsure
@@ -133,7 +184,7 @@ def test_zero_shows_all_of_each_and_what_nothing_is_known_of_is_shown() -> None:
 
 
 def test_lines_need_to_be_surer_than_one() -> None:
-    lines = offer(("first", 0.99), ("\nsecond", 0.42))
+    lines = offer(("first", 0.99), ("\nsecond", 0.3))
     assert text_of(shown(lines, "", 0.1)) == "first"
     assert text_of(shown(offer(("first", 0.99), ("\nsecond", 0.97)), "", 0.1)) == "first\nsecond"
 
@@ -192,6 +243,16 @@ def test_what_was_not_sure_enough_is_asked_again_once_it_is_typed_in_part() -> N
     found = look_up(sure, asked("x = c", "\n"))
     assert found is not None
     assert [one.text for one in as_shown(found, asked("x = c", "\n")).offers] == ["all(a)"]
+
+
+def test_what_was_asked_for_is_shown_while_it_is_typed_however_sure_it_is() -> None:
+    first = asked("x = ", "\n", invoked=True)
+    server = remembered(first, offer(("call", 0.1), ("(a)", 0.1)), offer(("catch", 0.1)))
+    for left, rest in (("x = c", "all(a)"), ("x = call(", "a)"), ("x = cat", "ch")):
+        request = asked(left, "\n")
+        found = look_up(server, request)
+        assert found is not None
+        assert [one.text for one in as_shown(found, request).offers] == [rest]
 
 
 def test_one_offer_is_shown_and_the_rest_is_remembered() -> None:

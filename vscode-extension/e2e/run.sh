@@ -5,13 +5,14 @@ cd "$(dirname "$0")"
 
 usage() {
   cat <<'HELP'
-./dev vscode [--pictures] [--install-packages] [PATTERN]
+./dev vscode [--pictures] [--model NAME] [--install-packages] [PATTERN]
 
 Runs the packaged extension in code-server (VS Code for browsers, from npm) in headless Chromium, with the real server and
 the embedded model: it types, accepts, asks, explains, and checks what is shown and what is saved. PATTERN is a regular
 expression that names tests.
 
 --pictures          takes the README's pictures anew: vscode-extension/images/
+--model NAME        has this model complete, as `fim-server models` names it, in place of the embedded one
 --install-packages  has apt-get install what is missing of Debian's packages chromium, ripgrep, libkrb5-dev and
                     build-essential; without it they are only named
 CHROMIUM            in the environment: the browser, if it is not a chromium, chromium-browser or google-chrome on the PATH
@@ -21,8 +22,14 @@ HELP
 }
 
 pattern=.
-for argument in "$@"; do
+while [ $# -gt 0 ]; do
+  argument=$1
+  shift
   case $argument in
+    --model)
+      export FIM_SERVER_E2E_MODEL="${1:?--model needs a name}"
+      shift
+      ;;
     --pictures) export FIM_SERVER_PICTURES=1 ;;
     --install-packages) ;; # set-up.sh has seen it
     -h | --help)

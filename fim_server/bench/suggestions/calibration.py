@@ -3,10 +3,10 @@
     python -m fim_server.bench.suggestions.calibration FOLDER... --cursors 1500
 
 Lines of each folder's files are typed again, and the server's worker is asked, in this process, at some of the keys,
-with the rest of the folder as the project. Each offer of the model gives up to three examples, its first cut, its first
-line and its whole: the logarithm of the odds of its tokens, whether it loads a name that nobody knows, and whether it
-is right as far as it goes. A logistic model is fitted to them; then it is told how often offers were right that it
-holds for so likely. On two cores some 2,000 requests an hour.
+with the rest of the folder as the project. Each offer of the model gives up to three examples of texts, its first cut,
+its first line and its whole, each right or not as far as it goes, and one of a first lexeme: the logarithm of the odds
+of its tokens, whether it loads a name that nobody knows, and whether it is right. A logistic model is fitted to either;
+then it is told how often those were right that it holds for so likely. On two cores some 2,000 requests an hour.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from fim_server.bench.played_editor import DELETE, Editor, next_key
 from fim_server.bench.scenarios import Item
-from fim_server.bench.suggestions.judge import Truth, judge
+from fim_server.bench.suggestions.judge import Judgement, Truth, judge
 from fim_server.bench.suggestions.lines import Project as Sources
 from fim_server.bench.suggestions.lines import Task, draw_lines, open_folder
 from fim_server.bench.suggestions.suggesting import written
@@ -49,7 +49,10 @@ LEAST = 1e-6
 STEPS, BINS = 50, 10
 
 Example = tuple[float, bool, bool]
-"""The logarithm of the odds, whether a name is unknown, whether it is right as far as it goes."""
+"""The logarithm of the odds, whether a name is unknown, whether it is right."""
+
+TEXTS, FIRST = "", "FIRST_"
+"""What examples are of, as the numbers' names begin."""
 
 
 def places(task: Task, chance: random.Random) -> Iterator[Editor]:
@@ -67,17 +70,24 @@ def places(task: Task, chance: random.Random) -> Iterator[Editor]:
         yield found
 
 
-def examples_of(offer: Offer, editor: Editor, truth: Truth) -> Iterator[Example]:
-    """What an offer teaches."""
+def examples_of(offer: Offer, editor: Editor, truth: Truth) -> Iterator[tuple[str, Example]]:
+    """What an offer teaches of texts, and of first lexemes."""
+
+    def judged(end: int) -> Judgement:
+        return judge(editor, truth, Item(offer.text[:end], offer.covered, None))
+
+    def example(end: int, right: bool) -> Example:
+        share = min(max(likelihood(offer.written, end), LEAST), 1 - LEAST)
+        return math.log(share / (1 - share)), any(name <= end for name in offer.unknown), right
+
     first_line = [cut for cut in offer.cuts if "\n" not in offer.text[:cut]]
     for cut in sorted({*first_line[:1], *first_line[-1:], *offer.cuts[-1:]}):
-        share = min(max(likelihood(offer.written, cut), LEAST), 1 - LEAST)
-        unknown = any(end <= cut for end in offer.unknown)
-        right = judge(editor, truth, Item(offer.text[:cut], offer.covered, None)).agrees
-        yield math.log(share / (1 - share)), unknown, right
+        yield TEXTS, example(cut, judged(cut).agrees)
+    if offer.lexemes:
+        yield FIRST, example(offer.lexemes[0], judged(len(offer.text)).lexeme)
 
 
-def examples(sources: Sources, cursors: int, seed: int, model: str | None) -> Iterator[Example]:
+def examples(sources: Sources, cursors: int, seed: int, model: str | None) -> Iterator[tuple[str, Example]]:
     """What the lines of a folder teach."""
     chance = random.Random(f"calibration {sources.name} {seed}")
     settings = ServerSettings(
@@ -125,7 +135,7 @@ def fit(inputs: NDArray[np.float64], answers: NDArray[np.float64]) -> NDArray[np
     return weights
 
 
-def report(found: Sequence[Example]) -> str:
+def report(what: str, found: Sequence[Example]) -> str:
     """The numbers, and how well they are calibrated."""
     inputs = np.array([(1.0, odds, float(unknown)) for odds, unknown, _ in found])
     answers = np.array([float(right) for _, _, right in found])
@@ -133,7 +143,9 @@ def report(found: Sequence[Example]) -> str:
     likely = 1 / (1 + np.exp(-inputs @ weights))
     lines = [
         f"{len(found)} examples, {answers.mean():.3f} right",
-        "INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = " + ", ".join(f"{weight:.2f}" for weight in weights),
+        ", ".join(f"{what}{name}" for name in ("INTERCEPT", "PER_LOG_ODDS", "PER_UNKNOWN_NAME"))
+        + " = "
+        + ", ".join(f"{weight:.2f}" for weight in weights),
     ]
     for low in range(BINS):
         within = (likely * BINS).astype(int) == low
@@ -150,13 +162,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: 1)")
     parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
     given = parser.parse_args(arguments)
-    found: list[Example] = []
+    found: list[tuple[str, Example]] = []
     for folder in given.folder:
         sources = open_folder(folder)
         draw_lines(sources, given.cursors, given.seed)
         found += examples(sources, given.cursors, given.seed, given.model)
         print(f"{folder}: {len(found)} examples", file=sys.stderr)
-    print(report(found))
+    for what in (TEXTS, FIRST):
+        print(report(what, [example for kind, example in found if kind == what]))
     return 0
 
 

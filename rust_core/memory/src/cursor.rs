@@ -1,6 +1,6 @@
 //! What a query knows of the cursor: the lexemes around it, the part of a word before it, and the indentation.
 
-use crate::lexemes::{Indents, Lexeme, Newline, Piece, START, Splitter, is_word, unit_of};
+use crate::lexemes::{Indents, Lexeme, Newline, Piece, START, Splitter, is_blank, is_word, unit_of};
 use crate::limits::{AHEAD, BACK, TAIL};
 use crate::strings::Strings;
 
@@ -22,8 +22,8 @@ pub(crate) struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    /// `unit` is the step of indentation, where the document is known.
-    pub(crate) fn new(left: &'t str, right: &str, unit: Option<&str>, strings: &Strings) -> Self {
+    /// `unit` is the step of indentation, where the document is known; `above` counts line breaks before `left`.
+    pub(crate) fn new(left: &'t str, right: &str, above: u32, unit: Option<&str>, strings: &Strings) -> Self {
         let (start, indents) = beginning(left, unit);
         let mut splitter = Splitter::new(&left[start..], indents);
         let mut pieces: Vec<Piece<'t>> = splitter.by_ref().collect();
@@ -61,7 +61,7 @@ impl<'t> Cursor<'t> {
         let (rest, below) = after.split_at(first_break);
         let blank = rest.last().is_some_and(|&last| strings.text(last).starts_with([' ', '\t']));
         let rest = if blank { &rest[..rest.len() - 1] } else { rest };
-        let line = left.bytes().filter(|&byte| byte == b'\n').count() as u32;
+        let line = above + left.bytes().filter(|&byte| byte == b'\n').count() as u32;
         Self { context, sizes, prefix, indents, rest: rest.to_vec(), below: below.to_vec(), line }
     }
 
@@ -69,6 +69,26 @@ impl<'t> Cursor<'t> {
     pub(crate) fn characters(&self, lexemes: usize) -> u32 {
         self.sizes.iter().take(lexemes).sum()
     }
+}
+
+/// A beginning of a text that no query after it looks at, in bytes, whatever follows the text: nothing, or up to a line
+/// break.
+pub(crate) fn unseen(left: &str) -> usize {
+    // Less than so many are read as context; so many say how the text is indented where nothing else does.
+    let mut end = left.len().saturating_sub(4 * TAIL);
+    let floor = end.saturating_sub(BACK);
+    while !left.is_char_boundary(end) {
+        end -= 1;
+    }
+    // Whoever looks for the levels of indentation stops at a line that has none, if not before.
+    while let Some(start) = left[..end].rfind('\n') {
+        let line = &left[start + 1..];
+        if start < floor || !(line.starts_with(is_blank) || line.starts_with('\n')) {
+            return start;
+        }
+        end = start;
+    }
+    0
 }
 
 /// Where to begin reading before a cursor, and with which indentation: at a line break, where there is one.
@@ -94,7 +114,7 @@ fn beginning(left: &str, unit: Option<&str>) -> (usize, Indents) {
 
 #[cfg(test)]
 mod tests {
-    use super::Cursor;
+    use super::{Cursor, unseen};
     use crate::lexemes::{Indents, START, Splitter};
     use crate::strings::Strings;
 
@@ -112,7 +132,7 @@ mod tests {
                 crate::lexemes::Piece::Break(lexeme, _) => lexeme,
             })
             .collect();
-        let cursor = Cursor::new(&text, ") # end\n\n        y", Some("    "), &strings);
+        let cursor = Cursor::new(&text, ") # end\n\n        y", 0, Some("    "), &strings);
         assert_eq!(cursor.prefix, "val");
         assert!(cursor.context.len() > 64);
         let backwards: Vec<u32> = all[..all.len() - 1].iter().rev().take(cursor.context.len()).copied().collect();
@@ -121,7 +141,44 @@ mod tests {
         assert_eq!(cursor.line, 4001);
         assert_eq!(cursor.rest.len(), 5);
         assert_eq!(cursor.below.len(), 2);
-        let short = Cursor::new("a", "", None, &strings);
+        let short = Cursor::new("a", "", 0, None, &strings);
         assert_eq!((short.context, short.prefix), (vec![START], "a"));
+    }
+
+    #[test]
+    fn what_no_query_looks_at_changes_nothing() {
+        let line = |at: usize, deep: usize| format!("{}call_{at}(x)\n{}", "  ".repeat(deep), "\n".repeat(at % 3 / 2));
+        let shallow: String = (0..9_000).map(|at| line(at, at * at % 6)).collect();
+        // The levels of indentation are told by lines that are far away, and nearer than that which has none.
+        let far = "b = 1\n".repeat(40_000) + "if a:\n  if b:\n";
+        let deep = far.clone() + &(0..6_000).map(|at| line(at, 2 + at * at % 4)).collect::<String>();
+        let long = format!("if a:\n  {}\n    y = (\n", "word ".repeat(90_000));
+        let mut strings = Strings::new();
+        for text in ["call", "x", "word", "if", "a", "y"] {
+            strings.number(text);
+        }
+        let middle = format!("    z\n        y = {}\n   call(", "1 + ".repeat(2_000));
+        for (text, least) in [(&shallow, 100_000), (&deep, far.len() - 20), (&long, 0)] {
+            let mut cut = 0;
+            for step in 0..40 {
+                let end = text.len() - step * step * 13;
+                let left = &text[..end];
+                let start = unseen(left);
+                cut = cut.max(start);
+                for end in [0, 4, 6, 30, 8_000, middle.len()] {
+                    let (whole, rest) =
+                        (format!("{left}{}", &middle[..end]), format!("{}{}", &left[start..], &middle[..end]));
+                    for unit in [None, Some("  ")] {
+                        let one = Cursor::new(&whole, ") x\n", 0, unit, &strings);
+                        let above = left[..start].matches('\n').count() as u32;
+                        let other = Cursor::new(&rest, ") x\n", above, unit, &strings);
+                        assert_eq!((one.context, one.sizes, one.prefix), (other.context, other.sizes, other.prefix));
+                        assert_eq!((one.indents, one.below, one.line), (other.indents, other.below, other.line));
+                    }
+                }
+            }
+            assert!(cut >= least, "{cut}");
+        }
+        assert_eq!(unseen(&shallow[..10_000]), 0);
     }
 }

@@ -174,6 +174,19 @@ impl Store {
         done
     }
 
+    /// Forgets the files of a folder. One thread at a time.
+    pub(crate) fn leave(&self, root: &Path) {
+        {
+            let mut state = self.state_mut();
+            let inside = |key: &&Arc<str>| Path::new(&***key).starts_with(root);
+            let gone: Vec<Arc<str>> = state.files.keys().filter(inside).cloned().collect();
+            for key in gone {
+                state.forget(&key);
+            }
+        }
+        self.tidy(&|| false);
+    }
+
     /// Leaves the files that fit, and forgets those of this folder that are gone or do not.
     fn keep_nearest(&self, root: &Path, found: &mut Vec<Found>, most: usize, done: &mut Indexed) {
         let inside = |key: &str| Path::new(key).starts_with(root);

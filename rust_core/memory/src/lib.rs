@@ -91,12 +91,20 @@ impl ProjectMemory {
         self.store.state_mut().forget(key)
     }
 
+    /// Forgets the files of a folder.
+    pub fn leave_folder(&self, root: &Path) {
+        let _one = one_at_a_time(&self.reading);
+        self.store.leave(root);
+    }
+
     /// What may go on between two texts, the likeliest first, at most so many of at most so many lines.
+    ///
+    /// `left` is what is before the cursor, with the count of line breaks before it where that is not all of it.
     #[must_use]
     pub fn continuations(
         &self,
         key: &str,
-        left: &str,
+        left: (&str, u32),
         right: &str,
         most_lines: usize,
         limit: usize,
@@ -104,10 +112,11 @@ impl ProjectMemory {
         self.store.continuations(key, left, right, most_lines, limit)
     }
 
-    /// What may come next, up to the end of a lexeme or two, with weights that sum to 1 at most.
+    /// What may come after `left` and `middle`, up to the end of a lexeme or two, with weights that sum to 1 at most. Of
+    /// `left` its end is looked at, however long it is.
     #[must_use]
-    pub fn predict(&self, key: &str, left: &str, limit: usize) -> Vec<(String, f64)> {
-        self.store.predict(key, left, limit)
+    pub fn predict(&self, key: &str, left: &str, middle: &str, limit: usize) -> Vec<(String, f64)> {
+        self.store.predict(key, left, middle, limit)
     }
 
     /// Definitions of some names, and the lines most like those around a place, so many of each at most.

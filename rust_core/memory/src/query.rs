@@ -1,6 +1,6 @@
 //! What followed the longest matches of what stands before a cursor.
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, unseen};
 use crate::lexemes::{ASCII, CUT, Indents, Lexeme, Newline};
 use crate::limits::{DEPTH, EACH, LINE, OTHERS, OWN, PREDICTED, PREDICTED_WALK, WALK};
 use crate::segment::{Document, Segment};
@@ -390,14 +390,14 @@ impl Store {
     pub(crate) fn continuations(
         &self,
         key: &str,
-        left: &str,
+        (left, above): (&str, u32),
         right: &str,
         most_lines: usize,
         limit: usize,
     ) -> Vec<Continuation> {
         let (strings, state) = (self.strings(), self.state());
         let open = state.open.get(key);
-        let cursor = Cursor::new(left, right, open.map(|open| open.unit), &strings);
+        let cursor = Cursor::new(left, right, above, open.map(|open| open.unit), &strings);
         let near = Search { segments: own(open), most: OWN, each: OWN, walk: WALK / 2 };
         let far = Search { segments: others(&state, key), most: OTHERS, each: EACH, walk: WALK };
         let mut hits = near.hits(&state, &strings, &cursor);
@@ -428,10 +428,11 @@ impl Store {
     ///
     /// Matches of each length have their say by how much is known of them, and leave the rest to shorter ones (Witten and
     /// Bell 1991, method C).
-    pub(crate) fn predict(&self, key: &str, left: &str, limit: usize) -> Vec<(String, f64)> {
+    pub(crate) fn predict(&self, key: &str, left: &str, middle: &str, limit: usize) -> Vec<(String, f64)> {
+        let left = [&left[unseen(left)..], middle].concat();
         let (strings, state) = (self.strings(), self.state());
         let open = state.open.get(key);
-        let cursor = Cursor::new(left, "", open.map(|open| open.unit), &strings);
+        let cursor = Cursor::new(&left, "", 0, open.map(|open| open.unit), &strings);
         let search = |segments| Search { segments, most: PREDICTED, each: PREDICTED / 2, walk: PREDICTED_WALK };
         let mut hits = search(own(open)).hits(&state, &strings, &cursor);
         hits.extend(search(others(&state, key)).hits(&state, &strings, &cursor));

@@ -37,7 +37,7 @@ impl Drop for Folder {
 }
 
 fn texts(memory: &ProjectMemory, left: &str) -> Vec<String> {
-    memory.continuations("/here.py", left, "", 1, 8).into_iter().map(|one| one.text).collect()
+    memory.continuations("/here.py", (left, 0), "", 1, 8).into_iter().map(|one| one.text).collect()
 }
 
 fn likeliest(memory: &ProjectMemory, left: &str) -> String {
@@ -54,7 +54,7 @@ fn what_followed_is_offered_at_any_depth() {
     assert_eq!(likeliest(&memory, "def second(path):\n    for name in "), "os.listdir(path):");
     assert_eq!(likeliest(&memory, "class A:\n\tdef second(path):\n\t\tfor na"), "me in os.listdir(path):");
     assert_eq!(texts(&memory, "for name in os.zzz"), [""; 0]);
-    let more = memory.continuations("/here.py", "if a:\n  if b:\n    for name in", "\n  c", 5, 8);
+    let more = memory.continuations("/here.py", ("if a:\n  if b:\n    for name in", 0), "\n  c", 5, 8);
     assert_eq!(more[0].text, " os.listdir(path):\n      yield os.path.join(path, name)");
     assert_eq!((more[0].lines, more[0].place, more[0].agreeing), (2, Place::Folder, 1));
     // The word at the cursor is a part of one, as far as is known: what stands before it is what matched.
@@ -65,11 +65,11 @@ fn what_followed_is_offered_at_any_depth() {
 fn what_stands_right_of_the_cursor_is_not_written_again() {
     let memory = ProjectMemory::new(CHARACTERS);
     memory.update("/other.py", "x = call(a, (b), c).d\nz\n", "");
-    let made = memory.continuations("/here.py", "y = call(", ")", 1, 8);
+    let made = memory.continuations("/here.py", ("y = call(", 0), ")", 1, 8);
     assert_eq!((made[0].text.as_str(), made[0].meets_right, made[0].right_agreement), ("a, (b), c", true, 1));
-    let made = memory.continuations("/here.py", "y = call(", ").d\n", 1, 8);
+    let made = memory.continuations("/here.py", ("y = call(", 0), ").d\n", 1, 8);
     assert_eq!((made[0].text.as_str(), made[0].right_agreement), ("a, (b), c", 4));
-    let made = memory.continuations("/here.py", "y = call(", "]", 1, 8);
+    let made = memory.continuations("/here.py", ("y = call(", 0), "]", 1, 8);
     assert_eq!((made[0].text.as_str(), made[0].meets_right), ("a, (b), c).d", false));
 }
 
@@ -106,7 +106,8 @@ fn the_cursors_own_line_is_not_found() {
     // The line before it and the line after it do not stand together.
     assert_eq!(texts(&memory, "def f():\n    total = su"), [""; 0]);
     memory.update("/here.py", "total = sum(x)\ndef f():\n", after);
-    let made = memory.continuations("/here.py", "total = sum(x)\ndef f():\n    total = su", "\n    return 1\n", 1, 8);
+    let made =
+        memory.continuations("/here.py", ("total = sum(x)\ndef f():\n    total = su", 0), "\n    return 1\n", 1, 8);
     assert_eq!((made[0].text.as_str(), made[0].place, made[0].distance), ("m(x)", Place::Document, Some(2)));
 }
 
@@ -141,7 +142,7 @@ fn foreign_and_unfit_files_are_left_out() {
     assert_eq!(folder.index(&memory).read, 0);
     assert_eq!(likeliest(&memory, "alpha = "), "good");
     assert!(texts(&memory, "alpha = ").iter().all(|text| !text.contains("bad")));
-    assert_eq!(memory.continuations("", "omega", "", 1, 8).len(), 2);
+    assert_eq!(memory.continuations("", ("omega", 0), "", 1, 8).len(), 2);
 }
 
 #[test]
@@ -190,11 +191,11 @@ fn many_small_files_are_few_segments() {
 fn predictions_are_of_what_came_next() {
     let memory = ProjectMemory::new(CHARACTERS);
     memory.update("/other.py", "a.b = 1\na.c = 2\na.b = 3\n", "");
-    let told = memory.predict("/here.py", "x\na.", 8);
+    let told = memory.predict("/here.py", "x\na.", "", 8);
     assert_eq!(told.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>()[..2], ["b", "c"]);
     assert!(told[0].1 > told[1].1 && told.iter().map(|(_, weight)| weight).sum::<f64>() <= 1.0);
-    assert_eq!(memory.predict("/here.py", "x\na.b", 8)[0].0, " =");
-    assert_eq!(memory.predict("/here.py", "x\na.zz", 8), []);
+    assert_eq!(memory.predict("/here.py", "x\na.b", "", 8)[0].0, " =");
+    assert_eq!(memory.predict("/here.py", "x\na.zz", "", 8), []);
 }
 
 #[test]
@@ -234,8 +235,8 @@ fn odd_texts_take_no_longer_than_others() {
         let read = start.elapsed();
         for left in [before, text, &before[before.len() / 2 / 3 * 3..]].iter().filter(|left| left.len() < 1 << 24) {
             let left = if text.is_ascii() { left } else { &before };
-            let made = memory.continuations("/a.py", left, after, 10, 8);
-            let told = memory.predict("/b.py", left, 8);
+            let made = memory.continuations("/a.py", (left, 0), after, 10, 8);
+            let told = memory.predict("/b.py", left, "", 8);
             assert!(made.len() <= 8 && told.len() <= 8);
         }
         let all = start.elapsed();

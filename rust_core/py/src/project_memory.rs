@@ -76,11 +76,6 @@ continuation! {
     lines_agreeing: u32,
 }
 
-/// What Python has as text may hold halves of surrogate pairs, which are replaced: what has one is never offered.
-fn text(string: &Bound<'_, PyString>) -> String {
-    string.to_string_lossy().into_owned()
-}
-
 /// A memory of a project's text.
 #[pyclass(frozen, module = "fim_server._core")]
 pub(crate) struct ProjectMemory {
@@ -115,7 +110,8 @@ impl ProjectMemory {
     }
 
     fn update(&self, py: Python<'_>, key: &str, before: &Bound<'_, PyString>, after: &Bound<'_, PyString>) -> bool {
-        let (before, after) = (text(before), text(after));
+        // What Python has as text may hold halves of surrogate pairs, which are replaced: what has one is never offered.
+        let (before, after) = (before.to_string_lossy(), after.to_string_lossy());
         py.detach(|| self.core.update(key, &before, &after))
     }
 
@@ -127,7 +123,14 @@ impl ProjectMemory {
         py.detach(|| self.core.remove(key))
     }
 
-    #[pyo3(signature = (key, left, right, most_lines = 1, limit = 8))]
+    /// Forgets the files of a folder.
+    fn leave_folder(&self, py: Python<'_>, root: PathBuf) {
+        py.detach(|| self.core.leave_folder(&root));
+    }
+
+    /// `above` counts the line breaks before `left`, where that is not all that is before the cursor.
+    #[pyo3(signature = (key, left, right, most_lines = 1, limit = 8, above = 0))]
+    #[allow(clippy::too_many_arguments)]
     fn continuations(
         &self,
         py: Python<'_>,
@@ -136,16 +139,25 @@ impl ProjectMemory {
         right: &Bound<'_, PyString>,
         most_lines: usize,
         limit: usize,
+        above: u32,
     ) -> Vec<Continuation> {
-        let (left, right) = (text(left), text(right));
-        let made = py.detach(|| self.core.continuations(key, &left, &right, most_lines, limit));
+        let (left, right) = (left.to_string_lossy(), right.to_string_lossy());
+        let made = py.detach(|| self.core.continuations(key, (&left, above), &right, most_lines, limit));
         made.into_iter().map(|core| Continuation { core }).collect()
     }
 
-    #[pyo3(signature = (key, left, limit = 16))]
-    fn predict(&self, py: Python<'_>, key: &str, left: &Bound<'_, PyString>, limit: usize) -> Vec<(String, f64)> {
-        let left = text(left);
-        py.detach(|| self.core.predict(key, &left, limit))
+    /// What may come after `left` and `middle`; of `left`, which may be long, no more than its end is read.
+    #[pyo3(signature = (key, left, limit = 16, middle = ""))]
+    fn predict(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        left: &Bound<'_, PyString>,
+        limit: usize,
+        middle: &str,
+    ) -> Vec<(String, f64)> {
+        let left = left.to_string_lossy();
+        py.detach(|| self.core.predict(key, &left, middle, limit))
     }
 
     /// Definitions of `names` and the lines most like `words`, at most `limit` of each, but for the lines `seen` of the

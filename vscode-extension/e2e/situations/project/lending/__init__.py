@@ -1,0 +1,1 @@
+"""A lending library: its books, its members, who has what, and until when."""
