@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,9 @@ def test_holes_are_filled_with_and_without(tmp_path: Path, capsys: pytest.Captur
         lines = "".join(f"    total_{n} = entries_of(account_{n}, year)\n" for n in range(9))
         (project / f"{name}.py").write_text(f"def {name}(year):\n{lines}    return total_1\n")
     model = write_tiny_model(tmp_path / "model", 32, window=1024)
-    assert main([str(project), "--holes", "2", "--shares", "0", "0.4", "--model", str(model)]) == 0
+    assert main([str(project), "--holes", "6", "--shares", "0", "0.4", "--model", str(model)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("2 holes, 2 with something to show\n")
+    counts = re.match(r"6 holes, (\d) with something to show\n", out)
+    assert counts is not None, out
+    assert int(counts[1]) >= 2  # where enough is written above them
     assert "| 40 % |" in out
