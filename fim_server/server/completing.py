@@ -353,9 +353,9 @@ class Completer:
         known = {offer.text for offer in offers}
         found = [offer for offer, _ in self._recalled(request, task.opened, task.language)]
         others = [offer for offer in found if offer.text not in known]
-        if request.invoked:
-            return (offers + others)[: request.settings.alternatives]
         closers = request.split.right[: task.opened.covered]
+        if request.invoked:
+            return together(offers, others, closers, request.settings.alternatives)
         least = request.settings.min_confidence
         return sorted(offers + others, key=lambda offer: -worth(offer, closers, least))
 
@@ -465,6 +465,17 @@ class Completer:
                     for one in found
                 ],
             )
+
+
+def together(written: list[Offer], recalled: list[Offer], closers: str, most: int) -> list[Offer]:
+    """Alternatives for somebody who asks: the model's first, then what is worth most, something recalled among it."""
+    if not written or most == 1:
+        return (written + recalled)[:most]
+    ranked = sorted(written[1:] + recalled, key=lambda offer: -worth(offer, closers, 0.0))
+    kept = ranked[: most - 1]
+    if recalled and not any(offer in recalled for offer in kept):
+        kept[-1] = next(offer for offer in ranked if offer in recalled)
+    return written[:1] + kept
 
 
 def prepared(request: Request, loaded: Loaded | None) -> Language:

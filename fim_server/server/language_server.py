@@ -75,6 +75,8 @@ class FimLanguageServer(LanguageServer):
         self.settings = settings
         models = SharedModels() if models is None else models
         self.project = Project()
+        self.reads_soon = False
+        """Whether what has changed of it on the disk is about to be read."""
         self.worker = CompletionWorker(settings, models, self.project)
         self.memory = Memory()
         self.places = Places()

@@ -30,6 +30,7 @@ export const SERVER_SETTINGS = [
   "names",
   "projectMemory",
   "projectContext",
+  "askModel",
   "prefetch",
   "logCode",
   "pythonVersion",
