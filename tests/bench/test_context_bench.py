@@ -37,3 +37,4 @@ def test_holes_are_filled_with_and_without(tmp_path: Path, capsys: pytest.Captur
     assert counts is not None, out
     assert int(counts[1]) >= 2  # where enough is written above them
     assert "| 40 % |" in out
+    assert main([str(project), "--holes", "1", "--shares", "0", "--model", str(model), "--without-memory"]) == 0

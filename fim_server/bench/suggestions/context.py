@@ -3,8 +3,8 @@
     python -m fim_server.bench.suggestions.context FOLDER... --holes 22 --shares 0 0.25 0.4
 
 Lines of each folder's files are cut at a lexeme, and the rest of each is written greedily, one line, with the memory of
-the rest of the folder mixed in as the server does it: without other files in the prompt, and with as large a share of
-its tokens for them as is asked for. The files that lines are taken from are not on the disk. It is told how often the
+the rest of the folder mixed in as the server does it, or not: without other files in the prompt, and with as large a
+share of its tokens for them as is asked for. The files that lines are taken from are not on the disk. It is told how often the
 first lexeme and all of the rest were right, and in how many holes that changed.
 """
 
@@ -86,13 +86,13 @@ def holes(sources: Sources, project: Project, language: Language, root: str, see
         project.forget(uri)
 
 
-def fill(model: FimModel, language: Language, hole: Hole, project: Project, options: DecodeOptions) -> Filled:
-    """Have the model write the rest of a line."""
+def fill(model: FimModel, language: Language, hole: Hole, project: Project | None, options: DecodeOptions) -> Filled:
+    """Have the model write the rest of a line. ``project``: whose memory is mixed in; None mixes in nothing."""
     session = language.open(hole.split.left, hole.split.right)
     healing = Healing.of(model, hole.split)
     options = replace(
         options,
-        advice=project.advice(hole.uri, hole.split.left),
+        advice=None if project is None else project.advice(hole.uri, hole.split.left),
         closing=Closing.of(session, hole.split.left, hole.split.right),
     )
     completion = healing.undo(complete_session(model, session, healing.split, options, healing=healing.text))
@@ -128,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--holes", type=int, default=22, help="lines of each folder (default: 22)")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default: 0)")
     parser.add_argument("--shares", type=float, nargs="+", default=[0, 0.25], help="of the prompt, for other files")
+    parser.add_argument("--without-memory", action="store_true", help="mix nothing into what the model says")
     parser.add_argument("--prompt-tokens", type=int, default=384, help="longest prompt (default: 384)")
     parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
     given = parser.parse_args(arguments)
@@ -154,7 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 found.append([])
                 for share in given.shares:
                     options = replace(plain, context=hole.context if share else None, context_share=share)
-                    found[-1].append(fill(model, language, hole, project, options))
+                    mixed = None if given.without_memory else project
+                    found[-1].append(fill(model, language, hole, mixed, options))
             project.close()
         print(f"{folder}: {len(found)} holes", file=sys.stderr)
         print(table(found, given.shares), file=sys.stderr)
