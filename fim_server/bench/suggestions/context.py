@@ -4,8 +4,8 @@
 
 Lines of each folder's files are cut at a lexeme, and the rest of each is written greedily, one line, with the memory of
 the rest of the folder mixed in as the server does it, or not: without other files in the prompt, and with as large a
-share of its tokens for them as is asked for. The files that lines are taken from are not on the disk. It is told how often the
-first lexeme and all of the rest were right, and in how many holes that changed.
+share of its tokens for them as is asked for. The files that lines are taken from are not on the disk. It is told how
+often the first lexeme and all of the rest were right, and in how many holes that changed.
 """
 
 from __future__ import annotations
