@@ -40,6 +40,10 @@ const PACE = { "fim-server.promptTokens": 384, "fim-server.deadlineMs": 0 };
 
 const OUTCOMES = join(HERE, "outcomes.json");
 
+const VSCODE = "1.100";
+/** Characters of what was asked for and of what stood there, in the table. */
+const MOST_SHOWN = 80;
+
 const VERDICTS = ["wanted", "plausible", "nonsense", "nothing"];
 
 /** @param {string} path */
@@ -125,6 +129,11 @@ function code(text) {
   return shown === "" ? "" : `\`${shown.includes("`") ? `\` ${shown} \`` : shown}\``;
 }
 
+/** The beginning of a text. @param {string} text */
+function beginning(text) {
+  return code(text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text);
+}
+
 /** @param {Situation} situation @param {number} index */
 function pictureName({ name }, index) {
   return `${String(index + 1).padStart(2, "0")}-${name.toLowerCase().replaceAll(/\W+/g, "-")}.png`;
@@ -146,8 +155,9 @@ function reasonOf(log) {
 /**
  * @param {Outcome[]} outcomes
  * @param {Judgements} judgements
+ * @param {string} remarks
  */
-function page(outcomes, judgements) {
+function page(outcomes, judgements, remarks) {
   const verdicts = outcomes.map((outcome) => verdictOf(outcome, judgements));
   const counts = [...VERDICTS, "not judged yet"]
     .map((verdict) => [verdict, verdicts.filter((one) => one === verdict).length])
@@ -155,12 +165,13 @@ function page(outcomes, judgements) {
     .map(([verdict, count]) => `${count} ${verdict}`);
   const rows = outcomes.map(({ situation, offered, asked, log }, index) => {
     const origin = /from the (\w+)/.exec(log)?.[1] ?? "";
-    const nothing = `nothing${reasonOf(log) && `: ${reasonOf(log)}`}${asked && `; asked for: ${code(asked)}`}`;
+    const nothing = `nothing${reasonOf(log) && `: ${reasonOf(log)}`}${asked && `; asked for: ${beginning(asked)}`}`;
     const cells = [
       index + 1,
       `[${situation.name}](situations/${pictureName(situation, index)})`,
       situation.typed === "\n" ? "Enter" : code(situation.typed),
       offered === "" ? nothing : code(offered),
+      beginning(situation.cut.slice(situation.typed.length).trimStart()),
       offered === "" ? "" : origin,
       verdicts[index],
     ];
@@ -186,20 +197,20 @@ before any of them was typed.
 *Wanted*: somebody would accept it; *plausible*: sensible code, but not what belongs there; *nonsense*: no one would write
 that there. Judged by reading, each text once. Where nothing was offered it was asked for explicitly, too.
 
-**${counts.join(", ")}.**
+**${counts.join(", ")}.** Aimed at: 15 wanted, and at most 3 nonsense.
 
-| | situation | typed | offered | from | judged |
-|---:|---|---|---|---|---|
+| | situation | typed | offered | what stood there | from | judged |
+|---:|---|---|---|---|---|---|
 ${rows.join("\n")}
 
 ${cpus().length} processors with a load of ${loadavg()[0]?.toFixed(1)}, without a GPU. ⏎ is a line break.
+
+${remarks.trim()}
 
 ## Pictures
 
 ${pictures.join("\n")}`;
 }
-
-const VSCODE = "1.100";
 
 /**
  * Types situations, says what came of each, and adds it to what was found.
@@ -241,7 +252,10 @@ async function main() {
     const outcome = found[situation.name];
     return outcome === undefined ? [] : [{ situation, ...outcome }];
   });
-  await writeFile(join(DOCS, "situations.md"), page(outcomes, judgements));
+  await writeFile(
+    join(DOCS, "situations.md"),
+    page(outcomes, judgements, await readFile(join(HERE, "remarks.md"), "utf8")),
+  );
 }
 
 await main();
