@@ -60,6 +60,7 @@ class Project:
         self._lock = Lock()
         self._open: set[str] = set()
         """Documents that are open: what a thread tells of another came too late."""
+        self._folders: tuple[Path, ...] = ()
         self._told: dict[str, tuple[str, str]] = {}
         """The texts of documents, without the cursor's line, as the memory was last told."""
 
@@ -69,8 +70,10 @@ class Project:
         ``folders``: their URIs. ``suffixes``: of the files.
         """
         self._is_begun = True
-        for folder in map(path_of, folders):
-            if folder is not None and folder.is_dir():
+        known = tuple(folder for folder in map(path_of, folders) if folder is not None)
+        self._folders = known
+        for folder in known:
+            if folder.is_dir():
                 self.memory.index(folder, suffixes)
 
     def leave(self, folders: Sequence[str]) -> None:
@@ -141,6 +144,14 @@ class Project:
             if uri in self._open and self._told.get(uri) != around:
                 self._told[uri], self._is_begun = around, True
                 self.memory.changed(key_of(uri), *around)
+
+    def place_of(self, key: str) -> tuple[str, str]:
+        """The name of the folder that a document is in, and its path there; by itself, no folder and its name."""
+        path = Path(key)
+        for folder in self._folders:
+            if path.is_relative_to(folder):
+                return folder.name, path.relative_to(folder).as_posix()
+        return "", path.name
 
     def recall(self, uri: str, split: Split, guarantee: str) -> list[Recalled]:
         """What stood elsewhere where the same stood before, the best first."""

@@ -15,6 +15,7 @@ SECTION = "fim-server"
 
 TRIGGERS = ("automatic", "manual", "off")
 NAMES = ("prefer", "off")
+PROJECT_CONTEXT = ("auto", "on", "off")
 MULTILINE = ("auto", "never", "always")
 
 
@@ -65,6 +66,9 @@ class ServerSettings:
     """`prefer`: an item with a name that nobody knows is less likely to be right; `off`."""
     project_memory: bool = True
     """Use what stands in the workspace's files and in open documents. Nothing of it leaves the machine."""
+    project_context: str = "auto"
+    """Show the model definitions and lines of other files: `on`; `off`; `auto`: where it was trained on several files
+    in one prompt. Needs ``project_memory``."""
     ask_model: bool = True
     """False: what the project's memory recalls is all that is offered, whatever the model would say."""
     prefetch: bool = True
@@ -215,6 +219,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "memoryMb": ("memory_mb", whole(64, 100_000_000)),
     "names": ("names", one_of(*NAMES)),
     "projectMemory": ("project_memory", boolean),
+    "projectContext": ("project_context", one_of(*PROJECT_CONTEXT)),
     "askModel": ("ask_model", boolean),
     "prefetch": ("prefetch", boolean),
     "logCode": ("log_code", boolean),

@@ -120,8 +120,8 @@ def test_what_is_forgotten_is_not_read_on_and_may_be_read_again(project: Project
 
 
 def test_where_there_is_too_little_memory_less_is_read(project: Project, tmp_path: Path) -> None:
-    for number in range(30):
-        (tmp_path / f"m{number}.py").write_text(f"value_{number} = {number}\n" * 3_000)
+    for number in range(10):
+        (tmp_path / f"m{number}.py").write_text("".join(f"value_{line} = {number}\n" for line in range(2_000)))
 
     def read() -> int:
         project.read([tmp_path.as_uri()], [".py"])

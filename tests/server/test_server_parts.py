@@ -344,6 +344,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "memoryMb": 700,
         "names": "off",
         "projectMemory": False,
+        "projectContext": "on",
         "askModel": False,
         "prefetch": False,
         "logCode": True,

@@ -29,6 +29,7 @@ export const SERVER_SETTINGS = [
   "memoryMb",
   "names",
   "projectMemory",
+  "projectContext",
   "askModel",
   "prefetch",
   "logCode",
