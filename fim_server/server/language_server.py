@@ -79,6 +79,8 @@ class FimLanguageServer(LanguageServer):
         self.settings = settings
         models = SharedModels() if models is None else models
         self.project = Project()
+        self.folders_changed = False
+        """Whether the client has told of other folders than those it began with, one of which may be its root."""
         self.reads_soon = False
         """Whether what has changed of it on the disk is about to be read."""
         self.worker = CompletionWorker(settings, models, self.project)
