@@ -145,6 +145,16 @@ class ProjectMemory:
     def continuations(
         self, key: str, left: str, right: str, most_lines: int = 1, limit: int = 8, above: int = 0
     ) -> list[Continuation]: ...
+    def related(
+        self,
+        key: str,
+        seen: tuple[int, int],
+        words: Sequence[str],
+        common: Sequence[str],
+        names: Sequence[str],
+        defining: Sequence[str],
+        limit: int = 8,
+    ) -> list[tuple[str, int, str, str | None, float]]: ...
     def predict(self, key: str, left: str, limit: int = 16, middle: str = "") -> list[tuple[str, float]]: ...
     def sizes(self) -> tuple[int, int, int, int, int, int]: ...
 

@@ -18,14 +18,18 @@ from fim_server.language.versions import NEWEST
 from fim_server.models.backend import LEAST_PROMPT_TOKENS, RUNTIMES
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    from _typeshed import DataclassInstance, SupportsWrite
 
 Number = TypeVar("Number", int, float)
 Arguments = TypeVar("Arguments", bound="DataclassInstance")
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that complains in one line."""
+    """An argument parser that complains in one line, and whose help is an answer like any other."""
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Prints the help. Raises OSError where that cannot be written, which argparse keeps to itself."""
+        print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {one_line(message)} (see {self.prog} --help)\n")

@@ -131,7 +131,8 @@ def prompt_of(model: FimModel, split: Split, options: DecodeOptions, heals: bool
     """The prompt of a cut, and the tokens that it and what is written after it take at most."""
     budget = budget_of(model, options) + (MOST_UNSETTLED if heals else 0)
     limit = min(options.max_prompt_tokens, model.window - budget)
-    prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid)
+    most = int(options.max_prompt_tokens * options.context_share)
+    prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid, options.context, most)
     return prompt, len(prompt) + budget
 
 

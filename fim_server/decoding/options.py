@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fim_server.decoding.closing import Closing
     from fim_server.decoding.protocols import Advice
+    from fim_server.models.project_context import ProjectContext
 
 from fim_server.models.backend import PREFILL_CHUNK
 
 REPEATED_TOKENS, REPEATED_TIMES = 24, 4
+
+CONTEXT_SHARE = 0.25
+"""With more, what is shown of other files takes the place of what says more: the lines around the cursor."""
 
 LEAST_TEMPERATURE, GREATEST_TEMPERATURE = 1e-30, 1e30
 """Logits divided by what lies between are numbers of single precision still, and what is refused stays refused."""
@@ -40,6 +44,10 @@ class DecodeOptions:
     prompt_grid: int = 1
     """Contexts that do not fit into the prompt lose a multiple of this many tokens; above 1, so that the prompt of the
     next keystroke begins as this one's."""
+    context: ProjectContext | None = None
+    """What the prompt shows of other files."""
+    context_share: float = CONTEXT_SHARE
+    """Of the longest prompt, what that may take."""
     single_line: bool = False
     """The middle has no line break. Where the model would begin a new line and the middle may end, it ends."""
     stop_repetition: bool = False

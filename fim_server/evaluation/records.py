@@ -109,6 +109,16 @@ class Record:
     """Bits of ending there."""
     error: str | None = None
     """Why the sample could not be measured, in one line; else null."""
+    path: str | None = None
+    """The sample's file, with package and version before it where there is one; null in records from before it was
+    said."""
+    line: int | None = None
+    """Where the hole begins in it, from 1."""
+
+    @property
+    def place(self) -> str:
+        """``path:line``; "" where they are not said."""
+        return "" if self.path is None or self.line is None else f"{self.path}:{self.line}"
 
     @property
     def key(self) -> tuple[str, str]:

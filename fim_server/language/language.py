@@ -65,7 +65,13 @@ class Language:
 
     @staticmethod
     def suffixes_of(name: str) -> tuple[str, ...]:
-        """The suffixes of a language's files, with their dot. Raises LanguageError where there is no such language."""
+        """The suffixes of a language's files, with their dot.
+
+        Raises:
+            LanguageError: There is no such language.
+            TypeError: The name is no str.
+        """
+        expect_text("name", name)
         return grammar.read_builtin(name).suffixes
 
     @staticmethod
@@ -101,6 +107,7 @@ class Language:
         expect("versions", versions, Mapping | None, "a mapping or None")
         name = name or _name_for(Path(path).suffix)
         version = (versions or {}).get(name)
+        expect("versions", version, str | None, "a mapping to str or None")
         return _load(name, version or grammar.builtin_versions(name).of_project(Path(path)))
 
     @staticmethod

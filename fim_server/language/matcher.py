@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fim_server import _core
 from fim_server.errors import SearchLimitError
-from fim_server.language.argument_types import expect_count
+from fim_server.language.argument_types import expect_count, expect_size, expect_token
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +42,11 @@ class Matcher:
             ValueError: The array has another length, or gaps.
             BufferError: The array is of another type or read-only.
         """
-        self.core.fill_mask(words)
+        try:
+            self.core.fill_mask(words)
+        except TypeError:
+            expect_array("words", words)
+            raise
 
     def fill_mask_plain(self, words: NDArray[np.uint32]) -> None:
         """Fills a mask by a walk over the whole vocabulary, byte by byte, with nothing kept: `fill_mask`'s plain twin.
@@ -51,7 +55,11 @@ class Matcher:
             ValueError: The array has another length, or gaps.
             BufferError: The array is of another type or read-only.
         """
-        self.core.fill_mask_plain(words)
+        try:
+            self.core.fill_mask_plain(words)
+        except TypeError:
+            expect_array("words", words)
+            raise
 
     def forced(self) -> bytes:
         """The bytes that every continuation begins with; none where the middle may end. At most 256.
@@ -68,8 +76,8 @@ class Matcher:
         """
         try:
             return self.core.allows(token_id)
-        except TypeError:
-            expect_count("token_id", token_id)
+        except (TypeError, OverflowError):
+            expect_token("token_id", token_id, self._vocabulary.size)
             raise
 
     def plan(self, enough: int = 0) -> list[int] | None:
@@ -81,8 +89,8 @@ class Matcher:
         """
         try:
             tokens, unknown = self.core.landing(enough)
-        except TypeError:
-            expect_count("enough", enough)
+        except (TypeError, OverflowError):
+            expect_size("enough", enough)
             raise
         if unknown:
             raise SearchLimitError("no plan was found within the search's limit")
@@ -95,9 +103,9 @@ class Matcher:
         """
         try:
             return self.core.lands(token_id, left)
-        except TypeError:
-            expect_count("token_id", token_id)
-            expect_count("left", left)
+        except (TypeError, OverflowError):
+            expect_token("token_id", token_id, self._vocabulary.size)
+            expect_size("left", left)
             raise
 
     def fill_landing_mask(self, words: NDArray[np.uint32], left: int) -> int:
@@ -106,7 +114,12 @@ class Matcher:
         What completes after one token is tried after the others, so more may be known than :meth:`lands` finds.
         Returns how many tokens ``left`` has ruled out. Design, section 10.
         """
-        return self.core.fill_landing_mask(left, words)
+        try:
+            return self.core.fill_landing_mask(left, words)
+        except (TypeError, OverflowError):
+            expect_array("words", words)
+            expect_size("left", left)
+            raise
 
     def commit(self, token_id: int) -> None:
         """Appends a token.
@@ -116,8 +129,8 @@ class Matcher:
         """
         try:
             self.core.commit(token_id)
-        except TypeError:
-            expect_count("token_id", token_id)
+        except (TypeError, OverflowError):
+            expect_token("token_id", token_id, self._vocabulary.size)
             raise
 
     def rollback(self, n_tokens: int) -> None:
@@ -130,7 +143,11 @@ class Matcher:
         expect_count("n_tokens", n_tokens)
         if n_tokens < 0:
             raise ValueError(f"cannot take back {n_tokens} tokens")
-        self.core.rollback(n_tokens)
+        try:
+            self.core.rollback(n_tokens)
+        except OverflowError:
+            expect_size("n_tokens", n_tokens)
+            raise
 
     def is_complete(self) -> bool:
         """Whether left + middle + right is a program."""
@@ -140,3 +157,11 @@ class Matcher:
     def inside(self) -> str | None:
         """`comment` or `string`: what the end of the middle is inside of, as `Session.inside`."""
         return self.core.inside
+
+
+def expect_array(name: str, value: object) -> None:
+    """Raises TypeError for what is no array at all."""
+    try:
+        memoryview(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name}: an array of uint32 expected, not {type(value).__name__}") from None

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from fim_server.language.argument_types import expect, expect_count
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -23,13 +25,17 @@ class Shape:
     most_lines: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError unless there is just one of the two."""
+        """Raises ValueError unless there is just one of the two, TypeError for what is neither."""
+        expect("pattern", self.pattern, str | None, "a str or None")
+        if self.most_lines is not None:
+            expect_count("most_lines", self.most_lines)
         if (self.pattern is None) == (self.most_lines is None):
             raise ValueError("a shape is either a regular expression or a number of lines")
 
     @staticmethod
     def lines(most: int) -> "Shape":
         """Middles of at most some lines: fewer line breaks (`\\n`, and no `\\r` at all) than that. 1 to 16."""
+        expect_count("most", most)
         return Shape(most_lines=most)
 
     @staticmethod
@@ -39,6 +45,7 @@ class Shape:
         The syntax is that of Rust's `regex` crate: Unicode classes, no look-around, no back references. `.` is not a
         line break unless `(?s)` says so.
         """
+        expect("pattern", pattern, str, "a str")
         return Shape(pattern=pattern)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fim_server import _core
 from fim_server.errors import SearchLimitError
-from fim_server.language.argument_types import expect_count
+from fim_server.language.argument_types import expect, expect_count, expect_size, expect_text
 from fim_server.language.texts import encodable
 
 
@@ -73,7 +73,11 @@ class State:
         expect_count("n_bytes", n_bytes)
         if n_bytes < 0:
             raise ValueError(f"cannot take back {n_bytes} bytes")
-        self._core.rollback(n_bytes)
+        try:
+            self._core.rollback(n_bytes)
+        except OverflowError:
+            expect_size("n_bytes", n_bytes)
+            raise
 
     def __len__(self) -> int:
         """Bytes of middle so far."""
@@ -126,6 +130,8 @@ class State:
         is missing, so what it begins with is what somebody who is refused has most often left out. Where it begins with
         a name or a number, which stand for any, or where the search gave up, nothing is said.
         """
+        expect("explanation", explanation, Explanation, "an Explanation")
+        expect_text("before", before)
         state = self.fork()
         state.advance(explanation.accepted)
         try:

@@ -10,6 +10,7 @@ from typing import Self
 
 from fim_server import _core
 from fim_server.errors import StoppedError
+from fim_server.language.argument_types import expect_count
 
 _here = threading.local()
 
@@ -35,8 +36,14 @@ class Stop:
         Raises:
             ValueError: ``within`` is negative or not a number.
             OverflowError: ``holding`` is negative.
+            TypeError: One of the two is no number at all.
         """
-        self._core = _core.Stop(within, holding)
+        try:
+            self._core = _core.Stop(within, holding)
+        except TypeError:
+            if holding is not None:
+                expect_count("holding", holding)
+            raise TypeError(f"within: a number of seconds expected, not {type(within).__name__}") from None
         self._looks = 0
         self._told: set[Callable[[], None]] = set()
 

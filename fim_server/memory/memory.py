@@ -8,6 +8,7 @@ from types import TracebackType
 
 from fim_server._core import ProjectMemory, Stop
 from fim_server.memory.background import Background
+from fim_server.memory.excerpts import Excerpt
 from fim_server.memory.offers import Offer, ranked
 from fim_server.memory.weights import Weights, fitted_weights
 
@@ -130,6 +131,32 @@ class Memory:
             Texts, the likeliest first, with weights whose sum is at most 1; what is missing is left to others to say.
         """
         return self._memory.predict(key, left[unseen(left) :], limit, middle)
+
+    def related(
+        self,
+        key: str,
+        seen: range,
+        words: Sequence[str],
+        common: Sequence[str],
+        names: Sequence[str] = (),
+        defining: Sequence[str] = (),
+        limit: int = 8,
+    ) -> list[Excerpt]:
+        """What else has to do with a place: definitions of names, and then the lines most like those around it.
+
+        All that is remembered is looked at, some milliseconds for a million characters.
+
+        Args:
+            key: The document's name.
+            seen: Its lines, from 0, that are known anyway.
+            words: Those that stand around the place.
+            common: Words that say nothing of what a text is about.
+            names: Those whose definitions are wanted; one that many documents define has none.
+            defining: Words that a line begins with, or begins with but for one, and a name that it defines comes after.
+            limit: Definitions, and other excerpts, at most.
+        """
+        of = (list(words), list(common), list(names), list(defining))
+        return [Excerpt(*one) for one in self._memory.related(key, (seen.start, seen.stop), *of, limit)]
 
     def sizes(self) -> dict[str, int]:
         """How many files, open documents, characters, segments and strings it knows, and the bytes that they take."""

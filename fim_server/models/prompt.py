@@ -19,7 +19,8 @@ from fim_server.tokens.formats import Slot, known_formats
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fim_server.tokens.formats import Format
+    from fim_server.models.project_context import ProjectContext
+    from fim_server.tokens.formats import Format, Repository
 
 SUFFIX_SHARE = 4
 """The suffix gets one part in this many of a prompt that is too short for both contexts: what stands before the
@@ -63,24 +64,31 @@ class BoundFormat:
     known: OrderedDict[tuple[str, str], list[int]] = field(default_factory=OrderedDict, repr=False, compare=False)
     """Ids of the texts that were encoded lately, where prompts are cut in steps: most of one stays as it was."""
 
-    def encode(self, left: str, right: str, limit: int, grid: int = 1) -> list[int]:
+    repository: Repository | None = None
+    """How other files are shown, where the model was trained on several in one prompt."""
+
+    def encode(
+        self, left: str, right: str, limit: int, grid: int = 1, context: ProjectContext | None = None, most: int = 0
+    ) -> list[int]:
         """Token ids of the prompt for a middle between two contexts, at most ``limit`` of them.
 
         Contexts that are too long lose whole lines, the farthest from the cursor first; a line is cut only where the
         cursor's own is too long. ``grid``: what they lose is cut in steps of about this many tokens, so that the prompt
         goes on beginning the same while someone types at its end, and what the model has read of it can be kept. Above
-        1, the prefix is encoded in pieces that end where a line does, and what was encoded is kept as well. Raises
-        ValueError where ``limit`` does not even hold the control tokens.
+        1, the prefix is encoded in pieces that end where a line does, and what was encoded is kept as well.
+        ``context``: what is shown of other files, at most ``most`` of the tokens. Raises ValueError where ``limit``
+        does not even hold the control tokens.
         """
-        room = limit - sum(1 for piece in self.pieces if not isinstance(piece, Slot))
+        front, head = ((), ()) if context is None else context.ids(self, min(most, limit // 2))
+        room = limit - sum(1 for piece in self.pieces if not isinstance(piece, Slot)) - len(front) - len(head)
         if room < 0:
             raise ValueError(f"a prompt of {limit} tokens is too short for the {self.family} format")
         prefix = self._prefix(left, room, grid)
         suffix, ids = self._nearest(right, room, grid)
         _, kept = share(steps(prefix.length, grid), len(ids), room)
         ids = self._whole_lines(suffix, ids, kept, grid)
-        texts = {Slot.PREFIX: prefix.last(room - len(ids), grid), Slot.SUFFIX: ids}
-        prompt: list[int] = []
+        texts = {Slot.PREFIX: [*head, *prefix.last(room - len(ids), grid)], Slot.SUFFIX: ids}
+        prompt = list(front)
         for piece in self.pieces:
             prompt.extend(texts[piece] if isinstance(piece, Slot) else [piece])
         return prompt
@@ -128,6 +136,16 @@ class BoundFormat:
         else:
             self.known.move_to_end(key)
         return ids
+
+    def text_ids(self, text: str) -> list[int]:
+        """Ids of a text that stands between tokens."""
+        return self._ids(text, self.guard)
+
+    def token(self, name: str) -> int:
+        """The id of a token of the format."""
+        number = token_id(self.tokenizer, name)
+        assert number is not None, "bound with its tokens"
+        return number
 
     def _ids(self, text: str, guard: str = "") -> list[int]:
         """Ids of plain text; the names of control tokens in it are text like any other."""
@@ -238,7 +256,15 @@ def bind(row: Format, tokenizer: Tokenizer) -> BoundFormat | None:
         return None
     pieces = tuple(Slot(piece) if piece in tuple(Slot) else known[piece] for piece in row.pieces)
     stop_ids = tuple(known[token] for token in row.stop)
-    return BoundFormat(row.family, tokenizer, pieces, stop_ids, frozenset(known.values()), row.guard)
+    repository = row.repository
+    if repository is not None:
+        others = {token: token_id(tokenizer, token) for token in repository.tokens}
+        if None in others.values():
+            repository = None
+        else:
+            known |= {token: number for token, number in others.items() if number is not None}
+    control = frozenset(known.values())
+    return BoundFormat(row.family, tokenizer, pieces, stop_ids, control, row.guard, repository=repository)
 
 
 def find_format(tokenizer: Tokenizer, model_name: str, formats: Sequence[Format] | None = None) -> BoundFormat:

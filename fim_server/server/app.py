@@ -35,6 +35,7 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
     server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(lifecycle.on_changed)
     server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(lifecycle.on_closed)
     server.feature(types.TEXT_DOCUMENT_DID_SAVE)(lifecycle.on_saved)
+    server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(lifecycle.on_files_changed)
     server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(lifecycle.on_folders_changed)
     # Without options pygls does not advertise the feature.
     server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(

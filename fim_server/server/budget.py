@@ -28,6 +28,7 @@ class Step(StrEnum):
 
     CACHES = "caches"
     SESSIONS = "sessions"
+    PROJECT = "project"
     WORKER = "worker"
 
 

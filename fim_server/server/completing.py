@@ -14,6 +14,7 @@ from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
+from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
     from fim_server.models.pace import Pace
+    from fim_server.models.project_context import ProjectContext
     from fim_server.models.reading import Lent
 
 T = TypeVar("T")
@@ -113,6 +115,7 @@ class Completer:
         self._identities = identities
         self._is_wanted = is_wanted
         self._names = Names()
+        self._beyond = BeyondFile()
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
         self._languages: dict[tuple[str, str, str | None, bool], tuple[Language, float]] = {}
@@ -186,7 +189,7 @@ class Completer:
                 end = offer.cuts[-1]
                 whole = one.whole if end == len(offer.text) else 0.0
                 if fits(offer.text[:end], request.split, opened) is None:
-                    found.append((replace(offer, text=offer.text[:end], calibrated=True), whole))
+                    found.append((replace(offer, text=offer.text[:end], recalled=True, calibrated=True), whole))
         return found
 
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
@@ -230,7 +233,8 @@ class Completer:
         language = self._language(request, loaded)
         prompts = self._prompts_of(loaded)
         healing = Healing.of(model, request.split)
-        options, readings = prompts.reach(request, healing.split, prompts.options(request, 0, None), bool(healing.text))
+        options = prompts.options(request, 0, None, self._context(request, model, language))
+        options, readings = prompts.reach(request, healing.split, options, bool(healing.text))
         place = Place.of(request.split)
         work = Work(answer_of(request, ()))
         # Where nothing will be offered whatever the cursor is inside of, nothing need be read.
@@ -333,15 +337,25 @@ class Completer:
         self._project.tell(request.uri, request.split)
         return self._project.advice(request.uri, request.split.left)
 
+    def _context(self, request: Request, model: FimModel, language: Language) -> ProjectContext | None:
+        """What the model is shown of other files."""
+        wanted = request.settings.project_context
+        if wanted == "auto":
+            wanted = "off" if model.format.repository is None else "on"
+        if self._project is None or wanted == "off" or not request.settings.project_memory:
+            return None
+        self._project.tell(request.uri, request.split)
+        return self._beyond.context(self._project, request, language)
+
     def _with_recalled(self, offers: list[Offer], task: Task) -> list[Offer]:
         """The model's offers and those of the project's memory; unasked the one that is worth most to begin with."""
         request = task.request
         known = {offer.text for offer in offers}
         found = [offer for offer, _ in self._recalled(request, task.opened, task.language)]
         others = [offer for offer in found if offer.text not in known]
-        if request.invoked:
-            return (offers + others)[: request.settings.alternatives]
         closers = request.split.right[: task.opened.covered]
+        if request.invoked:
+            return together(offers, others, closers, request.settings.alternatives)
         least = request.settings.min_confidence
         return sorted(offers + others, key=lambda offer: -worth(offer, closers, least))
 
@@ -356,7 +370,7 @@ class Completer:
         if cancelled.is_set() or quiet(Place.of(request.split), inside, False, request.settings) is not None:
             return
         healing = Healing.of(loaded.model, request.split)
-        options = prompts.options(request, 0, inside)
+        options = prompts.options(request, 0, inside, self._context(request, loaded.model, language))
         read = prompts.read_ahead(request, healing.split, options, cancelled, bool(healing.text))
         self._tokens.count_ahead(read)
         if read and not cancelled.is_set() and request.single_line and opened.guarantee != "none":
@@ -434,7 +448,9 @@ class Completer:
             return Explained(language, opened, [])
         loaded = loading.result()
         prompts = self._prompts_of(loaded)
-        options = replace(prompts.options(request, 0, opened.session.inside), deadline_ms=EXPLAIN_MODEL_MS)
+        context = self._context(request, loaded.model, language)
+        options = prompts.options(request, 0, opened.session.inside, context)
+        options = replace(options, deadline_ms=EXPLAIN_MODEL_MS)
         model, session = loaded.model, opened.session
         with Stop(ENGINE_SECONDS + EXPLAIN_MODEL_MS / 1000):
             healing = Healing.of(model, request.split)  # as when it completes
@@ -449,6 +465,17 @@ class Completer:
                     for one in found
                 ],
             )
+
+
+def together(written: list[Offer], recalled: list[Offer], closers: str, most: int) -> list[Offer]:
+    """Alternatives for somebody who asks: the model's first, then what is worth most, something recalled among it."""
+    if not written or most == 1:
+        return (written + recalled)[:most]
+    ranked = sorted(written[1:] + recalled, key=lambda offer: -worth(offer, closers, 0.0))
+    kept = ranked[: most - 1]
+    if recalled and not any(offer in recalled for offer in kept):
+        kept[-1] = next(offer for offer in ranked if offer in recalled)
+    return written[:1] + kept
 
 
 def prepared(request: Request, loaded: Loaded | None) -> Language:

@@ -46,9 +46,15 @@ async def on_settings_changed(ls: FimLanguageServer, params: types.DidChangeConf
 
 
 def read_project(ls: FimLanguageServer) -> None:
-    """Read the workspace's files in the background, those that have changed."""
-    if ls.settings.project_memory and ls.settings.enabled:
-        folders = [folder.uri for folder in ls.workspace.folders.values()] or [ls.workspace.root_uri or ""]
+    """Read the workspace's files in the background, those that have changed; forget them where they are not wanted."""
+    if not ls.settings.project_memory:
+        if ls.project.is_begun:
+            ls.project.clear()
+        return
+    if ls.settings.enabled:
+        folders = [folder.uri for folder in ls.workspace.folders.values()]
+        if not folders and not ls.folders_changed:
+            folders = [ls.workspace.root_uri or ""]
         languages = [name for name in Language.names() if ls.settings.trigger_of(name) != "off"]
         ls.project.read(folders, [suffix for name in languages for suffix in Language.suffixes_of(name)])
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from lsprotocol import types
+import asyncio
 
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from fim_server.language import Language
 from fim_server.server.ahead import read_after_change, read_after_opening
 from fim_server.server.completions import on_completion
 from fim_server.server.configuration import ask_for_settings, read_project, take_settings
@@ -11,6 +15,9 @@ from fim_server.server.fetching import stop_and_wait
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import load, reload
 from fim_server.server.messages import FallbackKinds
+
+READ_SECONDS = 1.0
+"""How long after a change on the disk it is read."""
 
 
 def on_initialize(ls: FimLanguageServer, params: types.InitializeParams) -> None:
@@ -31,6 +38,7 @@ async def on_initialized(ls: FimLanguageServer, params: types.InitializedParams)
     """Take the client's settings, then load the model in the background."""
     await ask_for_settings(ls)
     read_project(ls)
+    ls.spawn(watch_files(ls))
     if ls.worker.loads_like(ls.settings):
         await load(ls)
     else:  # somebody asked for completions before, and it has begun with other settings
@@ -43,8 +51,40 @@ def on_saved(ls: FimLanguageServer, params: types.DidSaveTextDocumentParams) -> 
 
 
 def on_folders_changed(ls: FimLanguageServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
-    """Read the folders that came."""
+    """Forget the folders that went, and read those that came."""
+    ls.folders_changed = True
+    ls.project.leave([folder.uri for folder in params.event.removed])
     read_project(ls)
+
+
+async def watch_files(ls: FimLanguageServer) -> None:
+    """Ask to be told of files that change on the disk, where the client can tell; else saving a document is the time.
+
+    Where nothing of the project is remembered, what is told changes nothing.
+    """
+    workspace = ls.client_capabilities.workspace
+    watching = None if workspace is None else workspace.did_change_watched_files
+    if watching is None or not watching.dynamic_registration:
+        return
+    suffixes = sorted({suffix for name in Language.names() for suffix in Language.suffixes_of(name)})
+    watchers = [types.FileSystemWatcher(f"**/*{{{','.join(suffixes)}}}")]
+    options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+    method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
+    try:
+        await ls.client_register_capability_async(
+            types.RegistrationParams([types.Registration(method, method, options)])
+        )
+    except JsonRpcException as error:
+        ls.log(types.MessageType.Warning, f"the editor watches no files ({type(error).__name__})")
+
+
+async def on_files_changed(ls: FimLanguageServer, params: types.DidChangeWatchedFilesParams) -> None:
+    """Read what has changed on the disk, once for all that changes within a moment: a checkout changes many."""
+    if not ls.reads_soon:
+        ls.reads_soon = True
+        await asyncio.sleep(READ_SECONDS)
+        ls.reads_soon = False
+        read_project(ls)
 
 
 async def on_shutdown(ls: FimLanguageServer, params: None) -> None:

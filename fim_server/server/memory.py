@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fim_server.server.place import MOST_CLOSERS, contains_in_order
+from fim_server.server.place import MOST_CLOSERS, contains_in_order, is_word
 from fim_server.server.threads import OneThread
 
 if TYPE_CHECKING:
@@ -48,10 +48,14 @@ class Offer:
     """The ends of names in it that it loads and nobody knows, in characters."""
     fresh: bool = False
     """Whether the cursor is in a pair of brackets with nothing in it."""
+    recalled: bool = False
+    """Whether it is the project's memory's, and no model's."""
     calibrated: bool = False
     """Whether the probabilities of its tokens are shares of such texts that were right, and need no map to be."""
     confidence: float | None = None
     """How likely its first lexeme is right, where that was asked for."""
+    seen: int = 0
+    """How many characters of it somebody has before their eyes."""
 
     def document(self, split: Split) -> tuple[str, str]:
         """The document after acceptance, cut behind the text."""
@@ -76,6 +80,8 @@ class Answer:
     """Whether it was given at another cursor, and what was typed since is what it offered."""
     reason: str | None = None
     """Why there is no offer, in words."""
+    word_ends: bool = False
+    """Whether the word left of the cursor was whole, so that none of the offers makes it longer."""
     lasting: bool = True
     """Whether the same question would be answered the same; not after a deadline, or without a model."""
 
@@ -90,12 +96,12 @@ class Memory:
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._thread = OneThread()
         self._capacity = capacity
-        self._answers: OrderedDict[tuple[tuple[str, str], str, str, bool], Answer] = OrderedDict()
+        self._answers: OrderedDict[tuple[tuple[str, str], str, str, bool, bool], Answer] = OrderedDict()
 
     def add(self, answer: Answer) -> None:
         """Remember an answer; the least recently used one is forgotten beyond the capacity."""
         assert self._thread.is_current()
-        place = (answer.key, answer.left, answer.right, answer.single_line)
+        place = (answer.key, answer.left, answer.right, answer.single_line, answer.word_ends)
         known = self._answers.pop(place, None)
         if known is not None and known.complete and not answer.complete:
             answer = known
@@ -111,18 +117,20 @@ class Memory:
         single_line: bool,
         alternatives: bool,
         asked: bool = False,
+        word_ends: bool = False,
     ) -> Answer | None:
         """An answer that holds at a cursor, the latest first.
 
         An answer without offers holds only where it was given. ``alternatives``: only one for which they were looked
-        for; else the first of its offers is all that is wanted. ``asked``: somebody did, so that nothing was offered
-        unasked is no answer.
+        for; else the first of its offers is all that is wanted. ``asked``: somebody did, so that what a model has
+        written comes first, and an answer without that is none, but for that to the same question. ``word_ends``: the
+        word left of the cursor is whole, and no offer may make it longer.
         """
         assert self._thread.is_current()
         for place, answer in reversed(self._answers.items()):
             if answer.key != key or (alternatives and not answer.complete):
                 continue
-            if asked and not answer.offers and not answer.complete:
+            if answer.left == left and answer.word_ends != word_ends:
                 continue
             if (answer.left, answer.right) == (left, right):
                 if answer.single_line != single_line:
@@ -130,10 +138,27 @@ class Memory:
                 found: Answer | None = answer
             else:
                 found = moved(answer, left, right, single_line)
-            if found is not None:
-                self._answers.move_to_end(place)
-                return found if alternatives else replace(found, offers=found.offers[:1])
+            if found is None or (word_ends and any(is_word(offer.text[:1]) for offer in found.offers)):
+                continue
+            if asked and (found.moved or not found.complete):
+                if all(offer.recalled for offer in found.offers):
+                    continue
+                found = replace(found, offers=tuple(sorted(found.offers, key=lambda offer: offer.recalled)))
+            self._answers.move_to_end(place)
+            return found if alternatives else replace(found, offers=found.offers[:1])
         return None
+
+    def saw(self, offer: Offer, left: str) -> None:
+        """Note how much of an offer is shown at a cursor."""
+        assert self._thread.is_current()
+        end = len(left) + len(offer.text)
+        for place, answer in self._answers.items():
+            if any(known.identity == offer.identity for known in answer.offers):
+                offers = (
+                    replace(known, seen=end - len(answer.left)) if known.identity == offer.identity else known
+                    for known in answer.offers
+                )
+                self._answers[place] = replace(answer, offers=tuple(offers))
 
     def forget(self, uri: str) -> None:
         """Forget what belongs to a document."""
@@ -187,6 +212,7 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         written=without_typed(offer.written, len(typed)),
         fresh=False,
         unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
+        seen=max(0, offer.seen - len(typed)),
     )
 
 

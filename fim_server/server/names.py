@@ -39,12 +39,16 @@ class OwnNames:
         binding_words: A name after one of them is new.
         binding_texts: A name before one of them is new.
         loading_texts: Texts that begin like those and are none.
+        defining_words: A line that begins with one of them, or with a word before it, defines the name after it.
+        comment: What makes a line of text a comment; nothing where the language has none.
     """
 
     known: frozenset[str]
     binding_words: frozenset[str] = frozenset()
     binding_texts: tuple[str, ...] = ()
     loading_texts: tuple[str, ...] = ()
+    defining_words: tuple[str, ...] = ()
+    comment: str = ""
 
     def binds(self, text: str, start: int, end: int) -> bool:
         """Whether the word from ``start`` to ``end`` is not loaded there but defined."""
@@ -68,6 +72,8 @@ def own_names(language: str) -> OwnNames | None:
         frozenset(data.get("binding_words", ())),
         tuple(data.get("binding_texts", ())),
         tuple(data.get("loading_texts", ())),
+        tuple(data.get("defining_words", ())),
+        data.get("comment", ""),
     )
 
 

@@ -6,6 +6,7 @@ A document's thread brings its text up to date before it asks, but for the line 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 from pygls.uris import to_fs_path
 
 from fim_server.decoding.results import Completion, StopReason, Won, Written
-from fim_server.memory.memory import Memory, unseen
+from fim_server.memory.memory import CHARACTERS, Memory, unseen
+from fim_server.server.process import release_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
 
 ADVICE_SHARE = 0.9
 """Of the probability of each token, what the memory may have at most; the rest is the model's."""
+
+LEAST_CHARACTERS = 100_000
+"""Of files that are read, however little memory there is."""
+
+MEASURED_SECONDS = 1.0
+"""How old what is said of the memory's size may be."""
 
 ADVISED = 8
 """Texts of the memory that are mixed into a step."""
@@ -44,9 +52,15 @@ class Project:
 
     def __init__(self, memory: Memory | None = None) -> None:
         self.memory = Memory() if memory is None else memory
+        """What is known; another one where that was forgotten."""
+        self._is_begun = False
+        self._characters = CHARACTERS
+        self._size = (0, -MEASURED_SECONDS)
+        """In bytes, and when that was so."""
         self._lock = Lock()
         self._open: set[str] = set()
         """Documents that are open: what a thread tells of another came too late."""
+        self._folders: tuple[Path, ...] = ()
         self._told: dict[str, tuple[str, str]] = {}
         """The texts of documents, without the cursor's line, as the memory was last told."""
 
@@ -55,9 +69,55 @@ class Project:
 
         ``folders``: their URIs. ``suffixes``: of the files.
         """
-        for folder in map(path_of, folders):
-            if folder is not None and folder.is_dir():
+        self._is_begun = True
+        known = tuple(folder for folder in map(path_of, folders) if folder is not None)
+        self._folders = known
+        for folder in known:
+            if folder.is_dir():
                 self.memory.index(folder, suffixes)
+
+    def leave(self, folders: Sequence[str]) -> None:
+        """Forget the files below folders, by their URIs; what other folders have of these is to be read again."""
+        for folder in map(path_of, folders):
+            if folder is not None:
+                self.memory.left(folder)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether anything was told, or is to be read."""
+        return self._is_begun
+
+    @property
+    def size(self) -> int:
+        """Bytes that the memory takes, about a second ago."""
+        size, measured = self._size
+        if time.monotonic() - measured >= MEASURED_SECONDS:
+            size = self.memory.sizes()["bytes"]
+            self._size = size, time.monotonic()
+        return size
+
+    def clear(self) -> None:
+        """Forget everything, and leave what is being read; documents are told again before they are asked about."""
+        self._begin(CHARACTERS)
+
+    def shrink(self) -> None:
+        """Forget everything; files are read again up to half as much as before."""
+        self._begin(max(LEAST_CHARACTERS, self._characters // 2))
+
+    def _begin(self, characters: int) -> None:
+        """Go on with a memory of nothing."""
+        with self._lock:
+            old = [self.memory]
+            self.memory, self._characters = Memory(characters), characters
+            self._told.clear()
+            self._is_begun = False
+            self._size = (0, -MEASURED_SECONDS)
+
+        def end() -> None:
+            old.pop().close()
+            release_memory()
+
+        Thread(target=end, daemon=True, name="fim-project-end").start()
 
     def forget(self, uri: str) -> None:
         """A document was closed: what is on the disk counts again."""
@@ -82,8 +142,16 @@ class Project:
         around = split.left[:start], "" if end < 0 else split.right[end + 1 :]
         with self._lock:
             if uri in self._open and self._told.get(uri) != around:
-                self._told[uri] = around
+                self._told[uri], self._is_begun = around, True
                 self.memory.changed(key_of(uri), *around)
+
+    def place_of(self, key: str) -> tuple[str, str]:
+        """The name of the folder that a document is in, and its path there; by itself, no folder and its name."""
+        path = Path(key)
+        for folder in self._folders:
+            if path.is_relative_to(folder):
+                return folder.name, path.relative_to(folder).as_posix()
+        return "", path.name
 
     def recall(self, uri: str, split: Split, guarantee: str) -> list[Recalled]:
         """What stood elsewhere where the same stood before, the best first."""

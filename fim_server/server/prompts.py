@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.protocols import CancelFlag
     from fim_server.models.model import FimModel
+    from fim_server.models.project_context import ProjectContext
     from fim_server.server.work import Request
     from fim_server.text.document import Split
 
@@ -73,9 +74,12 @@ class Prompts:
         """Take a pass, or several, into the pace."""
         self._pace.note(tokens, seconds)
 
-    def options(self, request: Request, elapsed_ms: float, inside: str | None) -> DecodeOptions:
-        """How to decode for somebody who waits; see :func:`options_of`."""
+    def options(
+        self, request: Request, elapsed_ms: float, inside: str | None, context: ProjectContext | None = None
+    ) -> DecodeOptions:
+        """How to decode for somebody who waits; see :func:`options_of`. ``context``: what to show of other files."""
         options = options_of(request, self._model, self._pace, elapsed_ms, inside)
+        options = replace(options, context=context)
         # As much as any request needs, so that none has to begin again for room.
         self._short.room = options.max_prompt_tokens + written(request, self._model)
         return options

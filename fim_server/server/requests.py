@@ -17,7 +17,7 @@ from fim_server.errors import DocumentError, LanguageError, MissingLibrary, Mode
 from fim_server.language import Language
 from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer, UnderWay
-from fim_server.server.memory import Answer
+from fim_server.server.memory import Answer, Offer
 from fim_server.server.place import Place, is_word, silent, wants_single_line
 from fim_server.server.showing import shown
 from fim_server.server.status import tell_answered, tell_declined, tell_status
@@ -107,7 +107,7 @@ async def find_answer(ls: FimLanguageServer, asked: Asked, overtaken: asyncio.Ev
     if remembered is not None:
         return conclude(ls, asked, request, Work(remembered), from_model=False)
     recalled = None if asked.invoked and request.settings.ask_model else await recall(ls, request)
-    if overtaken.is_set():
+    if overtaken.is_set() or not is_current(ls, asked):
         ls.usage.superseded += 1
         return None
     if recalled is not None:
@@ -117,7 +117,7 @@ async def find_answer(ls: FimLanguageServer, asked: Asked, overtaken: asyncio.Ev
         nothing = answer_of(request, (), "nothing is recalled, and no model asked (setting askModel)", lasting=False)
         return conclude(ls, asked, request, Work(nothing, origin="memory"), from_model=False)
     waited_ms = 0.0 if asked.invoked else await debounce(ls, asked.uri, overtaken)
-    if overtaken.is_set():
+    if overtaken.is_set() or not is_current(ls, asked):
         ls.usage.superseded += 1
         return None
     work = await run(ls, request)
@@ -186,9 +186,7 @@ def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
     several = request.invoked and request.settings.alternatives > 1
     split = request.split
     place = request.key, split.left, split.right, request.single_line
-    found = ls.memory.find(*place, several, asked=request.invoked)
-    if found is not None and request.word_ends and any(is_word(offer.text[:1]) for offer in found.offers):
-        return None
+    found = ls.memory.find(*place, several, asked=request.invoked, word_ends=request.word_ends)
     if found is not None and found.moved and not request.invoked and not as_shown(found, request).offers:
         # What was typed since rules out what begins otherwise: asked again, it may be sure enough.
         return None
@@ -274,12 +272,20 @@ def is_same(some: Request, other: Request) -> bool:
     )
 
 
-def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, from_model: bool) -> Answered | None:
-    """Send an answer on its way: unless the document has changed, note it and prepare what follows."""
+def is_current(ls: FimLanguageServer, asked: Asked) -> bool:
+    """Whether the document is as it was when a request arrived, and is still to be completed.
+
+    Versions alone say little: some clients count them backwards, or not at all.
+    """
     current = ls.open_document(asked.uri)
     same = current is not None and asked.document is not None and current.source == asked.document.source
-    if current is None or not same or current.version != asked.version or not ls.settings.enabled:
-        ls.usage.superseded += 1  # versions alone say little: some clients count them backwards, or not at all
+    return current is not None and same and current.version == asked.version and ls.settings.enabled
+
+
+def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, from_model: bool) -> Answered | None:
+    """Send an answer on its way: unless the document has changed, note it and prepare what follows."""
+    if not is_current(ls, asked):
+        ls.usage.superseded += 1
         return None
     found = as_shown(work.answer, request)
     work.costs.total_ms = 1000 * (time.perf_counter() - asked.arrived)
@@ -287,12 +293,15 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     if not from_model and work.origin != "memory":
         ls.usage.answered_from_cache += 1
     if found.offers:
+        ls.memory.saw(found.offers[0], request.split.left)
         ls.usage.count_offers(found.offers)
     origin = "model" if from_model else "prefetch" if found.prefetched else "cache"
     if work.origin == "memory":
         origin = work.origin
     tell_answered(ls, asked.uri, work.costs, found, origin)
-    if found.offers:
+    if found.offers and work.origin == "memory":
+        confirm(ls, request, work.answer)
+    elif found.offers:
         prefetch(ls, request, found)
     return Answered(found, request.split)
 
@@ -332,20 +341,71 @@ def prefetch(ls: FimLanguageServer, request: Request, found: Answer) -> None:
     )
     if ls.memory.find(following.key, left, right, following.single_line, False) is not None:
         return
-    prefetching = UnderWay(following, ls.worker.submit(following))
+    ls.spawn(remember_prefetched(ls, prepare(ls, following)))
+
+
+def confirm(ls: FimLanguageServer, request: Request, recalled: Answer) -> None:
+    """Have the model say what it would have offered where the project's memory was asked alone, which is seen already.
+
+    Whatever else is asked goes first; typing what is offered asks for nothing.
+    """
+    if not request.settings.prefetch or not request.settings.ask_model or ls.at_work:
+        return
+    if ls.prefetching is not None:  # it follows another offer
+        ls.prefetching.job.cancelled.set()
+    ls.spawn(remember_confirmed(ls, prepare(ls, request), recalled))
+
+
+def prepare(ls: FimLanguageServer, request: Request) -> UnderWay:
+    """Ask the worker for what nobody waits for."""
+    ls.prefetching = UnderWay(request, ls.worker.submit(request))
     look_after(ls)
-    ls.prefetching = prefetching
-    ls.spawn(remember_prefetched(ls, prefetching))
+    return ls.prefetching
+
+
+async def prepared(ls: FimLanguageServer, prefetching: UnderWay) -> Work | None:
+    """What was prepared; None where something else was asked before it was done."""
+    try:
+        return await asyncio.wrap_future(prefetching.job.future)
+    except (ModelError, MissingLibrary, StoppedError, asyncio.CancelledError):
+        return None
+    finally:
+        if ls.prefetching is prefetching:
+            ls.prefetching = None
 
 
 async def remember_prefetched(ls: FimLanguageServer, prefetching: UnderWay) -> None:
     """Put what was prepared into the memory."""
-    try:
-        work = await asyncio.wrap_future(prefetching.job.future)
-    except (ModelError, MissingLibrary, StoppedError, asyncio.CancelledError):
-        return
-    finally:
-        if ls.prefetching is prefetching:
-            ls.prefetching = None
+    work = await prepared(ls, prefetching)
     if work is not None:
         remember(ls, prefetching.request, work.answer.as_prefetched())
+
+
+async def remember_confirmed(ls: FimLanguageServer, prefetching: UnderWay, recalled: Answer) -> None:
+    """Put what the model says beside what is seen into the memory, and prepare what follows that."""
+    work = await prepared(ls, prefetching)
+    if work is not None:
+        found = confirmed(recalled, work.answer, prefetching.request)
+        remember(ls, prefetching.request, found)
+        prefetch(ls, prefetching.request, found)
+
+
+def confirmed(recalled: Answer, written: Answer, request: Request) -> Answer:
+    """What is seen and what the model has written, as one answer: nothing that is seen changes while it is typed.
+
+    What the model would rather have comes behind, for who types something else; what it adds to the same line before.
+    """
+
+    def seen(offer: Offer) -> str:
+        part = shown(offer, request.split.right[: offer.covered], request.settings.min_confidence)
+        return "" if part is None else part.text
+
+    first, *rest = recalled.offers
+    others = [offer for offer in (*written.offers, *rest) if offer.text != first.text]
+    if any(offer.text == first.text and not offer.recalled for offer in written.offers):
+        first = replace(first, recalled=False)  # the model says the same
+    for offer in others:
+        more = offer.text.removeprefix(first.text)
+        if not offer.recalled and more != offer.text and "\n" not in more and seen(offer).startswith(seen(first)):
+            return replace(written, offers=(offer, first, *(one for one in others if one is not offer)))
+    return replace(written, offers=(first, *others))

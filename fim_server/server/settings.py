@@ -16,6 +16,7 @@ SECTION = "fim-server"
 
 TRIGGERS = ("automatic", "manual", "off")
 NAMES = ("prefer", "off")
+PROJECT_CONTEXT = ("auto", "on", "off")
 MULTILINE = ("auto", "never", "always")
 
 
@@ -40,9 +41,8 @@ class ServerSettings:
     inside_strings: bool = True
     multiline: str = "auto"
     """`auto`: one line in the middle of a line, more at its end; `never`; `always`."""
-    min_confidence: float = 0.5
-    """How likely an item has to be right to be shown unasked, from 0 to 1; 0 shows all of them, and whole. Where it is
-    likelier right than wrong, about half of all keystrokes have an item."""
+    min_confidence: float = 0.55
+    """How likely an item's first lexeme has to be right for it to be shown unasked, from 0 to 1; 0 shows all."""
     alternatives: int = 3
     """Items when somebody asks for them."""
     max_tokens: int = 128
@@ -69,6 +69,9 @@ class ServerSettings:
     """`prefer`: an item with a name that nobody knows is less likely to be right; `off`."""
     project_memory: bool = True
     """Use what stands in the workspace's files and in open documents. Nothing of it leaves the machine."""
+    project_context: str = "auto"
+    """Show the model definitions and lines of other files: `on`; `off`; `auto`: where it was trained on several files
+    in one prompt. Needs ``project_memory``."""
     ask_model: bool = True
     """False: what the project's memory recalls is all that is offered, whatever the model would say."""
     prefetch: bool = True
@@ -220,6 +223,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "floor": ("floor", one_of(*FLOORS)),
     "names": ("names", one_of(*NAMES)),
     "projectMemory": ("project_memory", boolean),
+    "projectContext": ("project_context", one_of(*PROJECT_CONTEXT)),
     "askModel": ("ask_model", boolean),
     "prefetch": ("prefetch", boolean),
     "logCode": ("log_code", boolean),

@@ -46,6 +46,10 @@ FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0.62, 0.78, -1.35
 nobody knows. Fitted to texts at 1,407 cursors in the packages for tuning, as
 `fim_server/bench/suggestions/calibration.py` fits them."""
 
+SEEN_SHARE = 0.5
+"""How sure an offer has to be of which more is shown already than was typed, as a share of another: somebody who types
+along reads it, and its going away is one more thing to read."""
+
 LEAST_WHOLE = 0.05
 """How likely all that is shown has to be right."""
 
@@ -158,7 +162,7 @@ def shown(offer: Offer, closers: str, least: float) -> Offer | None:
         return offer
     relief = FRESH_SHARE if offer.fresh else 1
     first = first_confidence(offer)
-    if first < least * relief:
+    if first < least * relief * (SEEN_SHARE if offer.seen else 1):
         return None
     best = None
     for end in offer.cuts or (len(offer.text),):

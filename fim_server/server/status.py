@@ -92,6 +92,7 @@ def memory_json(ls: FimLanguageServer) -> dict[str, Any]:
     return {
         "residentMb": None if resident is None else resident // MEGABYTE,
         "budgetMb": None if allowed is None else allowed // MEGABYTE,
+        "projectMb": ls.project.size // MEGABYTE,
         "dropped": None if ls.budget.last is None else str(ls.budget.last),
     }
 

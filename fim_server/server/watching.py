@@ -32,6 +32,7 @@ FAREWELL_SECONDS = 0.2
 DROPPED = {
     Step.CACHES: "what the model has read and the sessions of idle documents were dropped",
     Step.SESSIONS: "all sessions were dropped",
+    Step.PROJECT: "the memory of the project was dropped, and is read again up to half as much at the next change",
     Step.WORKER: "the worker was replaced",
 }
 
@@ -129,6 +130,8 @@ def drop(ls: FimLanguageServer, step: Step) -> None:
             ls.worker.forget_caches()
         case Step.SESSIONS:
             ls.worker.forget_sessions()
+        case Step.PROJECT:
+            ls.project.shrink()
         case Step.WORKER:
             ls.worker.lose()
     if step is not Step.CACHES:

@@ -142,6 +142,7 @@ def answer_of(request: Request, offers: tuple[Offer, ...], reason: str | None = 
         single_line=request.single_line,
         offers=offers,
         complete=request.invoked,
+        word_ends=request.word_ends,
         reason=reason,
         lasting=lasting,
     )

@@ -71,6 +71,21 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """What is read before anybody asks.
+
+    Attributes:
+        lane: That of its document.
+        done: Set once it is read, or was stopped.
+        read: Reads it, until a stop.
+    """
+
+    lane: Lane
+    done: Future[None]
+    read: Callable[[Stop], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Replaced:
     """A thread that was given up.
 
@@ -100,6 +115,8 @@ class CompletionWorker:
         self._afresh = False
         self._ahead = Stop()
         """Stops what is read before anybody asks."""
+        self._reading: Reading | None = None
+        """What that is, or was."""
         self.prompts = PromptTokens()
         """What the model has read."""
         self._loading: Future[Loaded] | None = None
@@ -223,24 +240,31 @@ class CompletionWorker:
         completer = lane.completer
         future = lane.submit(cancelled, lambda: completer.answer(loading, request, cancelled, submitted), is_asked=True)
         if request.settings.prefetch:
-            lane.submit(afterwards, lambda: completer.read_on(loading, request, cancelled, afterwards))
+            self._read(lane, afterwards, lambda stop: completer.read_on(loading, request, cancelled, stop))
         return Job(future, cancelled)
 
     def recall(self, request: Request) -> Job | None:
-        """Queue a question to the project's memory alone, before the model's; as :meth:`submit`, but it stops nothing.
+        """Queue a question to the project's memory alone, before the model's; as :meth:`submit`.
 
-        None where there is nothing to ask.
+        What is read ahead of other documents goes on; of this one it makes room, and goes on afterwards. None where
+        there is nothing to ask.
         """
         if self._project is None or not request.settings.project_memory:
             return None
-        self._ahead.set()
-        lane = self._lane(request.uri)
+        lane, reading = self._lane(request.uri), self._reading
+        is_reading = reading is not None and reading.lane is lane and not reading.done.done()
+        goes_on = is_reading and not self._ahead.is_set()
+        if goes_on:
+            self._ahead.set()
         if lane.asked is not None:
             lane.asked.set()
         lane.asked = cancelled = Stop()
         submitted = time.perf_counter()
         completer = lane.completer
         future = lane.submit(cancelled, lambda: completer.recall(request, cancelled, submitted), is_asked=True)
+        if goes_on and reading is not None:
+            self._ahead = Stop()
+            self._read(lane, self._ahead, reading.read)
         return Job(future, cancelled)
 
     def read_ahead(self, request: Request, may_be_pair: bool = False) -> None:
@@ -256,7 +280,11 @@ class CompletionWorker:
             return
         self._ahead = cancelled = Stop()
         lane = self._lane(request.uri)
-        lane.submit(cancelled, lambda: lane.completer.read_ahead(loaded, request, cancelled, may_be_pair))
+        self._read(lane, cancelled, lambda stop: lane.completer.read_ahead(loaded, request, stop, may_be_pair))
+
+    def _read(self, lane: Lane, stopped: Stop, read: Callable[[Stop], None]) -> None:
+        """Have something read that nobody has asked for, until it is ``stopped``."""
+        self._reading = Reading(lane, lane.submit(stopped, lambda: read(stopped)), read)
 
     def rest(self) -> None:
         """Read nothing that nobody has asked for."""

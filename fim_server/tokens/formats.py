@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib import resources
+from typing import Any
 
 
 class Slot(StrEnum):
@@ -18,6 +19,33 @@ class Slot(StrEnum):
 
     PREFIX = "{prefix}"
     SUFFIX = "{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """How a prompt shows other files to a model that was trained on several in one prompt.
+
+    Pieces are names of tokens and, where they hold a placeholder, text: `{repository}`, `{path}`, `{text}`.
+    """
+
+    file: tuple[str, ...]
+    """Each excerpt."""
+    begin: tuple[str, ...] = ()
+    """Before the first of them."""
+    own: tuple[str, ...] = ()
+    """Between the last of them and the prompt."""
+    head: str = ""
+    """A text that the prefix begins with."""
+
+    @property
+    def tokens(self) -> list[str]:
+        """Every token that it needs."""
+        return [piece for piece in (*self.begin, *self.file, *self.own) if not is_text(piece)]
+
+
+def is_text(piece: str) -> bool:
+    """Whether a piece is text with placeholders, not a token's name."""
+    return any(name in piece for name in ("{repository}", "{path}", "{text}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +57,7 @@ class Format:
     """The prompt: token names and :class:`Slot` values."""
     stop: tuple[str, ...]
     guard: str = ""
+    repository: Repository | None = None
 
     @property
     def tokens(self) -> list[str]:
@@ -46,6 +75,13 @@ def known_formats() -> tuple[Format, ...]:
             pieces=tuple(row.get("suffix_first") or row["prefix_first"]),
             stop=tuple(row["stop"]),
             guard=row.get("guard", ""),
+            repository=repository(row["repository"]) if "repository" in row else None,
         )
         for row in tomllib.loads(text)["format"]
     )
+
+
+def repository(table: dict[str, Any]) -> Repository:
+    """The table ``repository`` of a row."""
+    file, begin, own = (tuple(table.get(key, ())) for key in ("file", "begin", "own"))
+    return Repository(file, begin, own, table.get("head", ""))

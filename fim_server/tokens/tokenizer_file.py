@@ -76,6 +76,7 @@ def pieces_of(content: Any) -> tuple[dict[int, str], set[str], list[int]]:
     if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
         raise VocabularyError("'added_tokens' is no list of objects")
     formats = {name for known in known_formats() for name in known.tokens}
+    formats |= {name for known in known_formats() if known.repository for name in known.repository.tokens}
     control = {model["unk_token"]} if isinstance(model.get("unk_token"), str) else set()
     if isinstance(model.get("unk_id"), int):
         control.update(piece for piece in [pieces.get(model["unk_id"])] if piece is not None)

@@ -10,7 +10,7 @@ from typing import Any
 
 from fim_server import _core
 from fim_server.errors import LimitError, VocabularyError
-from fim_server.language.argument_types import expect, expect_count
+from fim_server.language.argument_types import expect, expect_count, expect_text, expect_token
 from fim_server.language.cache import cache_folder
 from fim_server.language.limited_files import read_limited
 from fim_server.tokens.tokenizer_file import for_middles, read_tokens
@@ -18,6 +18,9 @@ from fim_server.tokens.tokenizer_file import for_middles, read_tokens
 UNSETTLED_CHARACTERS, MOST_UNSETTLED = 48, 8
 """How much of a text is looked at for its unsettled end, in characters, and how long that may be, in tokens: each of
 them is a forward pass of a model that writes it again."""
+
+MOST_IDS = 1 << 32
+"""Beyond all ids that the engine counts to."""
 
 PROBES = ("a", "_", "(", "0")
 """A character of each kind that pre-tokenizers tell apart, blanks left out."""
@@ -56,9 +59,14 @@ class Vocabulary:
         if not tokens:
             raise VocabularyError("the vocabulary has no tokens")
         try:
-            self.end_token_ids = sorted({operator.index(token) for token in end_token_ids})
+            self.end_token_ids = sorted({whole(token) for token in end_token_ids})
             self.core = _core.Vocabulary(tokens, self.end_token_ids, cache_folder())
-        except (ValueError, TypeError, OverflowError) as error:
+        except TypeError as error:
+            elements: Sequence[object] = tokens
+            odd = next((token for token in elements if not isinstance(token, bytes | None)), None)
+            what = str(error) if odd is None else f"tokens: byte strings or None expected, not {type(odd).__name__}"
+            raise VocabularyError(what) from error
+        except (ValueError, OverflowError) as error:
             raise VocabularyError(" ".join(str(error).split())) from error
         self.size = len(tokens)
         self._definition = definition
@@ -131,8 +139,8 @@ class Vocabulary:
         """
         try:
             return self.core.token_bytes(token_id)
-        except TypeError:
-            expect_count("token_id", token_id)
+        except (TypeError, OverflowError):
+            expect_token("token_id", token_id, self.size)
             raise
 
     def encode(self, text: str | bytes) -> list[int]:
@@ -171,6 +179,7 @@ class Vocabulary:
         :data:`MOST_UNSETTLED` tokens of the run. Where there is no pre-tokenizer to ask, the last token of the line, of
         blanks the last one. Empty where nothing is unsettled, or where the vocabulary lacks it.
         """
+        expect_text("text", text)
         line = text[text.rfind("\n") + 1 :][-UNSETTLED_CHARACTERS:]
         if not line:
             return text[len(text.rstrip("\n")) :][-MOST_UNSETTLED:] if self._joins_breaks() else ""
@@ -210,11 +219,13 @@ class Vocabulary:
 
     def longer_tokens(self, start: bytes) -> list[int]:
         """Ids of the text tokens that begin with some bytes and do not end with them, in the order of their bytes."""
+        expect("start", start, bytes, "bytes")
         keys, ids = self._sorted
         return ids[bisect_right(keys, start) : bisect_left(keys, start + b"\xff" * (self._lengths[0] + 1))]
 
     def tokens_towards(self, text: bytes) -> list[int]:
         """Ids of the text tokens with which a text that begins with some bytes can begin: longer ones and parts."""
+        expect("text", text, bytes, "bytes")
         parts = (self._ids.get(text[:length]) for length in range(1, len(text) + 1))
         return [token for token in parts if token is not None] + self.longer_tokens(text)
 
@@ -298,6 +309,15 @@ def read_vocabulary(
         raise VocabularyError(f"{source}: nested too deeply") from error
     except ValueError as error:
         raise VocabularyError(f"{source}: {error}") from error
+
+
+def whole(token_id: int) -> int:
+    """An end token's id. Raises TypeError for what is none, and VocabularyError for what no vocabulary has."""
+    expect_count("end_token_ids", token_id)
+    found = operator.index(token_id)
+    if not 0 <= found < MOST_IDS:
+        raise VocabularyError(f"end_token_ids: {found} is outside every vocabulary")
+    return found
 
 
 def utf8_parts(data: bytes) -> Iterator[tuple[bytes, bool]]:

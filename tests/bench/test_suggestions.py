@@ -406,6 +406,18 @@ def test_shares_of_requests() -> None:
     assert found[report.FLICKER] == (2, 1), "replaced, and gone"
 
 
+def test_what_was_said_stands_beside_what_was_right() -> None:
+    records = records_of("f(ab)", {"": "f(ab)", "f": "(xy)", "f(a": "b", "f(ab)": "\nmore()"})
+    said = {"": 0.92, "f": 0.98, "f(a": 0.41, "f(ab)": 0.3}  # at the line's end nothing can be right
+    for one in records:
+        one.told.update({"confidence": said[one.typed]} if one.typed in said else {})
+    found = report.Report({}, records)
+    assert list(found.reliability()) == [
+        ("0.4 to 0.5", "1", "41 %", "100 %", "100 %", "100 %"),
+        ("0.9 to 1.0", "2", "95 %", "100 %", "50 %", "50 %"),
+    ]
+
+
 def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "things"
     folder.mkdir()
@@ -432,7 +444,7 @@ def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert found["setting"]["model"].startswith("name embedded")
     assert found["failures"] == []
     assert f"{report.SAVED}, server" in figures_of(found, "p50"), "two runs can be compared"
-    assert page.read_text(encoding="utf-8").count("\n## ") == 4
+    assert page.read_text(encoding="utf-8").count("\n## ") == 5
     for text in (json.dumps(found), page.read_text(encoding="utf-8")):
         assert str(tmp_path) not in text
 

@@ -46,11 +46,13 @@ def answering(broken: Path) -> list[list[str]]:
         ["check", str(broken), "--json"],
         ["explain", str(broken), "2:5"],
         ["models", "list"],
+        ["--help"],
+        ["bench", "engine", "--help"],
     ]
 
 
 @posix
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(8))
 def test_a_closed_pipe_is_no_verdict(number: int, broken: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -67,7 +69,7 @@ def test_a_closed_pipe_is_no_verdict(number: int, broken: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(8))
 def test_a_full_disk_is_no_verdict(number: int, broken: Path) -> None:
     with Path("/dev/full").open("w") as full:
         process = subprocess.run(
@@ -92,6 +94,7 @@ def test_a_closed_standard_output_is_no_verdict(broken: Path) -> None:
     command = f"exec '{sys.executable}' -m fim_server"
     assert in_shell(f"{command} check '{broken}' >&-") == (2, "fim-server: standard output: closed\n")
     assert in_shell(f"{command} languages >&-") == (2, "fim-server: standard output: closed\n")
+    assert in_shell(f"{command} --help >&-") == (2, "fim-server: standard output: closed\n")
     assert in_shell(f"{command} serve >&-") == (2, "fim-server: standard input or output is closed\n")
 
 
@@ -202,6 +205,32 @@ def interrupted(arguments: list[str], is_at_work: Callable[[subprocess.Popen[str
     finally:
         process.kill()
         process.wait()
+
+
+EARLY = """
+import sys, time
+class Engine:
+    def find_spec(self, name, *_):
+        if name == "fim_server._core":
+            print("at work", file=sys.stderr, flush=True)
+            while True:
+                time.sleep(0.01)
+sys.meta_path.insert(0, Engine())
+sys.argv[1:] = ["languages"]
+from fim_server.__main__ import run
+run()
+"""
+
+
+@posix
+def test_an_interrupt_while_the_program_is_still_being_loaded() -> None:
+    """Interrupts are heeded from the program's own first lines on, before it loads the engine."""
+
+    def is_loading(process: subprocess.Popen[str]) -> None:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "at work\n"
+
+    assert interrupted([sys.executable, "-c", EARLY], is_loading)[:2] == (130, "")
 
 
 @posix

@@ -383,6 +383,7 @@ def test_explanation_statistics_and_switching_off(start: Start) -> None:
     neovim.type("f(")
     neovim.command("FimExplain ]")
     neovim.until_shown("shortest text that connects the two sides: `x`")
+    neovim.until_shown('most likely `")"`; all of it:')
     assert "the text is refused at byte 1" in neovim.text
     neovim.command("wincmd o")
     neovim.until_shown('20 % `]` refused: "]" cannot come here')
@@ -408,6 +409,56 @@ def test_explanation_statistics_and_switching_off(start: Start) -> None:
     neovim.until_shown("fim: ready")
     neovim.insert("a")
     neovim.until_ghost("left")
+
+
+def test_snoozed_for_some_minutes(start: Start) -> None:
+    neovim = start("\n", ["print(a)\n"])
+    neovim.command("FimSnooze 30")
+    neovim.until_shown("fim: snoozed, 30 min")
+    neovim.insert("ip")
+    neovim.look(0.3)
+    assert neovim.ghost == []
+    neovim.escape()
+    neovim.command("FimSnooze nonsense")
+    neovim.until_shown("a number of minutes is wanted")
+    neovim.command("FimSnooze 0.03")  # what was begun before ends nothing
+    neovim.until_shown("fim: snoozed, 1 min")
+    neovim.until_shown("fim: ready")
+    neovim.insert("ar")
+    neovim.until_ghost("int(a)")
+    neovim.escape()
+    neovim.command("FimSnooze")
+    neovim.until_shown("fim: snoozed, 10 min")
+    neovim.command("FimEnable")
+    neovim.until_shown("fim: ready")
+    sent = [message["settings"]["fim-server"]["enabled"] for message in neovim.log("workspace/didChangeConfiguration")]
+    assert sent[-1] is True
+    assert False in sent
+
+
+def test_a_language_is_switched_off_and_on(start: Start) -> None:
+    neovim = start("\n", ["print(a)\n"], options="settings = { alternatives = 2 }")
+    neovim.command("FimDisable!")
+    neovim.until_shown("fim-server: off in python")
+    neovim.insert("ip")
+    neovim.look(0.3)
+    assert neovim.ghost == []
+    neovim.escape()
+    *_, off = neovim.log("workspace/didChangeConfiguration")
+    assert off["settings"]["fim-server"] == {"enabled": True, "alternatives": 2, "languages": {"python": "off"}}
+    neovim.command("FimEnable!")
+    neovim.until_shown("fim-server: on in python")
+    neovim.insert("ar")
+    neovim.until_ghost("int(a)")
+    neovim.escape()
+    neovim.command("FimDisable")
+    neovim.until_shown("fim: off")
+    neovim.insert("ai")
+    neovim.look(0.3)
+    assert neovim.ghost == []
+    neovim.escape()
+    neovim.command("FimEnable")
+    neovim.until_shown("fim: ready")
 
 
 # --- servers that are not there ----------------------------------------------------------------------------------

@@ -62,6 +62,7 @@ def test_page_holds_all_samples(tmp_path: Path) -> None:
             assert bool(values[result["parses"]]) == bool(one.parses)
             assert values[result["error"]] == one.error
             assert sample[place["left"]] == one.left_tail
+            assert sample[place["place"]] == (f"{one.path}:{one.line}" if one.path else "")
             assert sample[place["reference"]] == one.reference[: page.MOST_CHARACTERS]
 
 

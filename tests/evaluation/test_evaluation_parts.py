@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import random
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evaluation_samples import record_of, sample_of
+from fim_server.datasets.samples import Origin
 from fim_server.errors import MissingLibrary, RecordError
 from fim_server.evaluation.records import (
     MODES,
@@ -26,6 +29,7 @@ from fim_server.evaluation.running import judge as judge_module
 from fim_server.evaluation.running import measures, shards
 from fim_server.evaluation.running.judge import Judge
 from fim_server.evaluation.running.shards import Shard, form_batches
+from fim_server.evaluation.running.worker import described
 
 
 @pytest.mark.parametrize(
@@ -130,6 +134,18 @@ def test_records_come_back_as_they_were(tmp_path: Path) -> None:
     write_records(file, records[1:])
     assert list(read_records(file)) == records
     assert file.read_bytes().count(b"\n") == 3
+
+
+def test_records_say_file_and_line_and_older_ones_do_not(tmp_path: Path) -> None:
+    origin = Origin("pypi", "flask", "3.0", "flask/app.py", None, "0" * 64)
+    packaged = record_of(2, **described(replace(sample_of(2), origin=origin, left="a\nb\n"), "checked"))
+    assert (record_of().path, packaged.place) == ("file.py", "flask-3.0/flask/app.py:3")
+    older = packaged.to_json()
+    del older["path"], older["line"]
+    file = tmp_path / "samples.jsonl"
+    file.write_text(json.dumps(older) + "\n", encoding="ascii")
+    assert list(read_records(file)) == [replace(packaged, path=None, line=None)]
+    assert replace(packaged, path=None, line=None).place == ""
 
 
 def test_a_torn_line_is_not_read_and_a_broken_one_is_named(tmp_path: Path) -> None:

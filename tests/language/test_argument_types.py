@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fim_server import Language, Vocabulary
+from fim_server import Language, Stop, Vocabulary, VocabularyError
 from fim_server.decoding.complete import complete
+from fim_server.language.shapes import Shape
 from fim_server.text.document import Split
 
 LOOSE: Any = None
@@ -64,6 +66,20 @@ WRONG: dict[str, tuple[str, Callable[[], object]]] = {
     "commit": ("token", lambda: matcher().commit(None)),
     "lands": ("left", lambda: matcher().lands(0, "1")),
     "plan": ("enough", lambda: matcher().plan("1")),
+    "plan with an array": ("enough", lambda: matcher().plan(np.zeros(2))),
+    "mask": ("words", lambda: matcher().fill_mask([0])),
+    "mask, the plain way": ("words", lambda: matcher().fill_mask_plain(LOOSE)),
+    "landing mask": ("words", lambda: matcher().fill_landing_mask(LOOSE, 1)),
+    "landing mask of what length": ("left", lambda: matcher().fill_landing_mask(np.zeros(1, np.uint32), 1.0)),
+    "lines": ("most", lambda: Shape.lines("2")),  # type: ignore[arg-type]
+    "pattern": ("pattern", lambda: Shape.regex(LOOSE)),
+    "pattern of a shape": ("pattern", lambda: Shape(b"a")),  # type: ignore[arg-type]
+    "likely next": ("explanation", lambda: session().start().likely_next("1")),
+    "suffixes": ("name", lambda: Language.suffixes_of(LOOSE)),
+    "versions by name": ("versions", lambda: Language.for_path("a.py", None, {"python": 3.12})),  # type: ignore[dict-item]
+    "stop within": ("within", lambda: Stop("1")),  # type: ignore[arg-type]
+    "stop holding": ("holding", lambda: Stop(None, 1.5)),  # type: ignore[arg-type]
+    "unsettled": ("text", lambda: vocabulary().unsettled(LOOSE)),
     "tokens": ("tokens", lambda: Vocabulary("abc", [0])),  # type: ignore[arg-type]
     "tokens as a set": ("tokens", lambda: Vocabulary({b"a"}, [0])),  # type: ignore[arg-type]
     "no tokens": ("tokens", lambda: Vocabulary(LOOSE, [0])),
@@ -90,11 +106,40 @@ def test_the_error_names_the_argument(case: str) -> None:
 
 
 def test_whole_numbers_of_other_libraries_are_taken() -> None:
-    import numpy as np
-
     state, tokens = session().start(), matcher()
     state.advance("1")
     state.rollback(np.int64(1))
     tokens.commit(np.int64(0))
     tokens.rollback(np.int32(1))
     assert (len(state), tokens.is_complete()) == (0, True)
+
+
+OUTSIDE: dict[str, tuple[str, Callable[[int], object]]] = {
+    "commit": ("token", lambda token: matcher().commit(token)),
+    "allows": ("token", lambda token: matcher().allows(token)),
+    "lands": ("token", lambda token: matcher().lands(token, 1)),
+    "token bytes": ("token", lambda token: vocabulary().token_bytes(token)),
+    "rollback": ("take back|range", lambda count: session().start().rollback(count)),
+    "rollback of tokens": ("take back|range", lambda count: matcher().rollback(count)),
+}
+
+
+@pytest.mark.parametrize("number", [-1, 3, 1 << 32, 1 << 80])
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_numbers_that_nothing_has_are_values_that_are_wrong(case: str, number: int) -> None:
+    """Whether or not the engine can hold them."""
+    name, call = OUTSIDE[case]
+    with pytest.raises(ValueError, match=name):
+        call(number)
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("tokens: byte strings", lambda: Vocabulary([b"a", "a"], [0])),  # type: ignore[list-item]
+        ("end_token_ids: a whole number", lambda: Vocabulary([b"a"], ["0"])),  # type: ignore[list-item]
+    ],
+)
+def test_what_is_wrong_in_a_vocabularys_lists_is_named(name: str, make: Callable[[], object]) -> None:
+    with pytest.raises(VocabularyError, match=name):
+        make()

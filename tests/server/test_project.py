@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -10,9 +11,12 @@ import pytest
 import pytest_asyncio
 from lsprotocol import types
 
-from editor import AUTOMATIC, INVOKED, SETTINGS, Client, Editor, assert_parses, capabilities, serving, written
-from fim_server.server.project import Project, key_of, path_of
+from connected import Connected
+from editor import AUTOMATIC, INVOKED, SETTINGS, Client, Editor, Wire, assert_parses, capabilities, serving, written
+from fim_server.server import lifecycle
+from fim_server.server.project import LEAST_CHARACTERS, Project, key_of, path_of
 from fim_server.text.document import Split
+from watched import until
 
 ELSEWHERE = """
 def report_totals(ledger, stream):
@@ -90,6 +94,125 @@ def test_what_is_told_of_a_closed_document_came_too_late(project: Project) -> No
     project.tell("untitled:x", Split(split.left + "\n", split.right))
     assert project.memory.settle()
     assert project.memory.sizes()["open"] == 0
+
+
+def test_what_is_forgotten_is_not_read_on_and_may_be_read_again(project: Project, tmp_path: Path) -> None:
+    uri = (tmp_path / "here.py").as_uri()
+    split = told(project, uri, HERE, AT)
+    project.read([tmp_path.as_uri()], [".py"])
+    old = project.memory
+    assert old.settle()
+    project.clear()
+    assert not project.is_begun
+    assert project.memory.sizes()["bytes"] < old.sizes()["bytes"]
+    gone = weakref.ref(old)
+    threads = [one for one in (old._folders._thread, old._documents._thread) if one is not None]
+    del old
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+    until(lambda: gone() is None)
+    assert project.recall(uri, split, "exact") == []
+    project.read([tmp_path.as_uri()], [".py"])
+    project.tell(uri, split)
+    assert project.memory.settle()
+    assert project.recall(uri, split, "exact")[0].completion.text == LINE
+
+
+def test_where_there_is_too_little_memory_less_is_read(project: Project, tmp_path: Path) -> None:
+    for number in range(10):
+        (tmp_path / f"m{number}.py").write_text("".join(f"value_{line} = {number}\n" for line in range(2_000)))
+
+    def read() -> int:
+        project.read([tmp_path.as_uri()], [".py"])
+        assert project.memory.settle()
+        return project.memory.sizes()["characters"]
+
+    before = read()
+    for _ in range(10):
+        project.shrink()
+    assert read() <= LEAST_CHARACTERS < before
+    project.clear()
+    assert read() == before
+
+
+def test_folders_that_are_left_are_forgotten_but_for_what_others_have(project: Project, tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "a.py").write_text("first = 1\n")
+    uris = [tmp_path.as_uri(), inner.as_uri()]
+    project.read(uris, [".py"])
+    assert project.memory.settle()
+    assert project.memory.sizes()["files"] == 2
+    project.leave(uris[:1])
+    project.read(uris[1:], [".py"])
+    assert project.memory.settle()
+    assert project.memory.sizes()["files"] == 1
+    project.leave(uris[1:])
+    assert project.memory.settle()
+    assert project.memory.sizes()["files"] == 0
+
+
+# --- in a server in this process ----------------------------------------------------------------------------------
+
+
+@pytest_asyncio.fixture
+async def connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connected]:
+    (tmp_path / "report.py").write_text(ELSEWHERE)
+    monkeypatch.setattr(lifecycle, "READ_SECONDS", 0.05)
+    connected = Connected()
+    folders = [{"uri": tmp_path.as_uri(), "name": "project"}]
+    able = {"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}, "workspaceFolders": True}}
+    await connected.begin(monkeypatch, capabilities=able, workspaceFolders=folders, rootUri=tmp_path.as_uri())
+    connected.send(Wire.note("initialized", {}))
+    await connected.until(lambda: connected.server.project.memory.sizes()["files"] == 1)
+    yield connected
+    connected.server.close()
+
+
+@pytest.mark.asyncio
+async def test_files_are_read_when_they_change_on_the_disk(connected: Connected, tmp_path: Path) -> None:
+    sent = connected.sent
+    await connected.until(lambda: any(one.get("method") == "client/registerCapability" for one in sent))
+    (registration,) = next(one for one in sent if "registrations" in one.get("params", {}))["params"]["registrations"]
+    assert registration["method"] == "workspace/didChangeWatchedFiles"
+    (watcher,) = registration["registerOptions"]["watchers"]
+    assert watcher["globPattern"].startswith("**/*{")
+    assert ".py" in watcher["globPattern"]
+    memory = connected.server.project.memory
+    changes = []
+    for number in range(3):
+        (tmp_path / f"new{number}.py").write_text("first = 1\n")
+        changes.append({"uri": (tmp_path / f"new{number}.py").as_uri(), "type": 1})
+        connected.send(Wire.note("workspace/didChangeWatchedFiles", {"changes": changes[-1:]}))
+    await connected.until(lambda: memory.sizes()["files"] == 4)
+    (tmp_path / "new0.py").unlink()
+    connected.send(Wire.note("workspace/didChangeWatchedFiles", {"changes": [{**changes[0], "type": 3}]}))
+    await connected.until(lambda: memory.sizes()["files"] == 3)
+
+
+@pytest.mark.asyncio
+async def test_a_folder_that_is_removed_is_forgotten(connected: Connected, tmp_path: Path) -> None:
+    event = {"added": [], "removed": [{"uri": tmp_path.as_uri(), "name": "project"}]}
+    connected.send(Wire.note("workspace/didChangeWorkspaceFolders", {"event": event}))
+    memory = connected.server.project.memory
+    await connected.until(lambda: memory.sizes()["files"] == 0)
+    assert await asyncio.to_thread(memory.settle)
+    assert memory.sizes()["files"] == 0
+
+
+@pytest.mark.asyncio
+async def test_switched_off_it_has_no_memory(connected: Connected) -> None:
+    def use(value: bool) -> None:
+        settings = {"settings": {"fim-server": {"projectMemory": value}}}
+        connected.send(Wire.note("workspace/didChangeConfiguration", settings))
+
+    known = connected.server.project.memory
+    use(False)
+    await connected.until(lambda: connected.server.project.memory is not known)
+    assert connected.server.project.memory.sizes()["files"] == 0
+    use(True)
+    await connected.until(lambda: connected.server.project.memory.sizes()["files"] == 1)
 
 
 # --- through the protocol -----------------------------------------------------------------------------------------

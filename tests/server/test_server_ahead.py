@@ -22,12 +22,14 @@ from fim_server.server.completing import Completer, between_pair
 from fim_server.server.documents import OpenDocument
 from fim_server.server.memory import Answer, Memory
 from fim_server.server.place import MOST_PLACES, Places
+from fim_server.server.project import Project
 from fim_server.server.prompts import LEAST_AHEAD
 from fim_server.server.settings import ServerSettings
 from fim_server.server.usage import Usage
 from fim_server.server.work import Request
 from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import PositionEncoding, Split
+from watched import until
 
 TEXT = "import os\n\n\ndef names(path, count):\n    return sorted(os.listdir(path))[:count]\n"
 URI = "file:///a.py"
@@ -224,6 +226,47 @@ def test_only_the_last_place_is_read_and_any_request_stops_it(monkeypatch: pytes
     finish(worker)
     assert len(found) == 3
     worker.close()
+
+
+def test_a_question_to_the_projects_memory_goes_first_and_what_was_read_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker, stops, recalled = ready(), list[Stop](), threading.Event()
+    worker._project = Project()
+
+    def read(self: Completer, loaded: object, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
+        stops.append(cancelled)
+        end = time.monotonic() + PATIENCE
+        while not cancelled.is_set():
+            assert time.monotonic() < end
+            time.sleep(0.001)
+
+    monkeypatch.setattr(Completer, "read_ahead", read)
+    monkeypatch.setattr(Completer, "recall", lambda *arguments: recalled.set())
+    monkeypatch.setattr(Completer, "answer", lambda *arguments: None)
+
+    def request(uri: str) -> Request:
+        return Request(uri, Split("", ""), "python", "", False, False, ServerSettings(prefetch=False))
+
+    def recall(uri: str) -> None:
+        job = worker.recall(request(uri))
+        assert job is not None
+        job.future.result(PATIENCE)
+
+    worker.read_ahead(request("a"))
+    until(lambda: len(stops) == 1)
+    recall("a")
+    until(lambda: len(stops) == 2)
+    assert [stop.is_set() for stop in stops] == [True, False]
+    recall("b")
+    assert not stops[1].is_set()
+    worker.submit(request("a")).future.result(PATIENCE)
+    assert stops[1].is_set()
+    recall("a")  # what a request has stopped is not begun again
+    finish(worker)
+    assert len(stops) == 2
+    worker.close()
+    worker._project.close()
 
 
 def test_a_request_that_was_answered_is_read_on_from(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,86 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from connected import URI, Connected
 from editor import INVALID_PARAMS, REQUEST_CANCELLED, Wire
 from fim_server.language import Stop
 from fim_server.language.stop import heed
 from fim_server.server import aside, loading, watching
-from fim_server.server.app import create_server
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import look_for_offer
 from fim_server.server.memory import Answer, Offer
 from fim_server.server.work import Request, Work, answer_of
 from fim_server.server.worker import CompletionWorker
-from watched import PATIENCE, SETTINGS, Blocked, give_model
+from watched import PATIENCE, SETTINGS, Blocked
 
-INLINE, COMMAND = "textDocument/inlineCompletion", "workspace/executeCommand"
 INVALID_REQUEST = -32600
-URI = "file:///a.py"
-TEXT = "x = \n"
-
-
-class Connected:
-    """A server, initialised, with one document open; its model is loaded and never asked."""
-
-    def __init__(self) -> None:
-        self.server = create_server(SETTINGS.having("debounce_ms", 0.0))
-        self.sent: list[dict[str, Any]] = []
-        self.server.protocol.set_writer(self)
-        self.backend = give_model(self.server.worker)
-
-    def write(self, data: bytes) -> None:
-        self.sent.append(json.loads(data.partition(b"\r\n\r\n")[2]))
-
-    def send(self, *messages: dict[str, Any]) -> None:
-        protocol = self.server.protocol
-        for message in messages:
-            protocol.handle_message(protocol.structure_message(json.loads(json.dumps(message))))
-
-    def change(self, version: int, text: str) -> None:
-        document = {"uri": URI, "version": version}
-        self.send(Wire.note("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]}))
-
-    def open(self) -> None:
-        document = {"uri": URI, "languageId": "python", "version": 1, "text": TEXT}
-        self.send(Wire.note("textDocument/didOpen", {"textDocument": document}))
-
-    def close(self) -> None:
-        self.send(Wire.note("textDocument/didClose", {"textDocument": {"uri": URI}}))
-
-    def ask(self, number: str, invoked: bool = True) -> None:
-        self.send(Wire.request(number, INLINE, Wire.completion(URI, 0, 4, invoked)))
-
-    def explain(self, number: str) -> None:
-        question = {"uri": URI, "position": {"line": 0, "character": 4}}
-        self.send(Wire.request(number, COMMAND, {"command": "fim-server.explainAt", "arguments": [question]}))
-
-    def cancel(self, number: str) -> None:
-        self.send(Wire.note("$/cancelRequest", {"id": number}))
-
-    def answers(self, number: str) -> list[dict[str, Any]]:
-        return [message for message in self.sent if message.get("id") == number]
-
-    async def answer(self, number: str) -> dict[str, Any]:
-        await self.until(lambda: self.answers(number))
-        return self.answers(number)[0]
-
-    @staticmethod
-    async def until(condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.002)
 
 
 @pytest.fixture
@@ -118,16 +61,7 @@ def engine(stop: Stop) -> None:
 @pytest_asyncio.fixture
 async def client(work: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connected]:
     connected = Connected()
-
-    async def load(ls: object) -> None:
-        pass
-
-    monkeypatch.setattr("fim_server.server.lifecycle.load", load)
-    monkeypatch.setattr("fim_server.server.requests.tell_answered", lambda *arguments: None)
-    connected.send(Wire.request("initialize", "initialize", {"processId": None, "rootUri": None, "capabilities": {}}))
-    await connected.answer("initialize")
-    connected.server.fallback = None
-    connected.open()
+    await connected.begin(monkeypatch)
     yield connected
     connected.server.close()
 
@@ -198,6 +132,28 @@ async def test_two_requests_of_one_number_are_both_answered_and_others_go_on(
     client.ask("another")
     assert len((await client.answer("another"))["result"]["items"]) == 1
     assert len(client.answers("same")) == 2
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("when", ["recalling", "waiting"])
+async def test_the_model_is_not_asked_about_a_text_that_has_changed(
+    client: Connected, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    gate, asked = Blocked(), threading.Event()
+    monkeypatch.setattr(Completer, "recall", lambda *arguments: gate())
+    work["request"] = lambda stop: asked.set()
+    client.server.settings = client.server.settings.having("debounce_ms", 100.0 if when == "waiting" else 0.0)
+    client.ask("before", invoked=False)
+    await client.until(gate.begun.is_set)
+    if when == "waiting":
+        gate.gate.set()
+        await client.until(lambda: not client.server.running)
+    client.change(2, "y = \n")
+    gate.gate.set()
+    assert (await client.answer("before"))["result"]["items"] == []
+    assert not asked.is_set()
+    client.ask("after", invoked=False)
+    assert len((await client.answer("after"))["result"]["items"]) == 1
 
 
 # --- documents ------------------------------------------------------------------------------------------------------

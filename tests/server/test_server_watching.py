@@ -459,7 +459,7 @@ def test_steps_are_taken_one_after_another_while_they_are_not_enough() -> None:
     budget = MemoryBudget()
     assert budget.next_step(None, 1) is None
     assert budget.next_step(1, None) is None
-    assert [budget.next_step(11, 10) for _ in range(5)] == [Step.CACHES, Step.SESSIONS, Step.WORKER, None, None]
+    assert [budget.next_step(11, 10) for _ in range(5)] == [*Step, None]
     assert budget.last is Step.WORKER
     assert budget.next_step(10, 10) is None
     assert budget.next_step(11, 10) is Step.CACHES
@@ -535,7 +535,7 @@ def test_what_a_thread_has_done_uses_no_session_any_more() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_server_over_its_budget_drops_what_it_has_in_three_steps(
+async def test_a_server_over_its_budget_drops_what_it_has_step_by_step(
     server: FimLanguageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.settings = server.settings.having("memory_mb", 600)
@@ -564,6 +564,16 @@ async def test_a_server_over_its_budget_drops_what_it_has_in_three_steps(
     assert not worker._lanes
     assert status_of(server)["memory"]["dropped"] == "sessions"
     assert worker.model is not None
+    server.project.opened("a")
+    server.project.tell("a", Split("first = 1\n" * 1000, ""))
+    assert server.project.memory.settle()
+    assert server.project.memory.sizes()["bytes"] > 10_000
+    known = server.project.memory
+    assert watching.look(server)
+    assert server.project.size < 10_000
+    assert server.project.memory is not known
+    assert status_of(server)["memory"]["dropped"] == "project"
+    assert worker.model is not None
     assert watching.look(server)
     assert worker._loading is None
     assert status_of(server)["memory"]["dropped"] == "worker"
@@ -571,7 +581,7 @@ async def test_a_server_over_its_budget_drops_what_it_has_in_three_steps(
         await task
     assert loads == [server]
     assert not watching.look(server)
-    assert sum("setting memoryMb" in str(one) for one in said_by(server)) == 3
+    assert sum("setting memoryMb" in str(one) for one in said_by(server)) == 4
 
 
 @pytest.mark.skipif(process.resident_bytes() is None, reason="the system does not tell")

@@ -156,6 +156,26 @@ def test_what_was_typed_leaves_the_next_lexeme_as_the_first() -> None:
     assert first_confidence(rest) < 0.5 < first_confidence(whole)
 
 
+def test_what_is_shown_stays_while_it_is_typed() -> None:
+    memory = Memory()
+    request = asked("x = ", "\n")
+    whole = offer(("call", 0.95), ("(a)", 0.35))
+    memory.add(answer_of(request, (whole,)))
+    key = request.key
+
+    def at(left: str) -> Offer | None:
+        found = memory.find(key, left, "\n", True, alternatives=False)
+        return None if found is None else shown(found.offers[0], "", 0.6)
+
+    assert text_of(at("x = ")) == "call(a)"
+    assert text_of(at("x = call")) is None  # nobody has seen it
+    memory.saw(whole, "x = ")
+    assert text_of(at("x = c")) == "all(a)"
+    assert text_of(at("x = call")) == "(a)"
+    memory.saw(replace(whole, text="call"), "x = ")
+    assert text_of(at("x = call")) is None  # all that was seen is typed
+
+
 def test_zero_shows_all_of_each_and_what_nothing_is_known_of_is_shown() -> None:
     unsure = offer(("call", 0.05), ("(a)", 0.1))
     assert shown(unsure, "", 0.0) is unsure

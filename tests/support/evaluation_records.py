@@ -63,6 +63,8 @@ def records(count: int, seed: int = 0, sets: Sequence[str] = SETS, modes: Sequen
             prompt_tokens=min(1024, context // 4),
             guarantee="exact",
             open_ms=open_ms,
+            path=f"package-1.0/{name}.py" if index % 2 else None,
+            line=index + 1 if index % 2 else None,
         )
         hard = random_.random()
         found += [_result(base, mode, hard, random_) for mode in modes]

@@ -63,6 +63,8 @@ class Server:
                 self.send({"id": params["id"], "error": {"code": REQUEST_CANCELLED, "message": "cancelled"}})
         elif method == "initialized":
             self.status("ready")
+        elif method == "workspace/didChangeConfiguration":
+            self.status("ready" if params["settings"]["fim-server"].get("enabled", True) else "off")
         elif number is not None:
             self.answer(method, params, number)
 
@@ -202,6 +204,7 @@ def explanation(argument: dict[str, Any]) -> dict[str, Any]:
         "ignored": [],
         "inside": None,
         "expected": ['")"', "NAME"],
+        "likely": '")"',
         "openLeft": [{"name": "call", "line": 0, "text": "f("}],
         "openRight": [{"text": ")", "line": 0}],
         "grammar": "start: NAME",

@@ -4,7 +4,7 @@ import { rmSync } from "node:fs";
 import { access, mkdir, mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -26,6 +26,7 @@ const CHROMIUM_FLAGS = [
 ];
 const TAB_WIDTH = 4;
 const WINDOW = { width: 1100, height: 620 };
+const PICTURE = { width: 700, height: 152 };
 
 // Milliseconds. Two slow cores and a server that loads PyTorch need patience; a wait ends as soon as it can.
 const START_TIMEOUT = 120_000;
@@ -215,7 +216,7 @@ export class Editor {
     const line = lines.at(-1) ?? "";
     const place = `${lines.length}:${line.replaceAll("\t", " ".repeat(TAB_WIDTH)).length + 1}`; // as the editor shows it
     await this.#show(`${path}:${lines.length}:${line.length + 1}`);
-    await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
+    await this.page.locator(`.tab.active[data-resource-name="${basename(name)}"]`).waitFor();
     await until(`the cursor at ${place} of ${name}`, async () => (await this.cursor()) === place);
     await this.page.locator(".editor-instance .monaco-editor.focused").waitFor();
   }
@@ -267,6 +268,18 @@ export class Editor {
   async pick(label, prefix = "") {
     await this.page.locator(".quick-input-widget .quick-input-filter input").fill(prefix + label);
     await this.page.locator(".quick-input-list .monaco-list-row", { hasText: label }).first().click();
+  }
+
+  /**
+   * Writes into the box that asks for a text.
+   * @param {string} prompt
+   * @param {string} text
+   */
+  async answer(prompt, text) {
+    await this.page.locator(".quick-input-message", { hasText: prompt }).waitFor();
+    const box = this.page.locator(".quick-input-widget .quick-input-box input");
+    await box.fill(text);
+    await box.press("Enter");
   }
 
   /**
@@ -410,6 +423,22 @@ export class Editor {
     }
     await this.page.screenshot({ path, clip: { x: 0, y: 0, width: WINDOW.width, height } });
     await this.page.setViewportSize(WINDOW);
+  }
+
+  /**
+   * A picture of the lines around the cursor.
+   * @param {string} path
+   */
+  async pictureOfCursor(path) {
+    await mkdir(dirname(path), { recursive: true });
+    const cursor = await this.page.locator(".editor-instance .monaco-editor.focused .cursor").first().boundingBox();
+    const lines = await this.page.locator(".editor-instance .monaco-editor.focused").first().boundingBox();
+    if (cursor === null || lines === null) {
+      throw new Error("there is no cursor to take a picture of");
+    }
+    const { width, height } = PICTURE;
+    const y = Math.max(lines.y, Math.min(cursor.y - height / 2, lines.y + lines.height - height));
+    await this.page.screenshot({ path, clip: { x: lines.x, y, width, height } });
   }
 
   // --- the machinery ----------------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ const SUITE_TIMEOUT = 900_000;
 const TEST_TIMEOUT = 150_000;
 /** Longer than any answer takes to come, where none must come. */
 const SILENCE = 3_000;
+/** The shortest snooze that is worth one: it has to be seen. */
+const SNOOZE = 12_000;
 /** What fades in is there after that. */
 const FADING = 2_000;
 
@@ -329,6 +331,62 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.run("editor.action.inlineSuggest.trigger");
     await editor.expectNoGhostText(SILENCE);
     await editor.choose("Turn Completions On or Off");
+    await editor.waitForStatus(/ready/);
+    await editor.type("i");
+    await editor.waitForGhostText();
+  });
+
+  scenario("snoozed from the menu it offers nothing and says for how long, until that is over", async () => {
+    await openReady("snoozed.py", STACK);
+    await editor.statusItem.first().click();
+    await editor.pick("Snooze…");
+    await editor.pick("30 minutes");
+    await editor.waitForStatus(/snoozed for 30 more minutes/);
+    await editor.press("Control+1"); // back from the status bar
+    await editor.type("self.");
+    await editor.expectNoGhostText(SILENCE);
+    await editor.choose("Snooze Completions");
+    await editor.pick("Other…");
+    await editor.answer("For how many minutes?", `${SNOOZE / 60_000}`);
+    await editor.waitForStatus(/snoozed for 1 more minute/);
+    await editor.waitForStatus(/ready/);
+    await editor.type("i");
+    await editor.waitForGhostText();
+  });
+
+  scenario("a snooze is ended from the menu", async () => {
+    await openReady("woken.py", STACK);
+    await editor.choose("Snooze Completions");
+    await editor.pick("5 minutes");
+    await editor.waitForStatus(/snoozed for 5 more minutes/);
+    await editor.statusItem.first().click();
+    await editor.pick("End Snooze");
+    await editor.waitForStatus(/ready/);
+    await editor.press("Control+1");
+    await editor.type("self.");
+    await editor.waitForGhostText();
+  });
+
+  scenario("a language is switched off, and on again", async () => {
+    await openReady("language.py", STACK);
+    await editor.choose("Turn Completions On or Off for This Language");
+    await editor.waitForStatus(/off in Python/);
+    await editor.type("self.");
+    await editor.expectNoGhostText(SILENCE);
+    await editor.choose("Turn Completions On or Off for This Language");
+    await editor.waitForStatus(/ready/);
+    await editor.type("i");
+    await editor.waitForGhostText();
+    await editor.configure(SETTINGS);
+  });
+
+  scenario("a workspace is switched off, and on again", async () => {
+    await openReady("workspace.py", STACK);
+    await editor.choose("Turn Completions On or Off for This Workspace");
+    await editor.waitForStatus(/off/);
+    await editor.type("self.");
+    await editor.expectNoGhostText(SILENCE);
+    await editor.choose("Turn Completions On or Off for This Workspace");
     await editor.waitForStatus(/ready/);
     await editor.type("i");
     await editor.waitForGhostText();

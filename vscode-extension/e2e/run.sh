@@ -5,13 +5,15 @@ cd "$(dirname "$0")"
 
 usage() {
   cat <<'HELP'
-./dev vscode [--pictures] [--model NAME] [--install-packages] [PATTERN]
+./dev vscode [--pictures | --situations] [--model NAME] [--install-packages] [PATTERN]
 
 Runs the packaged extension in code-server (VS Code for browsers, from npm) in headless Chromium, with the real server and
 the embedded model: it types, accepts, asks, explains, and checks what is shown and what is saved. PATTERN is a regular
 expression that names tests.
 
 --pictures          takes the README's pictures anew: vscode-extension/images/
+--situations        types 28 ordinary situations with the default model in place of the tests, and writes down what is
+                    offered, with a picture of each: docs/situations.md
 --model NAME        has this model complete, as `fim-server models` names it, in place of the embedded one
 --install-packages  has apt-get install what is missing of Debian's packages chromium, ripgrep, libkrb5-dev and
                     build-essential; without it they are only named
@@ -22,6 +24,7 @@ HELP
 }
 
 pattern=.
+script=editor.test.mjs
 while [ $# -gt 0 ]; do
   argument=$1
   shift
@@ -31,6 +34,7 @@ while [ $# -gt 0 ]; do
       shift
       ;;
     --pictures) export FIM_SERVER_PICTURES=1 ;;
+    --situations) script=situations.mjs ;;
     --install-packages) ;; # set-up.sh has seen it
     -h | --help)
       usage
@@ -51,4 +55,7 @@ rm -rf failures
   npm run --silent package -- --out "$FIM_SERVER_VSIX" >/dev/null
   node_modules/.bin/tsc --noEmit --project e2e
 )
-exec node --test-reporter=spec --test-name-pattern="$pattern" editor.test.mjs
+if [ "$script" = situations.mjs ]; then
+  FIM_SERVER_E2E_PATTERN="$pattern" exec node "$script"
+fi
+exec node --test-reporter=spec --test-name-pattern="$pattern" "$script"

@@ -3,7 +3,9 @@ import * as vscode from "vscode";
 import { SECTION, toggledLanguages } from "./configuration";
 import { type MenuAction, menuGroups } from "./menu";
 import type { Server } from "./server";
-import { ACTION_TITLES, Once, type ProblemAction, problemOf, type State, withoutLinks } from "./state";
+import { readMinutes } from "./snooze";
+import { ACTION_TITLES, isOff, Once, type ProblemAction, problemOf, type State, withoutLinks } from "./state";
+import { counted } from "./words";
 import { activeLanguage, reader } from "./workspace";
 
 const EXTENSION = "fim-server.fim-server";
@@ -14,6 +16,8 @@ const COMMANDS_OF: Readonly<Record<MenuAction, readonly [command: string, argume
   restart: ["fim-server.restart"],
   logs: ["fim-server.showLogs"],
   toggle: ["fim-server.toggle"],
+  snooze: ["fim-server.snooze"],
+  endSnooze: ["fim-server.endSnooze"],
   toggleLanguage: ["fim-server.toggleLanguage"],
   toggleWorkspace: ["fim-server.toggleWorkspace"],
   trigger: ["fim-server.trigger"],
@@ -30,9 +34,9 @@ export async function runAction(action: MenuAction): Promise<void> {
   await vscode.commands.executeCommand(command, ...rest);
 }
 
-export async function showMenu(state: State): Promise<void> {
+export async function showMenu(server: Server): Promise<void> {
   const separator: vscode.QuickPickItem = { label: "", kind: vscode.QuickPickItemKind.Separator };
-  const items = menuGroups(state, activeLanguage()).flatMap((group, index) => [
+  const items = menuGroups(server.state, activeLanguage(), server.snoozedMinutes).flatMap((group, index) => [
     ...(index === 0 ? [] : [separator]),
     ...group,
   ]);
@@ -40,6 +44,39 @@ export async function showMenu(state: State): Promise<void> {
   if (chosen !== undefined && "action" in chosen) {
     await runAction(chosen.action);
   }
+}
+
+const SNOOZES = [5, 15, 30, 60];
+
+/** Offers nothing for some minutes: those given, as by a key's arguments, or those that the user chooses. */
+export async function snooze(server: Server, given: unknown): Promise<void> {
+  if (isOff(server.state) && server.snoozedMinutes === undefined) {
+    void vscode.window.showInformationMessage("fim-server is switched off, so there is nothing to snooze.");
+    return;
+  }
+  const minutes = typeof given === "number" && given > 0 ? given : await askMinutes();
+  if (minutes !== undefined) {
+    server.snooze(minutes);
+  }
+}
+
+async function askMinutes(): Promise<number | undefined> {
+  const title = "Snooze fim-server";
+  const items = [
+    ...SNOOZES.map((minutes) => ({ label: counted(minutes, "minute"), minutes })),
+    { label: "Other…", minutes: undefined },
+  ];
+  const chosen = await vscode.window.showQuickPick(items, { title });
+  if (chosen === undefined || chosen.minutes !== undefined) {
+    return chosen?.minutes;
+  }
+  const validateInput = (text: string) => {
+    const read = readMinutes(text);
+    return typeof read === "string" ? read : undefined;
+  };
+  const text = await vscode.window.showInputBox({ title, prompt: "For how many minutes?", validateInput });
+  const read = text === undefined ? undefined : readMinutes(text);
+  return typeof read === "number" ? read : undefined;
 }
 
 /** Turns the active editor's language on or off in the settings. */

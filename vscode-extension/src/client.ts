@@ -20,6 +20,7 @@ import { SECTION, SERVER_SETTINGS, serverSettings } from "./configuration";
 import { levelOf, Tail } from "./log";
 import { OpenFiles } from "./openFiles";
 import { GETTING_TOKENS, readStatus, SERVER_COMMANDS, type ServerStatus, STATUS_NOTIFICATION } from "./protocol";
+import { silencedWhile } from "./snooze";
 import { withoutLinks } from "./state";
 import { documentSelector, reader, surroundings } from "./workspace";
 
@@ -29,6 +30,8 @@ export interface ServerCommand {
 }
 
 export interface ClientEvents {
+  /** Whether nothing is to be offered at present, whatever the settings say. */
+  isSilent(): boolean;
   status(status: ServerStatus): void;
   /** The process has ended though nobody asked it to; not while it starts, which then fails. */
   ended(): void;
@@ -116,6 +119,18 @@ export class Connection {
     return this.client.sendRequest(ExecuteCommandRequest.type, params, token);
   }
 
+  /** Tells the server the settings, if they are not those that it has. */
+  async sendSettings(): Promise<void> {
+    const before = this.sentSettings;
+    const settings = this.currentSettings();
+    // What the user switched for this session lasts until the settings change, so they are sent only if they have.
+    if (this.sentSettings !== before) {
+      await this.client.sendNotification(DidChangeConfigurationNotification.type, {
+        settings: { [SECTION]: settings },
+      });
+    }
+  }
+
   uriOf(uri: vscode.Uri): string {
     return this.client.code2ProtocolConverter.asUri(uri);
   }
@@ -161,22 +176,13 @@ export class Connection {
       },
       workspace: {
         // The library's own way drops settings that are false, 0 or null, and would send those that are not the server's.
-        didChangeConfiguration: async () => {
-          const before = this.sentSettings;
-          const settings = this.currentSettings();
-          // What the user switched for this session lasts until the settings change, so they are sent only if they have.
-          if (this.sentSettings !== before) {
-            await this.client.sendNotification(DidChangeConfigurationNotification.type, {
-              settings: { [SECTION]: settings },
-            });
-          }
-        },
+        didChangeConfiguration: () => this.sendSettings(),
         configuration: (params, token, next) => {
           const others = next(params, token);
           const answer = (values: unknown[]) =>
             params.items.map((item, index) => {
               const resource = item.scopeUri ? this.client.protocol2CodeConverter.asUri(item.scopeUri) : undefined;
-              return item.section === SECTION ? serverSettings(reader(resource), surroundings()) : values[index];
+              return item.section === SECTION ? this.settings(resource) : values[index];
             });
           return Array.isArray(others)
             ? answer(others)
@@ -204,8 +210,15 @@ export class Connection {
     };
   }
 
+  private settings(resource?: vscode.Uri): Record<string, unknown> {
+    return serverSettings(
+      silencedWhile(() => this.events.isSilent(), reader(resource)),
+      surroundings(),
+    );
+  }
+
   private currentSettings(): Record<string, unknown> {
-    const settings = serverSettings(reader(), surroundings());
+    const settings = this.settings();
     this.sentSettings = JSON.stringify(settings);
     return settings;
   }

@@ -3,6 +3,8 @@ export const COMMANDS = [
   "fim-server.trigger",
   "fim-server.explain",
   "fim-server.toggle",
+  "fim-server.snooze",
+  "fim-server.endSnooze",
   "fim-server.toggleLanguage",
   "fim-server.toggleWorkspace",
   "fim-server.acceptLine",
@@ -17,4 +19,4 @@ export const COMMANDS = [
 export type CommandId = (typeof COMMANDS)[number];
 
 /** One handler for each command; the compiler counts them. */
-export type Handlers = Readonly<Record<CommandId, () => unknown>>;
+export type Handlers = Readonly<Record<CommandId, (...args: readonly unknown[]) => unknown>>;

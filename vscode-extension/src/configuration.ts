@@ -30,6 +30,8 @@ export const SERVER_SETTINGS = [
   "floor",
   "names",
   "projectMemory",
+  "projectContext",
+  "askModel",
   "prefetch",
   "logCode",
   "pythonVersion",

@@ -1,7 +1,7 @@
 // Puts the parts together. The completions themselves are the language client's: it asks for
 // textDocument/inlineCompletion and hands the items to the editor, commands and ranges included.
 import * as vscode from "vscode";
-import { Problems, showMenu, toggleLanguage, toggleWorkspace } from "./actions";
+import { Problems, showMenu, snooze, toggleLanguage, toggleWorkspace } from "./actions";
 import { COMMANDS, type Handlers } from "./commands";
 import { RESTARTING_SETTINGS, SECTION } from "./configuration";
 import { ExplainPanel } from "./explainPanel";
@@ -41,13 +41,15 @@ export function activate(context: vscode.ExtensionContext): void {
     },
     "fim-server.explain": () => explainPanel.show(),
     "fim-server.toggle": () => server.toggle(),
+    "fim-server.snooze": (minutes) => snooze(server, minutes),
+    "fim-server.endSnooze": () => server.endSnooze(),
     "fim-server.toggleLanguage": toggleLanguage,
     "fim-server.toggleWorkspace": toggleWorkspace,
     "fim-server.acceptLine": () => vscode.commands.executeCommand("editor.action.inlineSuggest.acceptNextLine"),
     "fim-server.showStatistics": () => statistics.show(),
     "fim-server.restart": restart,
     "fim-server.showLogs": () => log.show(),
-    "fim-server.menu": () => showMenu(server.state),
+    "fim-server.menu": () => showMenu(server),
     "fim-server.install": () => installer.offer(),
     "fim-server.getBetterModel": () => modelGetter.get(),
   };
@@ -62,9 +64,10 @@ export function activate(context: vscode.ExtensionContext): void {
     modelGetter,
     ...COMMANDS.map((command) => vscode.commands.registerCommand(command, handlers[command])),
     server.onDidChangeState((state) => {
-      statusBar.update(state);
+      statusBar.update(state, server.snoozedMinutes);
       problems.report(state);
       publishContext(state);
+      void setContext("snoozed", server.snoozedMinutes !== undefined);
     }),
     vscode.window.onDidChangeActiveTextEditor(() => statusBar.refresh()),
     vscode.workspace.onDidOpenTextDocument(() => void server.startIfNeeded()),

@@ -3,12 +3,14 @@
 import { offerOf, offerWords } from "./offers";
 import { ACTION_TITLES, isOff, type ProblemAction, problemOf, type State } from "./state";
 import type { ActiveLanguage } from "./statusText";
-import { duration, languageName } from "./words";
+import { counted, duration, languageName } from "./words";
 
 export type MenuAction =
   | ProblemAction
   | "getModel"
   | "toggle"
+  | "snooze"
+  | "endSnooze"
   | "toggleLanguage"
   | "toggleWorkspace"
   | "trigger"
@@ -41,7 +43,11 @@ const SETTINGS_DESCRIPTIONS: Partial<Record<ProblemAction, string>> = {
 };
 
 /** What solves the present problem comes first, then what concerns the cursor, then all the rest; nothing twice. */
-export function menuGroups(state: State, language: ActiveLanguage | undefined): MenuGroup[] {
+export function menuGroups(
+  state: State,
+  language: ActiveLanguage | undefined,
+  snoozedMinutes?: number | undefined,
+): MenuGroup[] {
   const solutions = (problemOf(state)?.actions ?? []).map(problemEntry);
   const rest = (["restart", "logs"] as const)
     .filter((action) => !solutions.some((entry) => entry.action === action))
@@ -52,7 +58,7 @@ export function menuGroups(state: State, language: ActiveLanguage | undefined): 
     modelEntries(state, solutions),
     offerEntries(state),
     cursorEntries(state, language),
-    toggleEntries(state, language),
+    toggleEntries(state, language, snoozedMinutes),
     [...(state.kind === "running" ? [STATISTICS] : []), ...rest, ALL_SETTINGS, ...walkthrough],
   ].filter((group) => group.length > 0);
 }
@@ -95,9 +101,20 @@ function cursorEntries(state: State, language: ActiveLanguage | undefined): Menu
   ];
 }
 
-function toggleEntries(state: State, language: ActiveLanguage | undefined): MenuEntry[] {
+function toggleEntries(
+  state: State,
+  language: ActiveLanguage | undefined,
+  snoozedMinutes: number | undefined,
+): MenuEntry[] {
   const entries: MenuEntry[] = [];
-  if (state.kind === "running" || state.kind === "idle") {
+  if (snoozedMinutes !== undefined) {
+    const description = `${counted(snoozedMinutes, "minute")} left`;
+    entries.push({ action: "endSnooze", label: "$(bell) End Snooze", description });
+    entries.push({ action: "snooze", label: "$(bell-slash) Snooze for Longer…" });
+  } else if (state.kind === "running" || state.kind === "idle") {
+    if (!isOff(state)) {
+      entries.push({ action: "snooze", label: "$(bell-slash) Snooze…", description: "for some minutes" });
+    }
     entries.push({
       action: "toggle",
       label: isOff(state) ? "$(check) Turn Completions On" : "$(circle-slash) Turn Completions Off",

@@ -125,6 +125,8 @@ export interface Explanation {
   readonly ignored: readonly { readonly line: number; readonly count: number }[];
   readonly inside: "comment" | "string" | null;
   readonly expected: readonly string[];
+  /** The one of them that is said first; null: none is. */
+  readonly likely: string | null;
   /** Innermost first. */
   readonly openLeft: readonly OpenConstruct[];
   /** The first one first, which closes the innermost. */
@@ -282,6 +284,7 @@ export function readExplanation(value: unknown): Explanation | undefined {
     ignored: list(value["ignored"], (item) => ({ line: count(item["line"]), count: count(item["count"]) })),
     inside: value["inside"] === "comment" || value["inside"] === "string" ? value["inside"] : null,
     expected: texts(value["expected"]),
+    likely: typeof value["likely"] === "string" ? value["likely"] : null,
     openLeft: list(value["openLeft"], (item) => ({
       name: text(item["name"]),
       line: count(item["line"]),

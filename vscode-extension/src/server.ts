@@ -9,6 +9,7 @@ import { type Found, findServer, isSameProgram, type Missing, ORIGIN_WORDS, type
 import { startFailure } from "./log";
 import { machine } from "./machine";
 import { SERVER_COMMANDS } from "./protocol";
+import { Snooze } from "./snooze";
 import { isOff, type State } from "./state";
 import { localFolders, openLanguages, reader, surroundings } from "./workspace";
 
@@ -26,6 +27,7 @@ export class Server implements Disposable {
   private restartTimer: NodeJS.Timeout | undefined;
   private subscriptions: Disposable[] = [];
   private selected: string | undefined;
+  private readonly snoozing = new Snooze(() => this.snoozeChanged());
   private readonly crashes = new CrashPolicy();
   private readonly changes = new vscode.EventEmitter<State>();
   readonly onDidChangeState = this.changes.event;
@@ -37,6 +39,11 @@ export class Server implements Disposable {
 
   get state(): State {
     return this.current;
+  }
+
+  /** Minutes for which nothing is offered; undefined unless somebody has asked for that. */
+  get snoozedMinutes(): number | undefined {
+    return this.snoozing.minutesLeft;
   }
 
   /** The interpreter that was selected when the server was last looked for. */
@@ -97,6 +104,7 @@ export class Server implements Disposable {
 
   dispose(): void {
     clearTimeout(this.restartTimer);
+    this.snoozing.dispose();
     for (const subscription of this.subscriptions) {
       subscription.dispose();
     }
@@ -113,8 +121,21 @@ export class Server implements Disposable {
     return this.connection;
   }
 
-  /** Switches everything on or off for this session. */
+  /** Offers nothing for some minutes. */
+  snooze(minutes: number): void {
+    this.snoozing.begin(minutes);
+  }
+
+  endSnooze(): void {
+    this.snoozing.end();
+  }
+
+  /** Switches everything on or off for this session; on before its time is up where it is snoozed. */
   async toggle(): Promise<void> {
+    if (this.snoozing.isOn) {
+      this.snoozing.end();
+      return;
+    }
     const enabled = isOff(this.current);
     const connection = await this.connected();
     await connection?.execute(SERVER_COMMANDS.setEnabled, [enabled]);
@@ -169,6 +190,7 @@ export class Server implements Disposable {
 
   private async connect(command: { command: string; args: string[] }): Promise<void> {
     const events: ClientEvents = {
+      isSilent: () => this.snoozing.isOn,
       status: (status) => {
         if (this.connection === connection) {
           this.become({ kind: "running", status });
@@ -221,6 +243,11 @@ export class Server implements Disposable {
     const connection = this.connection;
     this.connection = undefined;
     await connection?.stop();
+  }
+
+  private snoozeChanged(): void {
+    void this.connection?.sendSettings().catch((error) => this.log.debug(`the settings were not sent: ${error}`));
+    this.changes.fire(this.current);
   }
 
   private become(state: State): void {

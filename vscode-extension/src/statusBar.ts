@@ -16,6 +16,7 @@ const BACKGROUNDS = {
 export class StatusBar implements vscode.Disposable {
   private readonly item: vscode.StatusBarItem;
   private state: State = { kind: "idle", disabled: false };
+  private snoozedMinutes: number | undefined;
   private busyTimer: NodeJS.Timeout | undefined;
 
   constructor() {
@@ -26,10 +27,11 @@ export class StatusBar implements vscode.Disposable {
     this.item.show();
   }
 
-  update(state: State): void {
+  update(state: State, snoozedMinutes: number | undefined): void {
     const isBusy = state.kind === "running" && state.status?.state === "busy";
     clearTimeout(this.busyTimer);
     this.state = state;
+    this.snoozedMinutes = snoozedMinutes;
     if (isBusy) {
       this.busyTimer = setTimeout(() => this.show(), BUSY_DELAY_MS);
     } else {
@@ -39,7 +41,7 @@ export class StatusBar implements vscode.Disposable {
 
   /** The active editor or a setting has changed. */
   refresh(): void {
-    this.update(this.state);
+    this.update(this.state, this.snoozedMinutes);
   }
 
   dispose(): void {
@@ -48,7 +50,7 @@ export class StatusBar implements vscode.Disposable {
   }
 
   private show(): void {
-    const view = statusView(this.state, activeLanguage());
+    const view = statusView(this.state, activeLanguage(), this.snoozedMinutes);
     const tooltip = new vscode.MarkdownString(view.tooltip, true);
     tooltip.isTrusted = { enabledCommands: [...TOOLTIP_COMMANDS] };
     const background = BACKGROUNDS[view.background];

@@ -35,8 +35,14 @@ interface Headline {
   readonly background?: "warning" | "error";
 }
 
-export function statusView(state: State, language: ActiveLanguage | undefined): StatusView {
-  const { icon, words, suffix, background } = headline(state, language);
+/** @param snoozedMinutes How long nothing is offered yet; undefined where nobody has asked for that. */
+export function statusView(
+  state: State,
+  language: ActiveLanguage | undefined,
+  snoozedMinutes?: number | undefined,
+): StatusView {
+  const { icon, words, suffix, background } =
+    snoozedMinutes === undefined ? headline(state, language) : snoozedHeadline(state, language, snoozedMinutes);
   return {
     text: `$(${icon}) fim${suffix === undefined ? "" : ` ${suffix}`}`,
     tooltip: tooltip(state, words, language),
@@ -64,6 +70,14 @@ function headline(state: State, language: ActiveLanguage | undefined): Headline 
     case "running":
       return runningHeadline(state.status, language);
   }
+}
+
+/** That it is snoozed says less than that something is wrong. */
+function snoozedHeadline(state: State, language: ActiveLanguage | undefined, minutes: number): Headline {
+  const works = state.kind === "idle" ? !state.disabled : state.kind === "running" && problemOf(state) === undefined;
+  return works
+    ? { icon: "bell-slash", words: `snoozed for ${counted(minutes, "more minute")}`, suffix: `${minutes} min` }
+    : headline(state, language);
 }
 
 function runningHeadline(status: ServerStatus | undefined, language: ActiveLanguage | undefined): Headline {

@@ -229,6 +229,16 @@ test("candidates: allowed ones and refused ones with their reason", () => {
   assert.match(page({ candidates: [{ text: "", probability: 1, allowed: true }] }), /<i>the end<\/i>/);
 });
 
+test("the likeliest comes before the list", () => {
+  const content = page({ likely: '")"' });
+  const [before = "", after = ""] = content.split("Most likely");
+  assert.ok(!before.includes("Symbols"));
+  assert.match(after, /^<\/h3><ul class="chips likely"><li><code>\)<\/code><\/li><\/ul>/);
+  assert.match(page({ likely: "NAME" }), /Most likely<\/h3><ul class="chips likely"><li title="[^"]*"><code>name</);
+  assert.doesNotMatch(page({ likely: null }), /Most likely/);
+  assert.match(announcement(explanation({ likely: '")"' }), PLACE), /3 things may come, \) most likely\./);
+});
+
 test("empty cases", () => {
   const nothing = readExplanation({});
   assert.ok(nothing !== undefined);
@@ -250,6 +260,7 @@ test("nothing of the user's code is ever markup", () => {
       language: EVIL,
       diagnostics: [EVIL, { message: EVIL }],
       expected: [EVIL, `"${EVIL}"`],
+      likely: `"${EVIL}"`,
       openLeft: [{ name: EVIL, line: 0, text: `${EVIL}(` }],
       openRight: [
         { text: EVIL, line: 0 },

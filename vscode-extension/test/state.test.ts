@@ -164,6 +164,7 @@ test("the menu when all is well", () => {
   assert.deepEqual(actions(running({ state: "ready" }), PYTHON), [
     "trigger",
     "explain",
+    "snooze",
     "toggle",
     "toggleLanguage",
     "toggleWorkspace",
@@ -173,6 +174,23 @@ test("the menu when all is well", () => {
     "allSettings",
     "walkthrough",
   ]);
+});
+
+test("what is snoozed says for how long, and how to end it", () => {
+  const off = running({ state: "off" });
+  const view = statusView(off, PYTHON, 12);
+  assert.equal(view.text, "$(bell-slash) fim 12 min");
+  assert.equal(view.label, "fim-server: snoozed for 12 more minutes");
+  assert.equal(statusView(off, PYTHON, 1).label, "fim-server: snoozed for 1 more minute");
+  assert.match(statusView(MISSING, PYTHON, 12).label, /not found/);
+  const entries = menuGroups(off, PYTHON, 12).flat();
+  assert.equal(entries.find((entry) => entry.action === "endSnooze")?.description, "12 minutes left");
+  assert.ok(!entries.some((entry) => entry.action === "toggle"));
+  assert.ok(
+    !menuGroups(off, PYTHON)
+      .flat()
+      .some((entry) => entry.action === "snooze" || entry.action === "endSnooze"),
+  );
 });
 
 test("the menu begins with what solves the problem", () => {

@@ -13,7 +13,7 @@ PARTS: Mapping[str, Mapping[str, Any]] = {
     "model": {"askModel": False},
     "memory": {"projectMemory": False},
     "names": {"names": "off"},
-    "context": {},
+    "context": {"projectContext": "off"},
     "confidence": {"minConfidence": 0},
 }
 """By name, the settings without it. One without settings, or with any that this server lacks, cannot be left out."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fim_server.bench.report import page, page_head, paragraph, percentiles, setting_lines, shown
-from fim_server.bench.suggestions.judge import BESIDE, BRACKETS, KINDS, LINE_END
+from fim_server.bench.suggestions.judge import BESIDE, BRACKETS, KINDS, LINE_END, Judgement
 from fim_server.bench.suggestions.playing import KEPT, TYPING, Effort, Record
 from fim_server.bench.suggestions.suggesting import COPYING, OVERTAKEN, SERVER
 from fim_server.text.terminal import Table
@@ -138,6 +138,8 @@ PROJECTS_HEADER = (
     "first lexeme, copying",
     "saved, copying",
 )
+SURE_HEADER = ("said", "offers", "said on average", "first lexeme right", "whole line", "as far as it goes")
+BINS = 10
 TIMES_HEADER = ("answers of the server", "n", "p50", "p95", "max")
 
 
@@ -225,6 +227,7 @@ class Report:
         yield "Shares", SHARES_EXPLAINED, Table(FIGURES_HEADER, rows, (1, 3))
         yield "By kind of place", KINDS_EXPLAINED, Table(KINDS_HEADER, list(self._kinds()), range(1, 7))
         yield "By project", PROJECTS_EXPLAINED, Table(PROJECTS_HEADER, list(self._projects()), range(1, 8))
+        yield "Said, and right", SURE_EXPLAINED, Table(SURE_HEADER, list(self.reliability()), range(1, 6))
         times = [(name, f"{count:,}", *map(shown, values)) for name, count, *values in self.times()]
         yield "Times, in ms", TIMES_EXPLAINED, Table(TIMES_HEADER, times, range(1, 5))
 
@@ -245,6 +248,26 @@ class Report:
             first, second = ("-" if value is None else f"{100 * value:.0f} %" for value in kept)
             count = sum(map(is_missing, server))
             yield name, f"{count:,}", *cells(server, OFFERED, LEXEME, LINE), first, *cells(copying, LEXEME), second
+
+    def reliability(self) -> Iterator[tuple[str, ...]]:
+        """The server's offers by the confidence that it has told: the reliability diagram, as a table."""
+        bins: dict[int, list[tuple[float, Judgement]]] = defaultdict(list)
+        for record in self.typed(SERVER):
+            sure = record.told.get("confidence")
+            if is_offered(record) and record.judged is not None and isinstance(sure, int | float):
+                bins[min(int(sure * BINS), BINS - 1)].append((sure, record.judged))
+        for low, found in sorted(bins.items()):
+            shares = (
+                sum(values) / len(found)
+                for values in (
+                    [sure for sure, _ in found],
+                    [judged.lexeme for _, judged in found],
+                    [judged.line for _, judged in found],
+                    [judged.agrees for _, judged in found],
+                )
+            )
+            said = f"{low / BINS:.1f} to {(low + 1) / BINS:.1f}"
+            yield said, f"{len(found):,}", *(f"{100 * share:.0f} %" for share in shares)
 
     def counted(self) -> str:
         """The numbers of the server's offers, in one line."""
@@ -326,6 +349,10 @@ editor in both.
 """
 KINDS_EXPLAINED = "Where the cursor stands, by the text left of it and the line that is to come."
 PROJECTS_EXPLAINED = "The main shares for each project; those of few lines say little."
+SURE_EXPLAINED = """
+Offers by the confidence that the server tells with them: how likely their first lexeme is right. In a fresh pair of
+brackets less is asked for.
+"""
 TIMES_EXPLAINED = """
 At the editor's end, in both sweeps. The server's own share is its total without pauses, waiting and the model. What the
 machine does besides is in all of them.

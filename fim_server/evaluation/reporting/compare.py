@@ -153,11 +153,11 @@ def changed(joined: Joined, which: str) -> Table:
             count += 1
             record = joined.data.modes[f"{side} {mode}"].records[place]
             if len(rows) < MOST_LISTED and record is not None:
-                rows.append((mode, shortened(record.sample), record.kind, failure_reason(record)))
+                rows.append((mode, shortened(record.sample), record.place, record.kind, failure_reason(record)))
     title = f"Samples that B {which}: {count:,}"
     note = f"The first {MOST_LISTED:,}; {COMPARE_NUMBERS} and --json have all." if count > MOST_LISTED else ""
-    header = ("mode", "sample", "kind", f"{side} failed")
-    return Table(which, title, header, tuple(rows), 4, note)
+    header = ("mode", "sample", "place", "kind", f"{side} failed")
+    return Table(which, title, header, tuple(rows), 5, note)
 
 
 def as_json(joined: Joined, report: Report) -> dict[str, Any]:

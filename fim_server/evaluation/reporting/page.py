@@ -36,7 +36,7 @@ CONTEXTS = (2_000, 800, 300, 100)
 MOST_CHARACTERS = 8_000
 """Of one text; what is beyond is left out, and the page says how much."""
 
-FIELDS = ("id", "set", "kind", "left", "right", "reference", "hole", "before", "after", "results")
+FIELDS = ("id", "set", "kind", "left", "right", "reference", "hole", "before", "after", "place", "results")
 RESULT_FIELDS = (
     "text",
     "parses",
@@ -166,6 +166,7 @@ def _packed(data: Measured, places: Sequence[int], characters: int, left_out: in
                 record.hole_characters,
                 record.left_characters,
                 record.right_characters,
+                record.place,
                 results,
             ]
         )

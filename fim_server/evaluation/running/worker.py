@@ -10,7 +10,7 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fim_server.datasets.samples import Sample
+from fim_server.datasets.samples import Origin, Sample
 from fim_server.evaluation.records import Record
 from fim_server.evaluation.running.judge import Judge
 from fim_server.evaluation.running.measures import (
@@ -220,7 +220,15 @@ def described(sample: Sample, mode: str) -> dict[str, Any]:
         "hole_lines": sample.middle.count("\n") + 1,
         "left_characters": len(sample.left),
         "right_characters": len(sample.right),
+        "path": path_of(sample.origin),
+        "line": sample.left.count("\n") + 1,
     }
+
+
+def path_of(origin: Origin) -> str:
+    """A sample's file: ``package-version/path``, or the path alone where there is no package."""
+    package = "-".join(part for part in (origin.package, origin.version) if part)
+    return f"{package}/{origin.path}" if package else origin.path
 
 
 def failed(sample: Sample, mode: str, error: Exception) -> Record:

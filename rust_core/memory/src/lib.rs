@@ -13,6 +13,7 @@ mod lexemes;
 mod limits;
 mod open;
 mod query;
+mod related;
 mod segment;
 mod store;
 mod strings;
@@ -20,6 +21,7 @@ mod strings;
 pub use folder::Indexed;
 pub use limits::CHARACTERS;
 pub use query::{Continuation, Place};
+pub use related::{Excerpt, Sought};
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -115,6 +117,12 @@ impl ProjectMemory {
     #[must_use]
     pub fn predict(&self, key: &str, left: &str, middle: &str, limit: usize) -> Vec<(String, f64)> {
         self.store.predict(key, left, middle, limit)
+    }
+
+    /// Definitions of some names, and the lines most like those around a place, so many of each at most.
+    #[must_use]
+    pub fn related(&self, sought: &Sought<'_>, limit: usize) -> Vec<Excerpt> {
+        self.store.related(sought, limit)
     }
 
     /// What it holds.

@@ -36,6 +36,20 @@ pub(crate) const AVERAGE_LINE: usize = 200;
 /// Files that one walk looks at.
 pub(crate) const FILES: usize = 200_000;
 
+/// Lines that are likened to those around a place, and by how many lines one such window is after the one before.
+pub(crate) const ALIKE: usize = 8;
+pub(crate) const STRIDE: usize = 4;
+
+/// Lines that are told where some are alike: they begin half a stride after those.
+pub(crate) const EXCERPT: usize = 12;
+
+/// How alike they are at least, from 0 to 1.
+pub(crate) const LEAST_ALIKE: f64 = 0.15;
+
+/// Lines of a definition's header, and the definitions of one name beyond which none is told.
+pub(crate) const HEADER: usize = 8;
+pub(crate) const MOST_DEFINITIONS: usize = 3;
+
 /// Characters of all texts together.
 pub const CHARACTERS: usize = 10_000_000;
 

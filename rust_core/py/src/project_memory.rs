@@ -1,7 +1,7 @@
 //! The memory of a project's text, for Python.
 
 use crate::Stop;
-use fim_server_memory::{CHARACTERS, Continuation as CoreContinuation, Place, ProjectMemory as CoreMemory};
+use fim_server_memory::{CHARACTERS, Continuation as CoreContinuation, Place, ProjectMemory as CoreMemory, Sought};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::path::PathBuf;
@@ -158,6 +158,29 @@ impl ProjectMemory {
     ) -> Vec<(String, f64)> {
         let left = left.to_string_lossy();
         py.detach(|| self.core.predict(key, &left, middle, limit))
+    }
+
+    /// Definitions of `names` and the lines most like `words`, at most `limit` of each, but for the lines `seen` of the
+    /// document `key`; each as its document, first line, text, name (of a definition) and score.
+    #[pyo3(signature = (key, seen, words, common, names, defining, limit = 8))]
+    #[allow(clippy::too_many_arguments, clippy::type_complexity)]
+    fn related(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        seen: (u32, u32),
+        words: Vec<String>,
+        common: Vec<String>,
+        names: Vec<String>,
+        defining: Vec<String>,
+        limit: usize,
+    ) -> Vec<(String, u32, String, Option<String>, f64)> {
+        let found = py.detach(|| {
+            let seen = seen.0..seen.1;
+            let sought = Sought { key, seen, words: &words, common: &common, names: &names, defining: &defining };
+            self.core.related(&sought, limit)
+        });
+        found.into_iter().map(|one| (one.key, one.line, one.text, one.name, one.score)).collect()
     }
 
     /// Files, open documents, characters, segments, strings, bytes.

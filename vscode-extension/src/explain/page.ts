@@ -70,7 +70,13 @@ export function announcement(explanation: Explanation, place: Place): string {
   const { line, character } = explanation.position;
   const innermost = explanation.openLeft[0];
   const inside = innermost === undefined ? "" : `, inside ${spoken(innermost.name)}`;
-  return `${place.fileName}, line ${line + 1}, column ${character + 1}${inside}: ${counted(explanation.expected.length, "thing")} may come.`;
+  const likely = explanation.likely === null ? "" : `, ${likelyWords(explanation.likely)} most likely`;
+  return `${place.fileName}, line ${line + 1}, column ${character + 1}${inside}: ${counted(explanation.expected.length, "thing")} may come${likely}.`;
+}
+
+function likelyWords(likely: string): string {
+  const { keywords, symbols, lexemes } = grouped([likely]);
+  return keywords[0] ?? symbols[0] ?? lexemes[0]?.words ?? likely;
 }
 
 function headerHtml(explanation: Explanation, place: Place): Markup {
@@ -108,17 +114,28 @@ function ignoredWords({ line, count }: { line: number; count: number }): string 
 
 // --- what may come ---------------------------------------------------------------------------------------------------
 
-function expectedHtml({ expected, inside }: Explanation): Markup {
+function expectedHtml({ expected, likely, inside }: Explanation): Markup {
   const { keywords, symbols, lexemes } = grouped(expected);
   const body: Part =
     expected.length === 0
       ? html`<p class="note">${inside === null ? "Nothing: only the end of the file." : `Any text of the ${inside}.`}</p>`
       : [
+          likelyHtml(likely),
           chips("Names, numbers and the like", lexemes.map(lexemeChip)),
           chips("Keywords", keywords.map(literalChip)),
           chips("Symbols", symbols.map(literalChip)),
         ];
   return section("expected", "What may come here", body);
+}
+
+/** What belongs here most likely, before the list of all that may come. */
+function likelyHtml(likely: string | null): Part {
+  if (likely === null) {
+    return null;
+  }
+  const { keywords, symbols, lexemes } = grouped([likely]);
+  const chip = [...lexemes.map(lexemeChip), ...keywords.map(literalChip), ...symbols.map(literalChip)];
+  return html`<h3>Most likely</h3><ul class="chips likely">${chip}</ul>`;
 }
 
 function chips(title: string, chips: readonly Markup[]): Part {

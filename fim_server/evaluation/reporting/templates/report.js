@@ -23,7 +23,7 @@
   }
 
   // Positions in the arrays that page.py writes.
-  const [ID, SET, KIND, LEFT, RIGHT, REFERENCE, HOLE, BEFORE, AFTER, RESULTS] = data.fields.keys();
+  const [ID, SET, KIND, LEFT, RIGHT, REFERENCE, HOLE, BEFORE, AFTER, PLACE, RESULTS] = data.fields.keys();
   const [TEXT, PARSES, EXACT, STOP, WON, TOKENS, TOTAL, SIMILAR, GUARANTEE, PASSED, ERROR, CUT] = data.result_fields.keys();
   const variants = data.variants;
   const ID_CHARACTERS = variants.length > 3 ? 24 : 30; // shown in the list
@@ -91,7 +91,7 @@
     if (outcome ? !results.some((result) => outcome(result, sample)) : chosen >= 0 && !results[0]) return false;
     const wanted = controls.q.value.toLowerCase();
     if (!wanted) return true;
-    const texts = [sample[ID], sample[REFERENCE], ...results.flatMap((result) => (result ? [result[TEXT], result[ERROR]] : []))];
+    const texts = [sample[ID], sample[PLACE], sample[REFERENCE], ...results.flatMap((result) => (result ? [result[TEXT], result[ERROR]] : []))];
     return texts.some((text) => text !== null && text.toLowerCase().includes(wanted));
   };
 
@@ -248,7 +248,9 @@
     }
     const sample = shown[current];
     const words = `${data.sets[sample[SET]]}, ${data.kinds[sample[KIND]]}; hole ${sample[HOLE]} characters, left ${sample[BEFORE]}, right ${sample[AFTER]}`;
-    detail.append(make("h3", "", plain(sample[ID])), make("p", "note", words));
+    detail.append(make("h3", "", plain(sample[ID])));
+    if (sample[PLACE]) detail.append(make("p", "place", plain(sample[PLACE])));
+    detail.append(make("p", "note", words));
     detail.append(sideOf(sample, "reference", sample[REFERENCE], null, "truth"));
     const chosen = variants.indexOf(controls.mode.value);
     const order = [...variants.keys()].reverse(); // the last is what the report is about

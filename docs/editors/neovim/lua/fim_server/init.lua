@@ -9,6 +9,7 @@
 local api, fn, lsp = vim.api, vim.fn, vim.lsp
 local defaults = require('fim_server.defaults')
 local pages = require('fim_server.pages')
+local switches = require('fim_server.switches')
 local texts = require('fim_server.texts')
 
 local M = {}
@@ -19,7 +20,6 @@ local QUIET = { [-32800] = true, [-32801] = true, [-32802] = true } -- cancelled
 local STOP_POLL_MS, STOP_POLLS = 50, 40 -- how long a server may take to end before it is ended
 
 local options = defaults.OPTIONS
-local enabled = true
 local namespace = api.nvim_create_namespace(NAME)
 local augroup = api.nvim_create_augroup(NAME, {})
 
@@ -298,7 +298,7 @@ end
 --- After anything that may have moved the cursor or changed the text.
 local function update()
   local buf = api.nvim_get_current_buf()
-  if options.display ~= 'ghost' or not enabled or not client_of(buf) then
+  if options.display ~= 'ghost' or switches.silent(vim.bo[buf].filetype) or not client_of(buf) then
     return
   end
   if not inserting() or fn.pumvisible() == 1 then
@@ -475,6 +475,10 @@ function M.status()
   if #lsp.get_clients({ name = NAME }) == 0 or not status then
     return ''
   end
+  local minutes = switches.minutes_left()
+  if minutes then
+    return ('fim: snoozed, %d min'):format(minutes)
+  end
   if status.state == 'loading' then
     return status.progress and ('fim: loading %d%%'):format(status.progress * 100) or 'fim: loading'
   end
@@ -537,13 +541,7 @@ function M.statistics()
   end)
 end
 
---- Switch completions off or on again, in all buffers.
-function M.toggle()
-  enabled = not enabled
-  forget()
-  execute('setEnabled', { enabled })
-  vim.notify('fim-server: ' .. (enabled and 'on' or 'off'))
-end
+M.switch, M.toggle, M.snooze = switches.switch, switches.toggle, switches.snooze
 
 --- End the server and start it anew.
 function M.restart()
@@ -655,6 +653,10 @@ function M.setup(given)
   api.nvim_set_hl(0, 'FimSuggestionUnchecked', { default = true, link = 'NonText' })
   api.nvim_set_hl(0, 'FimHint', { default = true, link = 'NonText' })
 
+  switches.setup(NAME, options.settings, function()
+    forget()
+    vim.cmd.redrawstatus()
+  end)
   local settings = next(options.settings) and options.settings or nil
   lsp.config(NAME, {
     cmd = function(dispatchers) -- a list whose program is missing would only be logged
@@ -687,13 +689,7 @@ function M.setup(given)
   })
   lsp.enable(NAME)
 
-  local command = api.nvim_create_user_command
-  command('FimExplain', function(call)
-    M.explain(call.args ~= '' and call.args or nil)
-  end, { nargs = '?', desc = 'What fits at the cursor, and why' })
-  command('FimToggle', M.toggle, { desc = 'Switch completions off or on' })
-  command('FimStatistics', M.statistics, { desc = 'What the server has done since it started' })
-  command('FimRestart', M.restart, { desc = 'Start fim-server anew' })
+  require('fim_server.commands').define(M)
 end
 
 return M

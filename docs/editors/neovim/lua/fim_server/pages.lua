@@ -55,7 +55,11 @@ function M.explanation(explanation)
   for _, name in ipairs(explanation.expected or {}) do
     entries[#entries + 1] = code(name)
   end
-  section(lines, 'What may come', { #entries > 0 and table.concat(entries, ' ') or nil })
+  local may_come = { #entries > 0 and table.concat(entries, ' ') or nil }
+  if explanation.likely and #entries > 0 then
+    table.insert(may_come, 1, 'most likely ' .. code(explanation.likely) .. '; all of it:')
+  end
+  section(lines, 'What may come', may_come)
   entries = {}
   for _, open in ipairs(explanation.openLeft or {}) do
     entries[#entries + 1] = ('- %s, line %d: %s'):format(open.name, open.line + 1, code(open.text))

@@ -1,0 +1,186 @@
+"""What the project's memory offers at once, and what the model says of it afterwards, while somebody looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from answers import answered, offer
+from connected import URI, Connected
+from fim_server.decoding.results import Written
+from fim_server.language import Stop
+from fim_server.server.completing import Completer, Loaded, together
+from fim_server.server.memory import Offer
+from fim_server.server.requests import confirmed
+from fim_server.server.work import Request, Work, answer_of
+from watched import SETTINGS, Blocked, request
+
+LINE = "call(first)"
+OTHER = "file:///b.py"
+
+
+class Model:
+    """What the model writes, as soon as it is let go, and for which texts it was asked."""
+
+    def __init__(self) -> None:
+        self.gate, self.texts = Blocked(), ["call(first).result"]
+        self.asked: list[tuple[str, Stop]] = []
+
+    def answer(self, request: Request, cancelled: Stop) -> Work | None:
+        self.asked.append((request.uri, cancelled))
+        while not self.gate.gate.wait(0.001):
+            if cancelled.is_set():
+                return None
+        offers = tuple(offer(text, identity=text) for text in self.texts)
+        return None if cancelled.is_set() else Work(answer_of(request, offers))
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Model:
+    model = Model()
+
+    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Any:
+        return model.answer(request, cancelled)
+
+    def recall(self: Completer, request: Request, cancelled: Stop, submitted: float) -> Work | None:
+        if request.uri != URI or request.split.left != "x = ":
+            return None
+        return Work(answer_of(request, (replace(offer(LINE), recalled=True),)), origin="memory")
+
+    monkeypatch.setattr(Completer, "_answer", answer)
+    monkeypatch.setattr(Completer, "recall", recall)
+    monkeypatch.setattr(Completer, "read_on", lambda *arguments: None)
+    monkeypatch.setattr(Completer, "read_ahead", lambda *arguments: None)
+    return model
+
+
+@pytest_asyncio.fixture
+async def client(model: Model, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connected]:
+    connected = Connected()
+    await connected.begin(monkeypatch)
+    connected.server.settings = SETTINGS.having("prefetch", True).having("debounce_ms", 0.0)
+    yield connected
+    connected.server.close()
+
+
+async def shown_at_once(client: Connected, model: Model) -> None:
+    """The memory's line is offered though the model does not answer."""
+    client.ask("first", invoked=False)
+    assert await client.texts("first") == [LINE]
+    await client.until(lambda: model.asked)
+    assert not model.asked[0][1].is_set()
+
+
+async def typed(client: Connected, text: str, version: int = 2) -> list[str]:
+    """What is offered after some text was typed."""
+    client.change(version, f"x = {text}\n")
+    client.ask(text, invoked=False, at=4 + len(text))
+    return await client.texts(text)
+
+
+@pytest.mark.asyncio
+async def test_what_the_model_adds_is_there_at_the_next_key(client: Connected, model: Model) -> None:
+    await shown_at_once(client, model)
+    model.gate.gate.set()
+    await client.until(lambda: client.server.prefetching is None or len(model.asked) > 1)
+    assert await typed(client, "c") == ["all(first).result"]
+
+
+@pytest.mark.asyncio
+async def test_what_the_model_would_rather_have_is_seen_by_who_types_it(client: Connected, model: Model) -> None:
+    model.texts = ["call(second)"]
+    await shown_at_once(client, model)
+    model.gate.gate.set()
+    await client.until(lambda: client.server.prefetching is None or len(model.asked) > 1)
+    assert await typed(client, "call(") == ["first)"]  # what is seen stays
+    assert await typed(client, "call(s", 3) == ["econd)"]
+
+
+@pytest.mark.asyncio
+async def test_typing_what_is_seen_leaves_the_model_alone_and_anything_else_stops_it(
+    client: Connected, model: Model
+) -> None:
+    await shown_at_once(client, model)
+    assert await typed(client, "c") == ["all(first)"]
+    assert not model.asked[0][1].is_set()
+    client.change(3, "x = cost\n")
+    client.ask("else", invoked=False, at=8)
+    await client.until(lambda: len(model.asked) > 1)
+    assert model.asked[0][1].is_set()
+    model.gate.gate.set()
+    assert await client.texts("else") == ["call(first).result"]
+
+
+@pytest.mark.asyncio
+async def test_another_document_does_not_wait_for_it(client: Connected, model: Model) -> None:
+    client.open(OTHER)
+    await shown_at_once(client, model)
+    client.ask("other", invoked=False, uri=OTHER)
+    await client.until(lambda: [uri for uri, _ in model.asked] == [URI, OTHER])
+    assert model.asked[0][1].is_set()
+    model.gate.gate.set()
+    assert await client.texts("other") == ["call(first).result"]
+
+
+@pytest.mark.asyncio
+async def test_somebody_who_asks_gets_the_models(client: Connected, model: Model) -> None:
+    model.texts = ["cost"]
+    await shown_at_once(client, model)
+    model.gate.gate.set()
+    client.server.settings = client.server.settings.having("alternatives", 1)
+    client.ask("asked", invoked=True)
+    assert await client.texts("asked") == ["cost"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("setting", ["prefetch", "ask_model"])
+async def test_the_model_is_left_alone_where_that_is_wanted(client: Connected, model: Model, setting: str) -> None:
+    client.server.settings = client.server.settings.having(setting, False)
+    client.ask("first", invoked=False)
+    assert await client.texts("first") == [LINE]
+    await client.until(lambda: not client.server.worker.is_at_work)
+    assert not model.asked
+    assert client.server.prefetching is None
+
+
+def test_what_the_model_says_stands_behind_what_is_seen() -> None:
+    asked = request(URI)
+
+    def texts(*written: Offer) -> list[tuple[str, bool]]:
+        first = replace(
+            offer(LINE), recalled=True, calibrated=True, written=(Written(len(LINE), 0.9),), cuts=(len(LINE),)
+        )
+        found = confirmed(answered("x = ", "\n", first), answered("x = ", "\n", *written), asked)
+        return [(one.text, one.recalled) for one in found.offers]
+
+    recalled = replace(offer("cost"), recalled=True)
+    assert texts() == [(LINE, True)]
+    assert texts(offer(LINE), recalled) == [(LINE, False), ("cost", True)]
+    assert texts(offer("cost")) == [(LINE, True), ("cost", False)]
+    assert texts(offer(LINE + ".x")) == [(LINE + ".x", False), (LINE, True)]
+    assert texts(offer(LINE + "\ny")) == [(LINE, True), (LINE + "\ny", False)]
+    unsure = replace(offer(LINE + ".x"), written=(Written(len(LINE) + 2, 0.01),), cuts=(len(LINE) + 2,))
+    assert texts(unsure) == [(LINE, True), (LINE + ".x", False)]
+
+
+def test_alternatives_are_the_models_and_the_memorys_together() -> None:
+    def one(text: str, share: float) -> Offer:
+        return replace(offer(text), written=(Written(len(text), share),), cuts=(len(text),), calibrated=True)
+
+    best, second, third = one("best", 0.2), one("second", 0.4), one("third", 0.6)
+    sure, unsure = one("recalled", 0.9), one("other", 0.1)
+
+    def texts(written: list[Offer], recalled: list[Offer], most: int) -> list[str]:
+        return [found.text for found in together(written, recalled, "", most)]
+
+    assert texts([best, second, third], [sure, unsure], 1) == ["best"]
+    assert texts([best, second, third], [sure, unsure], 3) == ["best", "recalled", "third"]
+    assert texts([best, second, third], [unsure], 3) == ["best", "third", "other"]
+    assert texts([best, second, third], [unsure], 9) == ["best", "third", "second", "other"]
+    assert texts([best], [], 3) == ["best"]
+    assert texts([], [sure, unsure], 1) == ["recalled"]

@@ -1,0 +1,35 @@
+"""Answers with offers of given texts, and a memory of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fim_server.decoding.results import Completion, StopReason
+from fim_server.language import Language
+from fim_server.server.memory import Answer, Memory, Offer
+
+KEY = ("file:///a.py", "python")
+ENDED = Completion("", "exact", StopReason.END_TOKEN, None)
+
+
+def offer(text: str, covered: int = 0, identity: str = "1") -> Offer:
+    return Offer(identity, text, covered, "exact", ENDED, Language.load("python").spelling.closers)
+
+
+def answered(left: str, right: str, *offers: Offer, **more: Any) -> Answer:
+    given: dict[str, Any] = {"key": KEY, "single_line": True, "complete": False, **more}
+    return Answer(left=left, right=right, offers=offers, **given)
+
+
+def find(memory: Memory, left: str, right: str, **more: Any) -> list[tuple[str, int]] | None:
+    """The texts and what they cover, or None where nothing is remembered."""
+    arguments: dict[str, Any] = {"key": KEY, "single_line": True, "alternatives": False, **more}
+    found = memory.find(left=left, right=right, **arguments)
+    return None if found is None else [(one.text, one.covered) for one in found.offers]
+
+
+def remembering(*answers: Answer, capacity: int = 64) -> Memory:
+    memory = Memory(capacity)
+    for answer in answers:
+        memory.add(answer)
+    return memory
