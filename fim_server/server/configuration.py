@@ -52,7 +52,9 @@ def read_project(ls: FimLanguageServer) -> None:
             ls.project.clear()
         return
     if ls.settings.enabled:
-        folders = [folder.uri for folder in ls.workspace.folders.values()] or [ls.workspace.root_uri or ""]
+        folders = [folder.uri for folder in ls.workspace.folders.values()]
+        if not folders and not ls.folders_changed:
+            folders = [ls.workspace.root_uri or ""]
         languages = [name for name in Language.names() if ls.settings.trigger_of(name) != "off"]
         ls.project.read(folders, [suffix for name in languages for suffix in Language.suffixes_of(name)])
 

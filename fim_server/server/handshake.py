@@ -20,6 +20,7 @@ TOKEN = "token"
 """The member of ``initializationOptions`` that has the token."""
 
 NOT_INITIALIZED = types.ErrorCodes.ServerNotInitialized.value
+PARSE_ERROR = types.ErrorCodes.ParseError.value
 INVALID_REQUEST = types.ErrorCodes.InvalidRequest.value
 
 
@@ -43,6 +44,11 @@ class HandshakeProtocol(LanguageServerProtocol):
 
     def handle_message(self, message: Any) -> None:
         """Answer a message, or say why it is not answered."""
+        if getattr(message, "jsonrpc", None) != self.VERSION:  # pygls fails, or says nothing to a request
+            named = message.get("id") if isinstance(message, Mapping) else getattr(message, "id", None)
+            number = named if isinstance(named, int | str) else None
+            self._refuse_unread(INVALID_REQUEST, "not a message of JSON-RPC 2.0", number)
+            return
         method, number = getattr(message, "method", None), getattr(message, "id", None)
         if method == types.INITIALIZE and number is not None:
             if self.initialized:
@@ -65,10 +71,12 @@ class HandshakeProtocol(LanguageServerProtocol):
     def refuse(self, problem: str) -> None:
         """Say that a message cannot be read, and read no more."""
         logger.warning("a client's messages are no longer read: %s", problem)
-        # As it is: lsprotocol leaves out what is None, and the id of a message that was not read has to be null.
-        error = {"code": INVALID_REQUEST, "message": problem}
-        self._send_data({"jsonrpc": self.VERSION, "id": None, "error": error})
+        self._refuse_unread(INVALID_REQUEST, problem)
         self.end(refused=True)
+
+    def refuse_text(self) -> None:
+        """Say that a message is no JSON; those after it are read."""
+        self._refuse_unread(PARSE_ERROR, "not JSON, or nested too deeply")
 
     def end(self, refused: bool = False) -> None:
         """Answer no more messages after the one at hand."""
@@ -112,6 +120,10 @@ class HandshakeProtocol(LanguageServerProtocol):
     def _send_data(self, data: Any) -> None:
         if self.writer is not None:
             super()._send_data(data)
+
+    def _refuse_unread(self, code: int, problem: str, number: int | str | None = None) -> None:
+        # As it is: lsprotocol leaves out what is None, and the id of a message that was not read has to be null.
+        self._send_data({"jsonrpc": self.VERSION, "id": number, "error": {"code": code, "message": problem}})
 
     def _refuse_request(self, number: int | str, code: int, message: str) -> None:
         self._send_response(number, None, types.ResponseError(code, message))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import traceback
@@ -37,6 +38,9 @@ SERVER_NAME = "fim-server"
 
 MAY_BE_SAID = (LanguageError, MissingLibrary, ModelError)
 """Errors whose messages hold nothing of the user's code."""
+
+NO_JSON = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+"""What reading a message raises that is none."""
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +79,8 @@ class FimLanguageServer(LanguageServer):
         self.settings = settings
         models = SharedModels() if models is None else models
         self.project = Project()
+        self.folders_changed = False
+        """Whether the client has told of other folders than those it began with, one of which may be its root."""
         self.reads_soon = False
         """Whether what has changed of it on the disk is about to be read."""
         self.worker = CompletionWorker(settings, models, self.project)
@@ -157,8 +163,13 @@ class FimLanguageServer(LanguageServer):
                 self.fetcher.terminate()
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Log what pygls could not handle; its own way would be a message on the user's screen."""
+        """Log what pygls could not handle; its own way would be a message on the user's screen.
+
+        What it could not read is answered.
+        """
         logger.warning("a message could not be handled: %s", type(error).__name__)
+        if isinstance(error, NO_JSON):
+            self.protocol.refuse_text()
 
     def log_once(self, kind: types.MessageType, message: str) -> None:
         """Write a message to both logs, unless it was written before."""

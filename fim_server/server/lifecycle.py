@@ -52,6 +52,7 @@ def on_saved(ls: FimLanguageServer, params: types.DidSaveTextDocumentParams) -> 
 
 def on_folders_changed(ls: FimLanguageServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
     """Forget the folders that went, and read those that came."""
+    ls.folders_changed = True
     ls.project.leave([folder.uri for folder in params.event.removed])
     read_project(ls)
 

@@ -71,6 +71,9 @@ def test_files_that_are_named_exist(page: str) -> None:
     assert sorted(name for name in named if not is_there(name)) == []
 
 
+OFFERED = {"docs/situations.md", "vscode-extension/e2e/situations/remarks.md"}
+"""Pages with what a model has offered, whose names are those of nobody's code."""
+
 PYTHONS_OWN = {"sys.set_int_max_str_digits"}
 
 
@@ -98,7 +101,7 @@ def is_module(parts: list[str]) -> bool:
     return f"{path}.py" in tracked() or f"{path}/__init__.py" in tracked()
 
 
-@pytest.mark.parametrize("page", pages())
+@pytest.mark.parametrize("page", sorted(set(pages()) - OFFERED))
 def test_identifiers_that_are_named_exist(page: str) -> None:
     """`Type::member`, `Type.member` and `module.member`: every part of it is a word of the code."""
     unknown = set()

@@ -163,7 +163,7 @@ async def connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     connected = Connected()
     folders = [{"uri": tmp_path.as_uri(), "name": "project"}]
     able = {"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}, "workspaceFolders": True}}
-    await connected.begin(monkeypatch, capabilities=able, workspaceFolders=folders)
+    await connected.begin(monkeypatch, capabilities=able, workspaceFolders=folders, rootUri=tmp_path.as_uri())
     connected.send(Wire.note("initialized", {}))
     await connected.until(lambda: connected.server.project.memory.sizes()["files"] == 1)
     yield connected
@@ -195,7 +195,10 @@ async def test_files_are_read_when_they_change_on_the_disk(connected: Connected,
 async def test_a_folder_that_is_removed_is_forgotten(connected: Connected, tmp_path: Path) -> None:
     event = {"added": [], "removed": [{"uri": tmp_path.as_uri(), "name": "project"}]}
     connected.send(Wire.note("workspace/didChangeWorkspaceFolders", {"event": event}))
-    await connected.until(lambda: connected.server.project.memory.sizes()["files"] == 0)
+    memory = connected.server.project.memory
+    await connected.until(lambda: memory.sizes()["files"] == 0)
+    assert await asyncio.to_thread(memory.settle)
+    assert memory.sizes()["files"] == 0
 
 
 @pytest.mark.asyncio

@@ -29,7 +29,7 @@ from editor import (
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-METHOD_NOT_FOUND = -32601
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
 INLINE = "textDocument/inlineCompletion"
 SECRET = "xyzzy_plugh_secret"
 """A name that stands in documents and nowhere else."""
@@ -139,6 +139,30 @@ async def test_garbage_leaves_the_server_alive(wire: tuple[Server, Wire], messag
     _, connection = wire
     await connection.send(message)
     await lives(connection, f"after {message!r}")
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "number"),
+    [
+        (b"this is no JSON {{{", PARSE_ERROR, None),
+        (b"\xff\xfe\x00 no UTF-8", PARSE_ERROR, None),
+        (b"[" * 200_000, PARSE_ERROR, None),
+        (b"[]", INVALID_REQUEST, None),
+        (b"17", INVALID_REQUEST, None),
+        (b'{"id": 5, "method": "shutdown"}', INVALID_REQUEST, 5),
+        (b'{"jsonrpc": "1.0", "id": "six", "method": "shutdown"}', INVALID_REQUEST, "six"),
+    ],
+    ids=lambda value: ascii(value)[:40],
+)
+async def test_what_is_no_message_is_answered(
+    wire: tuple[Server, Wire], message: bytes, code: int, number: int | str | None
+) -> None:
+    """As JSON-RPC 2.0 has it: who has sent it need not wait."""
+    _, connection = wire
+    connection.answers.pop(number, None)
+    await connection.send(message)
+    assert (await connection.answer(number))["error"]["code"] == code
+    await lives(connection, f"after {message[:30]!r}")
 
 
 async def test_a_version_that_goes_backwards_and_ranges_outside_the_text(wire: tuple[Server, Wire]) -> None:

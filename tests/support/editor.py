@@ -360,7 +360,7 @@ class Wire:
         message: dict[str, Any] = json.loads(await self.reader.readexactly(length))
         return message
 
-    async def answer(self, number: int | str, seconds: float = PATIENCE) -> dict[str, Any]:
+    async def answer(self, number: int | str | None, seconds: float = PATIENCE) -> dict[str, Any]:
         """The answer to a request; what comes before it is kept."""
         async with asyncio.timeout(seconds):
             while number not in self.answers:

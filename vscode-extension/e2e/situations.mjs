@@ -1,9 +1,11 @@
-// Types the situations of situations/situations.json in VS Code, one by one, each in a server that knows nothing of the
-// lines that were taken out, and writes docs/situations.md with what was offered and a picture of each.
+// Types the situations of situations/situations.json in VS Code, one by one, and writes docs/situations.md with what was
+// offered and a picture of each. The lines that were taken out stand neither on the disk nor in the editor meanwhile; the
+// server's memory has a document as it is, not as it was. What was found last is kept in situations/outcomes.json, so that
+// some of them can be typed again.
 //
 // What was offered is judged by people, in situations/judgements.json: by situation, then by text. What nobody has judged
 // yet stands in the page as such.
-import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus, loadavg } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,13 +14,16 @@ import { startEditor } from "./editor.mjs";
 
 /** @typedef {{ from: string, to: string }} Broken */
 /** @typedef {{ name: string, file: string, cut: string, typed: string, broken?: Broken }} Situation */
-/** @typedef {{ situation: Situation, offered: string, asked: string, log: string, ms: number }} Outcome */
+/** @typedef {{ offered: string, asked: string, log: string, ms: number }} Offers */
+/** @typedef {Offers & { situation: Situation }} Outcome */
+/** @typedef {Record<string, Offers>} Found */
 /** @typedef {Record<string, Record<string, string>>} Judgements */
 
 const HERE = fileURLToPath(new URL("situations/", import.meta.url));
 const DOCS = fileURLToPath(new URL("../../docs/", import.meta.url));
 const VENV = fileURLToPath(new URL("../../.venv/bin/", import.meta.url));
 const MODEL = process.env["FIM_SERVER_E2E_MODEL"] ?? "smollm2";
+/** A pattern that names none writes the page alone, after something was judged. */
 const ONLY = new RegExp(process.env["FIM_SERVER_E2E_PATTERN"] ?? ".");
 
 /** Milliseconds until nothing is expected any more; from an answer of which the log tells until it is drawn. */
@@ -27,11 +32,17 @@ const DRAWING = 1_500;
 const POLL = 100;
 /** How long ago the last key was pressed when typing has ended. */
 const KEY = 40;
-/** After the server's start, for the workspace's files to be read. */
+/** For what has changed on the disk to be read. */
 const READING = 1_500;
 
 /** What the machine is busy with besides shall not decide what the model sees, nor how much it writes. */
 const PACE = { "fim-server.promptTokens": 384, "fim-server.deadlineMs": 0 };
+
+const OUTCOMES = join(HERE, "outcomes.json");
+
+const VSCODE = "1.100";
+/** Characters of what was asked for and of what stood there, in the table. */
+const MOST_SHOWN = 80;
 
 const VERDICTS = ["wanted", "plausible", "nonsense", "nothing"];
 
@@ -85,17 +96,14 @@ async function waitForOffer(editor, file, began) {
 }
 
 /**
- * Types one situation. The server starts anew, because it remembers what it has seen of the file.
+ * Types one situation.
  * @param {import("./editor.mjs").Editor} editor
  * @param {Situation} situation
  * @param {string} picture
- * @returns {Promise<Outcome>}
+ * @returns {Promise<Offers>}
  */
 async function play(editor, situation, picture) {
   await editor.open(situation.file, await markedText(situation));
-  await editor.waitForStatus(/ready/);
-  await editor.choose("Restart Server");
-  await editor.waitForStatus(/starting|loading/);
   await editor.waitForStatus(/ready/);
   await sleep(READING);
   await editor.page.locator(".editor-instance .monaco-editor.focused").waitFor();
@@ -112,13 +120,18 @@ async function play(editor, situation, picture) {
   }
   await editor.closeAll();
   await cp(join(HERE, "project", situation.file), join(editor.folder, situation.file)); // whole again for the others
-  return { situation, offered, asked, log, ms };
+  return { offered, asked, log, ms };
 }
 
 /** @param {string} text */
 function code(text) {
   const shown = text.replaceAll("\n", "⏎").replaceAll("|", "\\|").replace(/ {2,}/g, " ");
   return shown === "" ? "" : `\`${shown.includes("`") ? `\` ${shown} \`` : shown}\``;
+}
+
+/** The beginning of a text. @param {string} text */
+function beginning(text) {
+  return code(text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text);
 }
 
 /** @param {Situation} situation @param {number} index */
@@ -142,8 +155,9 @@ function reasonOf(log) {
 /**
  * @param {Outcome[]} outcomes
  * @param {Judgements} judgements
+ * @param {string} remarks
  */
-function page(outcomes, judgements) {
+function page(outcomes, judgements, remarks) {
   const verdicts = outcomes.map((outcome) => verdictOf(outcome, judgements));
   const counts = [...VERDICTS, "not judged yet"]
     .map((verdict) => [verdict, verdicts.filter((one) => one === verdict).length])
@@ -151,12 +165,13 @@ function page(outcomes, judgements) {
     .map(([verdict, count]) => `${count} ${verdict}`);
   const rows = outcomes.map(({ situation, offered, asked, log }, index) => {
     const origin = /from the (\w+)/.exec(log)?.[1] ?? "";
-    const nothing = `nothing${reasonOf(log) && `: ${reasonOf(log)}`}${asked && `; asked for: ${code(asked)}`}`;
+    const nothing = `nothing${reasonOf(log) && `: ${reasonOf(log)}`}${asked && `; asked for: ${beginning(asked)}`}`;
     const cells = [
       index + 1,
       `[${situation.name}](situations/${pictureName(situation, index)})`,
       situation.typed === "\n" ? "Enter" : code(situation.typed),
       offered === "" ? nothing : code(offered),
+      beginning(situation.cut.slice(situation.typed.length).trimStart()),
       offered === "" ? "" : origin,
       verdicts[index],
     ];
@@ -176,60 +191,71 @@ What somebody typing sees: ${outcomes.length} situations in a small project of o
 ([\`vscode-extension/e2e/situations/\`](../vscode-extension/e2e/situations/project/lending/library.py)), typed by the hands
 of a test into VS Code ${VSCODE} with the packaged extension, the model \`${MODEL}\` and its default settings, but for a
 prompt of 384 tokens and no deadline, so that a busy machine offers what an idle one does. In each, some
-code was taken out of its file and the beginning of it is typed again; the server is started anew each time, so that it
-has not seen what was taken out. The situations were chosen before any of them was typed.
+code was taken out of its file, on the disk as well, and the beginning of it is typed again. The situations were chosen
+before any of them was typed.
 
 *Wanted*: somebody would accept it; *plausible*: sensible code, but not what belongs there; *nonsense*: no one would write
 that there. Judged by reading, each text once. Where nothing was offered it was asked for explicitly, too.
 
-**${counts.join(", ")}.**
+**${counts.join(", ")}.** Aimed at: 15 wanted, and at most 3 nonsense.
 
-| | situation | typed | offered | from | judged |
-|---:|---|---|---|---|---|
+| | situation | typed | offered | what stood there | from | judged |
+|---:|---|---|---|---|---|---|
 ${rows.join("\n")}
 
 ${cpus().length} processors with a load of ${loadavg()[0]?.toFixed(1)}, without a GPU. ⏎ is a line break.
+
+${remarks.trim()}
 
 ## Pictures
 
 ${pictures.join("\n")}`;
 }
 
-const VSCODE = "1.100";
-
-async function main() {
+/**
+ * Types situations, says what came of each, and adds it to what was found.
+ * @param {Situation[]} chosen
+ * @param {(situation: Situation) => string} pictureOf
+ * @param {Found} found
+ */
+async function playAll(chosen, pictureOf, found) {
   const vsix = process.env["FIM_SERVER_VSIX"];
   if (!vsix) {
     throw new Error("FIM_SERVER_VSIX has to name the packaged extension");
   }
-  const all = /** @type {Situation[]} */ (await readJson(join(HERE, "situations.json")));
-  const judgements = /** @type {Judgements} */ (await readJson(join(HERE, "judgements.json")));
   const settings = { "fim-server.path": `${VENV}fim-server`, "fim-server.model": MODEL, ...PACE };
-  const pictures = join(DOCS, "situations");
-  const chosen = all.filter(({ name }) => ONLY.test(name));
-  if (chosen.length === all.length) {
-    await rm(pictures, { recursive: true, force: true });
-  }
-  await mkdir(pictures, { recursive: true });
   const editor = await startEditor({ vsix, settings });
-  /** @type {Outcome[]} */
-  const outcomes = [];
   try {
     await cp(join(HERE, "project"), editor.folder, { recursive: true });
     for (const situation of chosen) {
-      const picture = join(pictures, pictureName(situation, all.indexOf(situation)));
-      const outcome = await play(editor, situation, picture);
-      outcomes.push(outcome);
-      const { offered, asked, ms, log } = outcome;
-      const verdict = verdictOf(outcome, judgements);
-      process.stdout.write(`${JSON.stringify({ name: situation.name, offered, verdict, asked, ms, log })}\n`);
+      const outcome = await play(editor, situation, pictureOf(situation));
+      found[situation.name] = outcome;
+      process.stdout.write(`${JSON.stringify({ name: situation.name, ...outcome })}\n`);
     }
   } finally {
     await editor.stop();
   }
-  if (chosen.length === all.length) {
-    await writeFile(join(DOCS, "situations.md"), page(outcomes, judgements));
+}
+
+async function main() {
+  const all = /** @type {Situation[]} */ (await readJson(join(HERE, "situations.json")));
+  const judgements = /** @type {Judgements} */ (await readJson(join(HERE, "judgements.json")));
+  const found = /** @type {Found} */ (await readJson(OUTCOMES).catch(() => ({})));
+  const pictures = join(DOCS, "situations");
+  await mkdir(pictures, { recursive: true });
+  const chosen = all.filter(({ name }) => ONLY.test(name));
+  if (chosen.length > 0) {
+    await playAll(chosen, (situation) => join(pictures, pictureName(situation, all.indexOf(situation))), found);
+    await writeFile(OUTCOMES, `${JSON.stringify(found, undefined, 2)}\n`);
   }
+  const outcomes = all.flatMap((situation) => {
+    const outcome = found[situation.name];
+    return outcome === undefined ? [] : [{ situation, ...outcome }];
+  });
+  await writeFile(
+    join(DOCS, "situations.md"),
+    page(outcomes, judgements, await readFile(join(HERE, "remarks.md"), "utf8")),
+  );
 }
 
 await main();
