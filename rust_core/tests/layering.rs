@@ -38,7 +38,8 @@ const RECOGNIZING: [&str; 8] =
     ["ids", "bits", "error", "limits", "stop", "masking::plain", "masking::trie", "masking::vocabulary"];
 
 /// The same of the memory of a project's text, a crate of its own beside the engine.
-const MEMORY: [&str; 9] = ["limits", "lexemes", "strings", "segment", "store", "cursor", "open", "folder", "query"];
+const MEMORY: [&str; 10] =
+    ["limits", "lexemes", "strings", "segment", "store", "cursor", "open", "folder", "query", "related"];
 
 /// Lines that a file may have.
 const LINES: usize = 700;
