@@ -23,7 +23,7 @@ from fim_server.server.loading import load, reload
 from fim_server.server.settings import ServerSettings
 from fim_server.server.shared_models import SharedModels
 from fim_server.server.status import STATUS, tell_status
-from fim_server.server.watched_threads import SILENT_LOOKS
+from fim_server.server.watched_threads import SILENT_LOOKS, WatchedThread
 from fim_server.server.work import Work, answer_of
 from fim_server.server.worker import CompletionWorker
 from fim_server.text.reuse import Sessions
@@ -64,6 +64,17 @@ def begun(sessions: Stuck, finisher: Finisher, right: str, uri: str = URI) -> Bl
 def looks(worker: CompletionWorker, count: int = SILENT_LOOKS) -> list[tuple[str, bool]]:
     """Look so often, and once before, from when on silence is counted."""
     return [(one.uri, one.finishing) for _ in range(count + 1) for one in worker.look_after()]
+
+
+def test_closing_a_thread_stops_what_it_is_at_and_what_waits_for_it() -> None:
+    thread, blocked, stops = WatchedThread("closed"), Blocked(), [Stop(), Stop()]
+    for stop in stops:
+        thread.submit(stop, blocked)
+    thread.close()
+    try:
+        assert [stop.is_set() for stop in stops] == [True, True]
+    finally:
+        blocked.gate.set()
 
 
 # --- texts that are finished in the background ----------------------------------------------------------------------

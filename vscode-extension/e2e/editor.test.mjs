@@ -163,7 +163,8 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assert.equal(await editor.save("bracket.py"), text.replace("‸", "print()"), "one undo takes all of it back");
   });
 
-  scenario("inside auto-closed quotes nothing is offered unasked, and nothing is doubled when asked", async () => {
+  scenario("set so, inside auto-closed quotes nothing is offered unasked, and nothing is doubled when asked", async () => {
+    await editor.configure({ ...SETTINGS, "fim-server.insideStrings": false });
     await openReady("quotes.py", "def greet(name):\n    ‸\n\n\ngreet('Ada')\n");
     await editor.type('print("');
     await editor.expectNoGhostText(SILENCE);
@@ -174,6 +175,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     const saved = await editor.save("quotes.py");
     assertParses(saved);
     assert.notEqual(saved.split("\n")[1], '    print("")', "something was inserted");
+    await editor.configure(SETTINGS);
   });
 
   scenario("words are accepted one by one, and the rest stays", async () => {
@@ -367,31 +369,6 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.waitForGhostText();
   });
 
-  scenario("a language is switched off, and on again", async () => {
-    await openReady("language.py", STACK);
-    await editor.choose("Turn Completions On or Off for This Language");
-    await editor.waitForStatus(/off in Python/);
-    await editor.type("self.");
-    await editor.expectNoGhostText(SILENCE);
-    await editor.choose("Turn Completions On or Off for This Language");
-    await editor.waitForStatus(/ready/);
-    await editor.type("i");
-    await editor.waitForGhostText();
-    await editor.configure(SETTINGS);
-  });
-
-  scenario("a workspace is switched off, and on again", async () => {
-    await openReady("workspace.py", STACK);
-    await editor.choose("Turn Completions On or Off for This Workspace");
-    await editor.waitForStatus(/off/);
-    await editor.type("self.");
-    await editor.expectNoGhostText(SILENCE);
-    await editor.choose("Turn Completions On or Off for This Workspace");
-    await editor.waitForStatus(/ready/);
-    await editor.type("i");
-    await editor.waitForGhostText();
-  });
-
   scenario("set to manual, it waits until it is asked", async () => {
     await editor.configure({ ...SETTINGS, "fim-server.trigger": "manual" });
     await openReady("manual.py", STACK);
@@ -472,6 +449,31 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     const source = saved.cells[0].source.join("");
     assertParses(source);
     assert.ok(source.endsWith(`self.${ghost}`), source);
+  });
+
+  scenario("a language is switched off, and on again", async () => {
+    await openReady("language.py", STACK);
+    await editor.choose("Turn Completions On or Off for This Language");
+    await editor.waitForStatus(/off in Python/);
+    await editor.type("self.");
+    await editor.expectNoGhostText(SILENCE);
+    await editor.choose("Turn Completions On or Off for This Language");
+    await editor.waitForStatus(/ready/);
+    await editor.type("i");
+    await editor.waitForGhostText();
+    await editor.configure(SETTINGS);
+  });
+
+  scenario("a workspace is switched off, and on again", async () => {
+    await openReady("workspace.py", STACK);
+    await editor.choose("Turn Completions On or Off for This Workspace");
+    await editor.waitForStatus(/off/);
+    await editor.type("self.");
+    await editor.expectNoGhostText(SILENCE);
+    await editor.choose("Turn Completions On or Off for This Workspace");
+    await editor.waitForStatus(/ready/);
+    await editor.type("i");
+    await editor.waitForGhostText();
   });
 
   scenario("the README's pictures", async (context) => {
