@@ -10,6 +10,7 @@ from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError
 from fim_server.language import Language
+from fim_server.server.blocks import owes_block
 from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.place import Place, silent, wants_single_line
@@ -68,7 +69,7 @@ def read_at(ls: FimLanguageServer, uri: str, document: OpenDocument, offset: int
     except (DocumentError, LanguageError):
         return
     takes_lines = ls.fallback is None or ls.fallback.takes_lines
-    single_line = not takes_lines or wants_single_line(Place.of(split), settings)
+    single_line = not takes_lines or wants_single_line(Place.of(split), settings, owes_block(split, language))
     request = Request(uri, split, name, document.path or "", False, single_line, settings)
     prefetching = ls.prefetching
     if prefetching is not None and is_same(prefetching.request, request):

@@ -15,9 +15,10 @@ from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
+from fim_server.server.blocks import owes_block
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
 from fim_server.server.memory import Offer
-from fim_server.server.names import Names
+from fim_server.server.names import Names, own_names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
 from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
@@ -296,7 +297,11 @@ class Completer:
             scored=True,
             advice=self._advice(request),
             word_ends=request.word_ends,
-            least_likelihood=least_likelihood(request, is_fresh(request.split, opened.session.spelling)),
+            least_likelihood=least_likelihood(
+                request,
+                is_fresh(request.split, opened.session.spelling),
+                owes_block(request.split, task.language.name),
+            ),
             no_comments=takes_no_comments(request, task.inside),
             deadline_ms=None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms),
         )
@@ -414,6 +419,7 @@ class Completer:
         problem = fits(text, request.split, opened)
         if problem is not None:
             return problem
+        own = own_names(language.name)
         ends = ends_of(text, opened.session, takes_no_comments(request, opened.session.inside))
         return Offer(
             str(next(self._identities)),
@@ -425,9 +431,11 @@ class Completer:
             opened.covered_lines,
             ends.cuts,
             ends.lexemes,
+            tuple(end for end in ends.cuts if own is not None and text.startswith(own.trailers, end)),
             completion.written,
             self._unknown_names(language, request, text, opened),
             is_fresh(request.split, opened.session.spelling),
+            owes_block=owes_block(request.split, language.name),
         )
 
     def _unknown_names(self, language: Language, request: Request, text: str, opened: Opened) -> tuple[int, ...]:
@@ -495,7 +503,9 @@ def between_pair(request: Request) -> Request:
     """A request with its cursor one character further left."""
     split = request.split
     moved = replace(split, left=split.left[:-1], right=split.left[-1] + split.right)
-    single_line = request.single_line or wants_single_line(Place.of(moved), request.settings)
+    single_line = request.single_line or wants_single_line(
+        Place.of(moved), request.settings, owes_block(moved, request.language_id)
+    )
     return replace(request, split=moved, single_line=single_line)
 
 

@@ -42,6 +42,8 @@ class Offer:
     """The lengths at which it may end, in characters; the whole is the last."""
     lexemes: tuple[int, ...] = ()
     """The lengths at which lexemes of it end."""
+    going_on: tuple[int, ...] = ()
+    """Those of the cuts at which an expression goes on: with a call, an index, an attribute."""
     written: tuple[Written, ...] = ()
     """The tokens of the text."""
     unknown: tuple[int, ...] = ()
@@ -50,6 +52,8 @@ class Offer:
     """Whether the cursor is in a pair of brackets with nothing in it."""
     recalled: bool = False
     """Whether it is the project's memory's, and no model's."""
+    owes_block: bool = False
+    """Whether the cursor's line needs a block, of which there is nothing yet."""
     calibrated: bool = False
     """Whether the probabilities of its tokens are shares of such texts that were right, and need no map to be."""
     confidence: float | None = None
@@ -208,6 +212,7 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         text=text,
         covered=covered,
         cuts=tuple(cut - len(typed) for cut in offer.cuts if cut > len(typed)),
+        going_on=tuple(end - len(typed) for end in offer.going_on if end > len(typed)),
         lexemes=tuple(end - len(typed) for end in offer.lexemes if end > len(typed)),
         written=without_typed(offer.written, len(typed)),
         fresh=False,

@@ -102,10 +102,15 @@ def is_fresh(split: Split, spelling: Spelling) -> bool:
     return any(split.left.endswith(one) and split.right.startswith(other) for one, other in spelling.brackets)
 
 
-def wants_single_line(place: Place, settings: ServerSettings) -> bool:
-    """Whether one line is wanted at a place, or as many as the model writes."""
+def wants_single_line(place: Place, settings: ServerSettings, owes_block: bool = False) -> bool:
+    """Whether one line is wanted at a place, or as many as the model writes.
+
+    ``owes_block``: no program is complete before a block was begun on the next line.
+    """
     if settings.multiline != "auto":
         return settings.multiline == "never"
+    if owes_block:
+        return False
     # After a letter the word may go on, and nobody has come to the line's end yet.
     return not place.is_at_line_end or is_word(place.before[-1:])
 

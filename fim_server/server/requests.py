@@ -15,6 +15,7 @@ from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError, MissingLibrary, ModelError, StoppedError
 from fim_server.language import Language
+from fim_server.server.blocks import owes_block
 from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.memory import Answer, Offer
@@ -176,7 +177,7 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
         split = text.split(offset)
     except DocumentError as error:
         return str(error)
-    single_line = not asked.takes_lines or wants_single_line(Place.of(split), ls.settings)
+    single_line = not asked.takes_lines or wants_single_line(Place.of(split), ls.settings, owes_block(split, language))
     word_ends = asked.selected is not None and is_word(split.left[-1:])
     return Request(asked.uri, split, name, document.path or "", asked.invoked, single_line, ls.settings, word_ends)
 
@@ -336,7 +337,7 @@ def prefetch(ls: FimLanguageServer, request: Request, found: Answer) -> None:
         request.language_id,
         request.path,
         invoked=False,
-        single_line=wants_single_line(Place.of(split), request.settings),
+        single_line=wants_single_line(Place.of(split), request.settings, owes_block(split, request.language_id)),
         settings=request.settings,
     )
     if ls.memory.find(following.key, left, right, following.single_line, False) is not None:

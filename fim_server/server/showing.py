@@ -31,8 +31,9 @@ FRESH_SHARE = 0.02
 """How sure an offer has to be in a pair of brackets with nothing in it, as a share of elsewhere: something belongs
 there more often than not, and whoever stops there to look wants to be told what may."""
 
-LEAST_LIKELIHOOD, LEAST_IN_FRESH = 0.02, 0.002
-"""Where all that is written is less likely, nothing more is written: none of it would be shown. In such a pair."""
+LEAST_LIKELIHOOD, LEAST_IN_FRESH, LEAST_OF_BLOCK = 0.02, 0.002, 0.0002
+"""Where all that is written is less likely, nothing more is written: none of it would be shown. In such a pair, and
+where a line cannot end before a block has begun."""
 
 PROSE = ("comment", "string")
 """What a cursor may be inside of that is no code."""
@@ -50,14 +51,24 @@ SEEN_SHARE = 0.5
 """How sure an offer has to be of which more is shown already than was typed, as a share of another: somebody who types
 along reads it, and its going away is one more thing to read."""
 
-LEAST_WHOLE = 0.05
-"""How likely all that is shown has to be right."""
+GOING_ON_SHARE = 0.5
+"""What a text is worth that ends where its expression goes on with a call, an index or an attribute, as a share: a
+function that is not called is another text than its call."""
+
+LEAST_WHOLE, LEAST_BEGUN = 0.05, 0.0005
+"""How likely all that is shown has to be right; a line with the first of the block that it needs. Nothing can be left
+out of that, although its first word is worth seeing."""
 
 
-def least_likelihood(request: Request, fresh: bool) -> float:
-    """``DecodeOptions.least_likelihood`` of a request; ``fresh``: in a pair of brackets with nothing in it."""
+def least_likelihood(request: Request, fresh: bool, owes_block: bool = False) -> float:
+    """``DecodeOptions.least_likelihood`` of a request.
+
+    ``fresh``: in a pair of brackets with nothing in it; ``owes_block``: the line needs a block, see :mod:`.blocks`.
+    """
     if request.invoked or not request.settings.min_confidence:
         return 0.0
+    if owes_block:
+        return LEAST_OF_BLOCK
     return LEAST_IN_FRESH if fresh else LEAST_LIKELIHOOD
 
 
@@ -153,6 +164,12 @@ def worth(offer: Offer, closers: str, least: float) -> float:
     return len(found.text.strip()) * confidence(found, len(found.text))
 
 
+def end_of_begun(offer: Offer) -> int:
+    """Where the first line ends after which an offer may end: of a line that needs a block, the block's first."""
+    first = offer.text[: next(iter(offer.cuts), 0)].count("\n")
+    return max((end for end in offer.cuts if offer.text[:end].count("\n") == first), default=0)
+
+
 def shown(offer: Offer, closers: str, least: float) -> Offer | None:
     """What of an offer is shown unasked, or None.
 
@@ -164,14 +181,17 @@ def shown(offer: Offer, closers: str, least: float) -> Offer | None:
     first = first_confidence(offer)
     if first < least * relief * (SEEN_SHARE if offer.seen else 1):
         return None
+    begun = end_of_begun(offer) if offer.owes_block else 0
     best = None
     for end in offer.cuts or (len(offer.text),):
         text = offer.text[:end]
         sure = confidence(offer, end)
         needed = LINES_CONFIDENCE if "\n" in text else LEAST_WHOLE * relief
+        if end == begun:
+            needed = LEAST_BEGUN
         if sure < needed or not text.strip() or not contains_in_order(text, closers):
             continue
-        worth = sure * len(text.strip())
+        worth = sure * len(text.strip()) * (GOING_ON_SHARE if end in offer.going_on else 1)
         if best is None or worth >= best[0]:
             best = worth, text
     return None if best is None else replace(offer, text=best[1], confidence=first)

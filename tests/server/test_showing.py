@@ -12,6 +12,7 @@ import pytest
 
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
+from fim_server.server.blocks import owes_block
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
 from fim_server.server.settings import ServerSettings
@@ -32,7 +33,8 @@ def offer(*tokens: tuple[str, float], left: str = "x = ", right: str = "\n", cov
     text = "".join(text for text, _ in tokens)
     session = Language.load("python").open(left, right[covered:])
     ends = ends_of(text, session)
-    return Offer("1", text, covered, "exact", ENDED, cuts=ends.cuts, lexemes=ends.lexemes, written=written(*tokens))
+    found = Offer("1", text, covered, "exact", ENDED, cuts=ends.cuts, lexemes=ends.lexemes, written=written(*tokens))
+    return replace(found, going_on=tuple(end for end in ends.cuts if text[end : end + 1] in ("(", ".")))
 
 
 def text_of(found: Offer | None) -> str | None:
@@ -131,13 +133,46 @@ def test_a_text_ends_where_it_gets_unlikely() -> None:
 
 
 def test_an_offer_is_shown_where_its_first_lexeme_is_sure() -> None:
-    unsure = offer(("first", 0.95), ("(a", 0.4), (", b", 0.5), (")", 0.9))
+    unsure = offer(("first", 0.95), ("(a", 0.1), (", b", 0.5), (")", 0.9))
     assert text_of(shown(unsure, "", 0.6)) == "first"  # worth more than a call that is mostly another
+    likelier = offer(("first", 0.95), ("(a", 0.4), (", b", 0.5), (")", 0.9))
+    assert text_of(shown(likelier, "", 0.6)) == "first(a, b)"  # a function that is not called is another text
     needed = offer(("ready", 0.95), (" and", 0.4), (" b", 0.5), (":", 0.9), left="if ", right="\n    pass\n")
     assert text_of(shown(needed, "", 0.6)) == "ready and b:"  # the line needs its colon
     assert shown(offer(("ready", 0.4), (":", 0.99), left="if ", right="\n    pass\n"), "", 0.6) is None
     hopeless = offer(("ready", 0.95), (" and", 0.05), (" b", 0.1), (":", 0.9), left="if ", right="\n    pass\n")
     assert shown(hopeless, "", 0.6) is None
+
+
+def test_a_line_that_needs_a_block_is_shown_with_the_first_of_it() -> None:
+    tokens = ("item", 0.9), (" in items:", 0.2), ("\n    print", 0.2), ("(item)", 0.3), ("\n    x", 0.9)
+    begun = offer(*tokens, left="for ", right="\nx = 1\n")
+    assert shown(begun, "", 0.6) is None
+    begun = replace(begun, owes_block=True)
+    assert text_of(shown(begun, "", 0.6)) == "item in items:\n    print(item)"
+    assert shown(replace(begun, written=written(("item", 0.2), *tokens[1:])), "", 0.6) is None
+
+
+@pytest.mark.parametrize(
+    ("marked", "expected"),
+    [
+        ("for |\nx = 1\n", True),
+        ("    if |\n\n    x = 1\n", True),
+        ("class A(|)\n", True),  # the editor's bracket
+        ("async |\n", True),
+        ("if x:|\n", True),
+        ("for |\n    x = 1\n", False),  # the block is there
+        ("for|\nx = 1\n", False),  # perhaps another word
+        ("x = 1 if |\n", False),
+        ("for | in x:\n    pass\n", False),
+        ("return |\n", False),
+        ("|\n", False),
+    ],
+)
+def test_which_lines_need_a_block(marked: str, expected: bool) -> None:
+    left, right = marked.split("|")
+    assert owes_block(Split(left, right), "python") is expected
+    assert not owes_block(Split(left, right), "json")
 
 
 def test_a_string_is_one_lexeme() -> None:
