@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fim_server.decoding.conclusion import conclude, fill_in
 from fim_server.decoding.loop import decode, decode_from
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.protocols import FlooredSession
 from fim_server.decoding.results import Candidate, Statistics, StopReason
 from fim_server.decoding.run import Interrupted, Watch, budget_of, start
 from fim_server.language.stop import watch_also, watching
@@ -79,7 +80,7 @@ def alternatives(
     else:
         prompt, reading = beside.prompt, beside.reading
     constrained = options.constrained and session.guarantee != "none"
-    if constrained and options.floor != "off":
+    if constrained and options.floor != "off" and isinstance(session, FlooredSession):
         session = session.floored(options.floor)
     runners: list[RunnerUp] = []
     texts: set[str | None] = set()

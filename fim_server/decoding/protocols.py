@@ -66,6 +66,12 @@ class Session(Protocol):
     @property
     def diagnostics(self) -> Sequence[str]: ...
     def matcher(self, vocabulary: Any, /, shape: Any = None, *, healing: bytes = b"") -> Matcher: ...
+
+
+@runtime_checkable
+class FlooredSession(Protocol):
+    """A session that can keep middles from closing what the left context has opened."""
+
     def floored(self, floor: str, /) -> Session: ...
 
 
