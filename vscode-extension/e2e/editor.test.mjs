@@ -163,20 +163,23 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assert.equal(await editor.save("bracket.py"), text.replace("‸", "print()"), "one undo takes all of it back");
   });
 
-  scenario("set so, inside auto-closed quotes nothing is offered unasked, and nothing is doubled when asked", async () => {
-    await editor.configure({ ...SETTINGS, "fim-server.insideStrings": false });
-    await openReady("quotes.py", "def greet(name):\n    ‸\n\n\ngreet('Ada')\n");
-    await editor.type('print("');
-    await editor.expectNoGhostText(SILENCE);
-    assert.equal(await editor.cursor(), "2:12");
-    await editor.run("editor.action.inlineSuggest.trigger");
-    await editor.waitForGhostText();
-    await editor.press("Tab");
-    const saved = await editor.save("quotes.py");
-    assertParses(saved);
-    assert.notEqual(saved.split("\n")[1], '    print("")', "something was inserted");
-    await editor.configure(SETTINGS);
-  });
+  scenario(
+    "set so, inside auto-closed quotes nothing is offered unasked, and nothing is doubled when asked",
+    async () => {
+      await editor.configure({ ...SETTINGS, "fim-server.insideStrings": false });
+      await openReady("quotes.py", "def greet(name):\n    ‸\n\n\ngreet('Ada')\n");
+      await editor.type('print("');
+      await editor.expectNoGhostText(SILENCE);
+      assert.equal(await editor.cursor(), "2:12");
+      await editor.run("editor.action.inlineSuggest.trigger");
+      await editor.waitForGhostText();
+      await editor.press("Tab");
+      const saved = await editor.save("quotes.py");
+      assertParses(saved);
+      assert.notEqual(saved.split("\n")[1], '    print("")', "something was inserted");
+      await editor.configure(SETTINGS);
+    },
+  );
 
   scenario("words are accepted one by one, and the rest stays", async () => {
     const text = STACK.replace("‸", "self.‸");
