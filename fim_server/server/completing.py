@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -355,9 +355,7 @@ class Completer:
     def _with_recalled(self, offers: list[Offer], task: Task) -> list[Offer]:
         """The model's offers and those of the project's memory; unasked the one that is worth most to begin with."""
         request = task.request
-        known = {offer.text for offer in offers}
-        found = [offer for offer, _ in self._recalled(request, task.opened, task.language)]
-        others = [offer for offer in found if offer.text not in known]
+        others = others_of(offers, (offer for offer, _ in self._recalled(request, task.opened, task.language)))
         closers = request.split.right[: task.opened.covered]
         if request.invoked:
             return together(offers, others, closers, request.settings.alternatives)
@@ -473,6 +471,19 @@ class Completer:
                     for one in found
                 ],
             )
+
+
+def others_of(offers: Iterable[Offer], further: Iterable[Offer]) -> list[Offer]:
+    """Those of further offers that say something else, each text once.
+
+    Continuations of a project's lines that are different may be the same as far as they fit.
+    """
+    known = {offer.text for offer in offers}
+    found: dict[str, Offer] = {}
+    for offer in further:
+        if offer.text not in known:
+            found.setdefault(offer.text, offer)
+    return list(found.values())
 
 
 def together(written: list[Offer], recalled: list[Offer], closers: str, most: int) -> list[Offer]:

@@ -14,7 +14,7 @@ from answers import answered, offer
 from connected import URI, Connected
 from fim_server.decoding.results import Written
 from fim_server.language import Stop
-from fim_server.server.completing import Completer, Loaded, together
+from fim_server.server.completing import Completer, Loaded, others_of, together
 from fim_server.server.memory import Offer
 from fim_server.server.requests import confirmed
 from fim_server.server.work import Request, Work, answer_of
@@ -166,6 +166,11 @@ def test_what_the_model_says_stands_behind_what_is_seen() -> None:
     assert texts(offer(LINE + "\ny")) == [(LINE, True), (LINE + "\ny", False)]
     unsure = replace(offer(LINE + ".x"), written=(Written(len(LINE) + 2, 0.01),), cuts=(len(LINE) + 2,))
     assert texts(unsure) == [(LINE, True), (LINE + ".x", False)]
+
+
+def test_texts_are_offered_once() -> None:
+    first, again, other, known = offer("a"), replace(offer("a"), identity="2"), offer("b"), offer("c")
+    assert others_of([offer("c")], [first, known, other, again]) == [first, other]
 
 
 def test_alternatives_are_the_models_and_the_memorys_together() -> None:
