@@ -79,6 +79,8 @@ class DecodeOptions:
     """Note the probability of each token: another pass over each row of logits."""
     least_likelihood: float = 0.0
     """Where tokens are ``scored``: end where the probability of all of the middle together falls below."""
+    unlikely_if_nothing: bool = True
+    """Whether that ends a middle of which nothing is complete yet, so that there is none."""
     fast_forward: bool = False
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that

@@ -166,6 +166,7 @@ class Run:
         self.stop_repetition = options.stop_repetition
         self.scored = options.scored
         self._least_likelihood = options.least_likelihood
+        self._unlikely_if_nothing = options.unlikely_if_nothing
         self.no_comments = options.no_comments
         self._word_ends = options.word_ends
         self._advice = options.advice
@@ -244,11 +245,17 @@ class Run:
         if (kept := self.repetition()) is not None:
             self.points = [point for point in self.points if point.tokens <= kept]
             return StopReason.REPETITION
-        if self._least_likelihood and self.likelihood() * choice.probability < self._least_likelihood:
+        if self._is_unlikely(choice):
             return StopReason.UNLIKELY
         self.refused += choice.refused
         self._chosen = choice.probability
         return choice.token
+
+    def _is_unlikely(self, choice: Choice) -> bool:
+        """Whether all of the middle, with what was chosen, is too unlikely to go on with."""
+        if not self._least_likelihood or self.likelihood() * choice.probability >= self._least_likelihood:
+            return False
+        return self._unlikely_if_nothing or any(point.tokens > self.healed_tokens for point in self.points)
 
     def likelihood(self) -> float:
         """Probability of all of the middle so far, where its tokens are scored."""

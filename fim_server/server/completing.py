@@ -302,6 +302,7 @@ class Completer:
                 is_fresh(request.split, opened.session.spelling),
                 owes_block(request.split, task.language.name),
             ),
+            unlikely_if_nothing=not request.invoked,
             no_comments=takes_no_comments(request, task.inside),
             deadline_ms=None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms),
         )

@@ -20,7 +20,7 @@ from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.memory import Answer, Offer
 from fim_server.server.place import Place, is_word, silent, wants_single_line
-from fim_server.server.showing import shown
+from fim_server.server.showing import asked_for, shown
 from fim_server.server.status import tell_answered, tell_declined, tell_status
 from fim_server.server.watching import look_after
 from fim_server.server.work import LANGUAGES, Costs, Request, Work, answer_of
@@ -308,16 +308,18 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
 
 
 def as_shown(found: Answer, request: Request) -> Answer:
-    """What of an answer is shown: to somebody who has asked all of it, else what is likely enough to be right.
+    """What of an answer is shown: to somebody who has asked some of each offer, else what is likely enough to be right.
 
-    What somebody has asked for, and types, is shown as it was: of several alternatives the first that is typed.
+    What somebody has asked for, and types, goes on to be shown: of several alternatives the first that is typed.
     """
-    if request.invoked:
-        return found
-    if found.complete and found.moved:
-        return replace(found, offers=found.offers[:1])
-    split = request.split
-    offers = [shown(offer, split.right[: offer.covered], request.settings.min_confidence) for offer in found.offers]
+    split, least = request.split, request.settings.min_confidence
+    if request.invoked or (found.complete and found.moved):
+        asked = {}
+        for offer in found.offers if request.invoked else found.offers[:1]:
+            part = asked_for(offer, split.right[: offer.covered], least)
+            asked.setdefault(part.text, part)
+        return replace(found, offers=tuple(asked.values()))
+    offers = [shown(offer, split.right[: offer.covered], least) for offer in found.offers]
     kept = tuple(offer for offer in offers if offer is not None)
     if kept or not found.offers:
         return replace(found, offers=kept[:1])

@@ -38,6 +38,9 @@ where a line cannot end before a block has begun."""
 PROSE = ("comment", "string")
 """What a cursor may be inside of that is no code."""
 
+LEAST_ASKED = 1e-4
+"""The same for somebody who has asked, and wants to see something: only where a part of the text is a whole already."""
+
 MOST_CUTS = 64
 """Places at which a text may end that are asked about."""
 
@@ -65,8 +68,10 @@ def least_likelihood(request: Request, fresh: bool, owes_block: bool = False) ->
 
     ``fresh``: in a pair of brackets with nothing in it; ``owes_block``: the line needs a block, see :mod:`.blocks`.
     """
-    if request.invoked or not request.settings.min_confidence:
+    if not request.settings.min_confidence:
         return 0.0
+    if request.invoked:
+        return LEAST_ASKED
     if owes_block:
         return LEAST_OF_BLOCK
     return LEAST_IN_FRESH if fresh else LEAST_LIKELIHOOD
@@ -164,6 +169,31 @@ def worth(offer: Offer, closers: str, least: float) -> float:
     return len(found.text.strip()) * confidence(found, len(found.text))
 
 
+def asked_for(offer: Offer, closers: str, least: float) -> Offer:
+    """What of an offer is shown to somebody who has asked: something in any case, as far as it is worth most.
+
+    What is seen already stays.
+
+    ``closers``: those right of the cursor that it stands for. ``least``: how sure an offer has to be where nobody has
+    asked; 0 shows all.
+    """
+    if not offer.written or least <= 0:
+        return offer
+    cuts = (
+        end
+        for end in offer.cuts
+        if end >= offer.seen and offer.text[:end].strip() and contains_in_order(offer.text[:end], closers)
+    )
+    end = max(cuts, key=lambda end: value(offer, end), default=len(offer.text))
+    return replace(offer, text=offer.text[:end])
+
+
+def value(offer: Offer, end: int) -> float:
+    """Characters of an offer up to one of its cuts, as many as are likely to be right."""
+    going_on = GOING_ON_SHARE if end in offer.going_on else 1
+    return confidence(offer, end) * len(offer.text[:end].strip()) * going_on
+
+
 def end_of_begun(offer: Offer) -> int:
     """Where the first line ends after which an offer may end: of a line that needs a block, the block's first."""
     first = offer.text[: next(iter(offer.cuts), 0)].count("\n")
@@ -191,7 +221,7 @@ def shown(offer: Offer, closers: str, least: float) -> Offer | None:
             needed = LEAST_BEGUN
         if sure < needed or not text.strip() or not contains_in_order(text, closers):
             continue
-        worth = sure * len(text.strip()) * (GOING_ON_SHARE if end in offer.going_on else 1)
-        if best is None or worth >= best[0]:
-            best = worth, text
+        found = value(offer, end)
+        if best is None or found >= best[0]:
+            best = found, text
     return None if best is None else replace(offer, text=best[1], confidence=first)

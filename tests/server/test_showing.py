@@ -16,7 +16,16 @@ from fim_server.server.blocks import owes_block
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
 from fim_server.server.settings import ServerSettings
-from fim_server.server.showing import boundaries, confidence, ends_of, first_confidence, likelihood, shown, worth
+from fim_server.server.showing import (
+    asked_for,
+    boundaries,
+    confidence,
+    ends_of,
+    first_confidence,
+    likelihood,
+    shown,
+    worth,
+)
 from fim_server.server.work import Request, answer_of
 from fim_server.text.document import Split
 
@@ -282,12 +291,30 @@ def test_what_was_not_sure_enough_is_asked_again_once_it_is_typed_in_part() -> N
 
 def test_what_was_asked_for_is_shown_while_it_is_typed_however_sure_it_is() -> None:
     first = asked("x = ", "\n", invoked=True)
-    server = remembered(first, offer(("call", 0.1), ("(a)", 0.1)), offer(("catch", 0.1)))
+    server = remembered(first, offer(("call", 0.1), ("(a)", 0.9)), offer(("catch", 0.1)))
     for left, rest in (("x = c", "all(a)"), ("x = call(", "a)"), ("x = cat", "ch")):
         request = asked(left, "\n")
         found = look_up(server, request)
         assert found is not None
         assert [one.text for one in as_shown(found, request).offers] == [rest]
+
+
+def test_what_is_asked_for_ends_where_it_is_worth_most() -> None:
+    first = asked("x = ", "\n", invoked=True)
+    unsure = offer(("call", 0.6), ("(a)", 0.9), ("\ny = 1\nz = 2", 0.01))
+    server = remembered(first, unsure, offer(("call", 0.6), ("(a)", 0.9), ("\nz", 0.01)), offer(("b", 0.001)))
+    found = look_up(server, first)
+    assert found is not None
+    assert [one.text for one in as_shown(found, first).offers] == ["call(a)", "b"]  # the same is shown once
+    everything = replace(first, settings=ServerSettings(min_confidence=0.0))
+    assert len(as_shown(found, everything).offers[0].text) == len(unsure.text)
+
+
+def test_what_was_asked_for_is_not_cut_shorter_than_it_is_seen() -> None:
+    text = offer(("call", 0.6), ("(a)", 0.001), (" + b", 0.1))
+    assert asked_for(text, "", 0.5).text == "call"
+    assert asked_for(replace(text, seen=7), "", 0.5).text == "call(a)"
+    assert asked_for(offer(("a, b", 0.6), (")", 0.01), right=")\n", left="f(", covered=1), ")", 0.5).text == "a, b)"
 
 
 def test_one_offer_is_shown_and_the_rest_is_remembered() -> None:
