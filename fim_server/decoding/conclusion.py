@@ -22,8 +22,10 @@ import time
 from codecs import getincrementaldecoder
 from itertools import accumulate
 from typing import TYPE_CHECKING
+from unicodedata import category
 
 from fim_server.decoding.results import Completion, StopReason, Won, Written
+from fim_server.language.state import is_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +59,8 @@ def conclude(
 ) -> Completion:
     """The completion that a finished run amounts to."""
     length = final_length(run, constrained, stop_reason)
+    begins = length is None and stop_reason is StopReason.UNLIKELY
+    scored = len(run.tokens) if begins else length or 0
     won = None if length is None else winner(run, length, constrained, stop_reason)
     return Completion(
         text=None if length is None else text_of(run.model, run.tokens[:length], strict=constrained),
@@ -66,7 +70,9 @@ def conclude(
         truncated=won not in (None, Won.END_TOKEN) or stop_reason is not StopReason.END_TOKEN,
         won=won,
         diagnostics=tuple(session.diagnostics),
-        written=written(run, length or 0) if run.scored else (),
+        written=written(run, scored) if run.scored else (),
+        following=following_text(run, length) if length is not None and stop_reason is StopReason.UNLIKELY else "",
+        begun=text_of(run.model, run.tokens, strict=False) if begins else "",
         statistics=statistics,
     )
 
@@ -82,10 +88,32 @@ def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | 
         return len(run.tokens) or None
     points = [point for point in run.points if point.tokens > run.healed_tokens]  # nothing at all is no completion
     waited_for = stop_reason in (StopReason.DEADLINE, StopReason.UNLIKELY)
+    if waited_for:
+        whole = [point for point in points if not cuts_lexeme(run, point.tokens)]
+        points = whole if whole or stop_reason is StopReason.UNLIKELY else points
     best = max(points, key=lambda point: (0 if waited_for else point.score, point.tokens), default=None)
     if best is None:
         return len(run.tokens) if stop_reason is StopReason.END_TOKEN else None
     return best.tokens
+
+
+def cuts_lexeme(run: Run, length: int) -> bool:
+    """Whether what follows after ``length`` tokens goes on with the lexeme that they end in, as far as is known.
+
+    A word goes on with a letter, and a sign with another of its kind, as three quotes do after two; brackets do not.
+    """
+    last = text_of(run.model, run.tokens[:length], strict=False)[-1:]
+    following = following_text(run, length)[:1]
+    if is_word(last) and is_word(following):
+        return True
+    return last == following != "" and not last.isspace() and category(last) not in ("Ps", "Pe")
+
+
+def following_text(run: Run, length: int) -> str:
+    """What was written after ``length`` tokens, and what would have been."""
+    before = text_of(run.model, run.tokens[:length], strict=False)
+    tokens = run.tokens if run.unwritten is None else [*run.tokens, run.unwritten]
+    return text_of(run.model, tokens, strict=False)[len(before) :]
 
 
 def winner(run: Run, length: int, constrained: bool, stop_reason: StopReason) -> Won:

@@ -35,8 +35,9 @@ class Healing:
 
     def undo(self, completion: Completion) -> Completion:
         """The completion without what was written again; a token of both counts among the text's."""
-        if not self.text or completion.text is None:
+        if not self.text or (completion.text is None and not completion.begun):
             return completion
         healed = len(self.text)
         written = tuple(replace(token, end=token.end - healed) for token in completion.written if token.end > healed)
-        return replace(completion, text=completion.text[len(self.text) :], written=written)
+        text = None if completion.text is None else completion.text[healed:]
+        return replace(completion, text=text, begun=completion.begun[healed:], written=written)

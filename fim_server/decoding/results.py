@@ -100,7 +100,11 @@ class Completion:
     diagnostics: tuple[str, ...] = ()
     """What the session has to say about the contexts."""
     written: tuple[Written, ...] = ()
-    """The text's tokens, where they are ``scored`` (:class:`.options.DecodeOptions`)."""
+    """The text's tokens, where they are ``scored`` (:class:`.options.DecodeOptions`); those of ``begun``, if any."""
+    following: str = ""
+    """What would have come next, by itself unlikely, where the text ends because of that."""
+    begun: str = ""
+    """Where there is no text because it became unlikely: what there was, complete at no point."""
     statistics: Statistics = field(default_factory=Statistics)
 
 

@@ -198,6 +198,8 @@ class Run:
         """Of each of the tokens, as :attr:`Choice.probability`."""
         self._chosen = 1.0
         """Of the token that is appended next."""
+        self.unwritten: int | None = None
+        """The token that would have come next, where the middle would have become too unlikely by it."""
         self.probability = 1.0
         """Of the middle so far, where runners-up are collected."""
         self.points: list[CompletePoint] = []
@@ -246,6 +248,7 @@ class Run:
             self.points = [point for point in self.points if point.tokens <= kept]
             return StopReason.REPETITION
         if self._is_unlikely(choice):
+            self.unwritten = choice.token
             return StopReason.UNLIKELY
         self.refused += choice.refused
         self._chosen = choice.probability

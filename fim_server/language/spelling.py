@@ -17,6 +17,7 @@ class Spelling:
         closers: The characters that editors put right of the cursor when their partner is typed. Where the file does
             not say, those of closing brackets and of quotes.
         block_opener: What a line ends with that opens a block; empty if none does.
+        step: Columns by which a block is indented further, where a document does not say.
         stand_ins: Lines that may stand for one that is left out.
         joints: Texts that may have to stand between two others.
         headers: The same on a line of their own.
@@ -26,6 +27,7 @@ class Spelling:
     brackets: tuple[tuple[str, str], ...] = ()
     closers: frozenset[str] = frozenset()
     block_opener: str = ""
+    step: int = 0
     stand_ins: tuple[str, ...] = ()
     joints: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
@@ -41,6 +43,7 @@ class Spelling:
             brackets=brackets,
             closers=frozenset(spec.get("closers", written)),
             block_opener=layout.get("block_opener", ""),
+            step=layout.get("step", 0),
             stand_ins=tuple(recovery.get("stand_ins", ())),
             joints=tuple(recovery.get("joints", ())),
             headers=tuple(recovery.get("headers", ())),

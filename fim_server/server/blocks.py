@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.results import Won, Written
 from fim_server.server.names import own_names
 from fim_server.server.place import Place, is_word
 
 if TYPE_CHECKING:
+    from fim_server.decoding.results import Completion
+    from fim_server.language import Session
+    from fim_server.language.spelling import Spelling
     from fim_server.text.document import Split
 
 FIRST_WORD = re.compile(r"\s*(\w+)\W")
 """A line's, once it is typed."""
+
+LEAST_HEADER = 0.05
+"""How likely a line has to be for an empty block to be offered with it."""
+
+EMPTY_BLOCK_LIKELIHOOD = 0.05
+"""So that nothing is offered any more of what stands only for a block once the line above it is typed."""
+
+LOOKED_AT = 1 << 14
+"""Characters on either side of the cursor in which another block is looked for."""
 
 MOST_BLANK = 8
 """Lines below the cursor's in which the next one that is not blank is looked for."""
@@ -31,6 +46,36 @@ def owes_block(split: Split, language: str) -> bool:
         return False
     following = next((line for line in split.right.split("\n", MOST_BLANK + 1)[1:] if line.strip()), "")
     return indentation(following) <= indentation(place.before)
+
+
+def with_empty_block(completion: Completion, session: Session, split: Split) -> Completion:
+    """A completion that has no text because the block's first line became unlikely, with a block that does nothing.
+
+    The line above it may be sure all the same. The completion as it is where there is no such line, or it is not sure,
+    or the two are not complete together.
+    """
+    nothing = session.spelling.stand_ins[:1]
+    if not nothing or completion.text is not None:
+        return completion
+    header = completion.begun.split("\n", 1)[0].rstrip()
+    kept = [token for token in completion.written if token.end <= len(header)]
+    if not header or prod(token.probability for token in kept) < LEAST_HEADER:
+        return completion
+    line = Place.of(split).before
+    block = line[: indentation(line)] + step_of(split, session.spelling) + nothing[0]
+    text = f"{header}\n{block}"
+    if not session.check(text).complete:
+        return completion
+    written = (*kept, Written(len(text), EMPTY_BLOCK_LIKELIHOOD))
+    return replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")
+
+
+def step_of(split: Split, spelling: Spelling) -> str:
+    """The blanks by which a document's first block near the cursor is indented; else what is usual."""
+    pattern = re.compile(rf"^\S.*{re.escape(spelling.block_opener)}[ \t]*\n([ \t]+)\S", re.MULTILINE)
+    near = (split.left[-LOOKED_AT:], split.right[:LOOKED_AT])
+    found = next((match for match in map(pattern.search, near) if match is not None), None)
+    return " " * spelling.step if found is None else found[1]
 
 
 def indentation(line: str) -> int:

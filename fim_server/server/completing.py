@@ -15,7 +15,7 @@ from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
-from fim_server.server.blocks import owes_block
+from fim_server.server.blocks import owes_block, with_empty_block
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fim_server.models.pace import Pace
     from fim_server.models.project_context import ProjectContext
     from fim_server.models.reading import Lent
+    from fim_server.server.names import OwnNames
 
 T = TypeVar("T")
 
@@ -319,6 +320,8 @@ class Completer:
             beside=task.beside,
         ):
             completion = task.healing.undo(completion)
+            if completion.begun and owes_block(request.split, task.language.name):
+                completion = with_empty_block(completion, opened.session, request.split)
             work.completions.append(completion)
             self._tokens.count(completion.statistics)
             prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
@@ -430,7 +433,7 @@ class Completer:
             opened.covered_lines,
             ends.cuts,
             ends.lexemes,
-            tuple(end for end in ends.cuts if own is not None and text.startswith(own.trailers, end)),
+            goes_on(ends.cuts, text, completion, own),
             completion.written,
             self._unknown_names(language, request, text, opened),
             is_fresh(request.split, opened.session.spelling),
@@ -472,6 +475,14 @@ class Completer:
                     for one in found
                 ],
             )
+
+
+def goes_on(cuts: Iterable[int], text: str, completion: Completion, own: OwnNames | None) -> tuple[int, ...]:
+    """Those of the cuts of a completion's text at which an expression goes on."""
+    if own is None:
+        return ()
+    whole = text + completion.following if text == completion.text else text
+    return tuple(end for end in cuts if whole.startswith(own.trailers, end))
 
 
 def others_of(offers: Iterable[Offer], further: Iterable[Offer]) -> list[Offer]:

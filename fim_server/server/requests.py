@@ -314,7 +314,7 @@ def as_shown(found: Answer, request: Request) -> Answer:
     """
     split, least = request.split, request.settings.min_confidence
     if request.invoked or (found.complete and found.moved):
-        asked = {}
+        asked: dict[str, Offer] = {}
         for offer in found.offers if request.invoked else found.offers[:1]:
             part = asked_for(offer, split.right[: offer.covered], least)
             asked.setdefault(part.text, part)

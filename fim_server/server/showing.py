@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 LINES_CONFIDENCE = 0.6
 """How sure an offer of several lines has to be."""
 
-FRESH_SHARE = 0.02
-"""How sure an offer has to be in a pair of brackets with nothing in it, as a share of elsewhere: something belongs
-there more often than not, and whoever stops there to look wants to be told what may."""
+FRESH_SHARE, FRESH_WHOLE_SHARE = 0.5, 0.02
+"""How sure the first lexeme has to be in a pair of brackets with nothing in it, and all that is shown, as shares of
+elsewhere: something belongs there more often than not, and whoever stops there to look wants to be told what may. Of
+the offers in the packages for tuning none was right whose first lexeme was less sure than that."""
 
 LEAST_LIKELIHOOD, LEAST_IN_FRESH, LEAST_OF_BLOCK = 0.02, 0.002, 0.0002
 """Where all that is written is less likely, nothing more is written: none of it would be shown. In such a pair, and
@@ -179,10 +180,14 @@ def asked_for(offer: Offer, closers: str, least: float) -> Offer:
     """
     if not offer.written or least <= 0:
         return offer
+    begun = end_of_begun(offer) if offer.owes_block else 0
     cuts = (
         end
         for end in offer.cuts
-        if end >= offer.seen and offer.text[:end].strip() and contains_in_order(offer.text[:end], closers)
+        if end >= max(begun, offer.seen)
+        and ("\n" not in offer.text[:end] or offer.text[end : end + 1] in ("\n", ""))  # no part of a further line
+        and offer.text[:end].strip()
+        and contains_in_order(offer.text[:end], closers)
     )
     end = max(cuts, key=lambda end: value(offer, end), default=len(offer.text))
     return replace(offer, text=offer.text[:end])
@@ -207,16 +212,15 @@ def shown(offer: Offer, closers: str, least: float) -> Offer | None:
     """
     if not offer.written or least <= 0:
         return offer
-    relief = FRESH_SHARE if offer.fresh else 1
     first = first_confidence(offer)
-    if first < least * relief * (SEEN_SHARE if offer.seen else 1):
+    if first < least * (FRESH_SHARE if offer.fresh else 1) * (SEEN_SHARE if offer.seen else 1):
         return None
     begun = end_of_begun(offer) if offer.owes_block else 0
     best = None
     for end in offer.cuts or (len(offer.text),):
         text = offer.text[:end]
         sure = confidence(offer, end)
-        needed = LINES_CONFIDENCE if "\n" in text else LEAST_WHOLE * relief
+        needed = LINES_CONFIDENCE if "\n" in text else LEAST_WHOLE * (FRESH_WHOLE_SHARE if offer.fresh else 1)
         if end == begun:
             needed = LEAST_BEGUN
         if sure < needed or not text.strip() or not contains_in_order(text, closers):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from math import prod
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from fim_server.decoding.alternatives import prompt_of
 from fim_server.decoding.complete import complete
+from fim_server.decoding.conclusion import cuts_lexeme
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import StopReason
 from fim_server.language import Language
@@ -91,3 +95,49 @@ def test_a_middle_that_has_become_unlikely_ends_at_a_complete_point(
         assert prod(token.probability for token in found.written) >= least
         assert python.open(split.left, split.right).check(found.text).complete
     assert complete(model, python, split, replace(OPTIONS, least_likelihood=0.9999)).stop_reason is StopReason.UNLIKELY
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_middle_that_has_become_unlikely_is_not_cut_within_a_lexeme(
+    model: FimModel, python: Language, split: Split
+) -> None:
+    options = replace(OPTIONS, max_new_tokens=48)
+    whole = complete(model, python, split, options).text or ""
+    for least in (0.5, 0.2, 0.1, 0.05, 0.01, 0.001, 1e-4, 1e-6):
+        found = complete(model, python, split, replace(options, least_likelihood=least))
+        if found.stop_reason is StopReason.UNLIKELY and found.text is not None and whole.startswith(found.text):
+            around = found.text[-1] + whole[len(found.text) : len(found.text) + 1]
+            assert not (around.isidentifier() and len(around) == 2), around
+            assert whole[len(found.text) :].startswith(found.following)
+            assert around not in ('""', "''", "==", "**"), around
+
+
+def test_what_is_a_part_of_a_lexeme_ends_no_text(model: FimModel, python: Language) -> None:
+    def cuts(*pieces: str, unwritten: str | None = None) -> list[bool]:
+        tokens = [model.vocabulary.encode(piece) for piece in pieces]
+        more = None if unwritten is None else model.vocabulary.encode(unwritten)[0]
+        run: Any = SimpleNamespace(model=model, tokens=[one for some in tokens for one in some], unwritten=more)
+        return [cuts_lexeme(run, length) for length in accumulate(map(len, tokens))]
+
+    assert cuts('""', '"', "a") == [True, False, False]
+    assert cuts("x", " ", "=") == [False, False, False]
+    assert cuts("(", "(", ")", ")") == [False] * 4
+    assert cuts("a", "(b)") == [False, False]
+    assert cuts("x1", "_", "y") == [True, True, False]
+    assert cuts("x1", unwritten="_") == [True]
+    assert cuts("x1", unwritten="(") == [False]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_something_is_written_however_unlikely_where_that_is_wanted(
+    model: FimModel, python: Language, split: Split
+) -> None:
+    sure = replace(OPTIONS, least_likelihood=0.9999)
+    nothing = complete(model, python, split, sure)
+    assert nothing.text is None
+    assert python.open(split.left, split.right).check(nothing.begun).viable
+    assert [token.end for token in nothing.written] == sorted(token.end for token in nothing.written)
+    found = complete(model, python, split, replace(sure, unlikely_if_nothing=False))
+    assert found.text
+    assert found.begun == ""
+    assert python.open(split.left, split.right).check(found.text).complete

@@ -12,7 +12,7 @@ import pytest
 
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
-from fim_server.server.blocks import owes_block
+from fim_server.server.blocks import owes_block, step_of, with_empty_block
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
 from fim_server.server.settings import ServerSettings
@@ -182,6 +182,49 @@ def test_which_lines_need_a_block(marked: str, expected: bool) -> None:
     left, right = marked.split("|")
     assert owes_block(Split(left, right), "python") is expected
     assert not owes_block(Split(left, right), "json")
+
+
+def begun(*tokens: tuple[str, float]) -> Completion:
+    """What was written of a line and its block before it became unlikely, and was complete nowhere."""
+    text = "".join(text for text, _ in tokens)
+    return replace(ENDED, text=None, stop_reason=StopReason.UNLIKELY, begun=text, written=written(*tokens))
+
+
+@pytest.mark.parametrize(
+    ("left", "tokens", "expected"),
+    [
+        ("    for ", [("x in y:", 0.5), ("\n", 0.9), ("        ", 0.9)], "x in y:\n        pass"),
+        ("class A(", [("B):", 0.5)], "B):\n    pass"),
+        ("class A(", [("B)", 0.5)], None),  # no line that a block could stand below
+        ("for ", [("x in y:", 0.01), ("\n", 0.9)], None),
+        ("for ", [("x in y", 0.5)], None),
+    ],
+)
+def test_a_sure_line_whose_block_is_not_has_one_that_does_nothing(
+    left: str, tokens: list[tuple[str, float]], expected: str | None
+) -> None:
+    around = "if a:\n" if left.startswith(" ") else ""
+    split = Split(around + left, "\n\nz = 1\n")
+    session = Language.load("python").open(split.left, split.right)
+    found = with_empty_block(begun(*tokens), session, split)
+    assert found.text == expected
+    if expected is not None:
+        assert session.check(expected).complete
+        assert found.written[-1].end == len(expected)
+        assert found.written[0].probability == tokens[0][1]
+        assert with_empty_block(found, session, split) is found
+    other = Language.load("json").open("", "")  # has none
+    assert with_empty_block(begun(*tokens), other, split).text is None
+
+
+@pytest.mark.parametrize(
+    ("document", "step"),
+    [("", "    "), ("def f():\n  return 1\n", "  "), ("f(a,\n        b)\nif x:\n\ty\n", "\t")],
+)
+def test_a_block_is_indented_as_the_documents_others_are(document: str, step: str) -> None:
+    spelling = Language.load("python").spelling
+    assert step_of(Split(document + "for ", "\n"), spelling) == step
+    assert step_of(Split("for ", "\n" + document), spelling) == step
 
 
 def test_a_string_is_one_lexeme() -> None:
