@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.protocols import InsideMatcher, LandingMatcher
+from fim_server.decoding.standing import Standing
 from fim_server.errors import SearchLimitError
 from fim_server.models.masking import contains
 from fim_server.tokens.forced import ForcedMatcher, forced_tokens
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from fim_server.decoding.protocols import Matcher
+    from fim_server.decoding.protocols import Matcher, MiddleState
     from fim_server.tokens.vocabulary import Vocabulary
 
 
@@ -35,15 +36,19 @@ class Constraint:
         words: NDArray[np.uint32],
         worker: ThreadPoolExecutor,
         budget: int | None = None,
+        start: Callable[[], MiddleState] | None = None,
     ) -> None:
         """``make_matcher`` is called on the worker: the first matcher of a shape reads the whole file once more.
 
         ``words``: memory for a packed mask over the matcher's vocabulary, zeroed and the constraint's own. ``budget``:
-        the tokens that the middle will have to end within, so that how it can is found out there as well.
+        the tokens that the middle will have to end within, so that how it can is found out there as well. ``start``:
+        a state before the middle, for :meth:`stands`.
         """
         self._worker = worker
         self._budget = budget
         self._words = words
+        self._start = start
+        self._standing: Standing | None = None
         self._filling: Future[None] | None = None
         self._filled = False
         self._mask_seconds = 0.0
@@ -102,6 +107,21 @@ class Constraint:
         matcher.rollback(1)
         self._account(started)
         return begins
+
+    def stands(self, middle: bytes, text: bytes) -> bool:
+        """Whether a text can follow a middle, the end of its last lexeme at its end (:class:`.standing.Standing`).
+
+        True where nothing can tell. No shape is asked about.
+        """
+        if self._start is None:
+            return True
+        started = time.perf_counter()
+        self._join()
+        if self._standing is None:
+            self._standing = Standing(self._start())
+        stands = self._standing.allows(middle, text)
+        self._account(started)
+        return stands
 
     def commit(self, token_id: int) -> None:
         """Append a token. Raises ValueError if it is not allowed."""

@@ -26,7 +26,7 @@ class Advice(Protocol):
     def __call__(self, middle: str, /) -> Sequence[tuple[str, float]]:
         """Texts that may come after a middle, each with its share of the probability; less than 1 together.
 
-        The rest is the model's. A text should be longer than a token.
+        The rest is the model's. A text should be longer than a token, and end with a lexeme.
         """
 
 
@@ -66,6 +66,21 @@ class Session(Protocol):
     @property
     def diagnostics(self) -> Sequence[str]: ...
     def matcher(self, vocabulary: Any, /, shape: Any = None, *, healing: bytes = b"") -> Matcher: ...
+
+
+class MiddleState(Protocol):
+    """What decoding asks of ``session.start()``: a middle in progress, in bytes."""
+
+    def advance(self, text: bytes, /) -> int: ...
+    def rollback(self, n_bytes: int, /) -> None: ...
+    def __len__(self) -> int: ...
+
+
+@runtime_checkable
+class StartingSession(Session, Protocol):
+    """A session that has states of middles."""
+
+    def start(self) -> MiddleState: ...
 
 
 @runtime_checkable

@@ -18,6 +18,7 @@ from fim_server.decoding.closing import EVEN
 from fim_server.decoding.constraint import Constraint
 from fim_server.decoding.landing import Landing
 from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
+from fim_server.decoding.protocols import StartingSession
 from fim_server.decoding.results import StopReason
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.models.masking import WORD_BITS
@@ -354,7 +355,9 @@ class Run:
         for text, share in self._advice(middle):
             known = text.encode()
             token = self._first_token(self.healing + known[len(begun) :], len(logits))
-            if token is not None and known.startswith(begun):
+            if token is None or not known.startswith(begun):
+                continue
+            if self._means_end(token) or self.constraint.stands(data, known[len(begun) :]):
                 shares[token] = shares.get(token, 0.0) + share
         return self._arithmetic.mixed(logits, shares) if shares else logits
 
@@ -590,7 +593,8 @@ def start(
 
     lands = options.landing and session is not None
     words = model.backend.mask_words(model.vocabulary.size)
-    constraint = Constraint(make_matcher, words, worker, budget if lands else None)
+    begin = session.start if isinstance(session, StartingSession) else None
+    constraint = Constraint(make_matcher, words, worker, budget if lands else None, begin)
     run = Run(model, reading, constraint, stop_ids, options, watch, healing, session is not None)
     if lands:
         run.landing = Landing(constraint, budget)

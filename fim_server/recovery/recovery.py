@@ -20,6 +20,7 @@ from functools import partial
 
 from fim_server.language import Matcher, Session, Verdict
 from fim_server.language.shapes import Shape
+from fim_server.language.state import State
 from fim_server.recovery.bridges import Bridges
 from fim_server.recovery.documents import Around, Document, IgnoredLines, Mark, changes_of, groups_of, marks_of
 from fim_server.recovery.lines import Lines
@@ -76,6 +77,10 @@ class Recovered:
     ) -> Matcher:
         """As `Session.matcher`, for the reduced contexts."""
         return self.session.matcher(vocabulary, shape, healing=healing)
+
+    def start(self) -> State:
+        """As `Session.start`, for the reduced contexts."""
+        return self.session.start()
 
     @property
     def floor(self) -> str:

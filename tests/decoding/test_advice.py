@@ -11,9 +11,11 @@ from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
+from fim_server.decoding.standing import WORD_ENDS, Standing
 from fim_server.language import Language
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
+from fim_server.recovery.recovery import recover
 from fim_server.text.document import Split
 
 OPTIONS = DecodeOptions(max_new_tokens=24, single_line=True, scored=True)
@@ -81,3 +83,71 @@ def test_the_grammar_refuses_what_is_known_as_it_refuses_the_models(model: FimMo
     found = completed(model, python, split, replace(OPTIONS, advice=Known("]] + [[", 0.99)))
     assert found.text is not None
     assert python.open(split.left, split.right).check(found.text).complete
+
+
+REFUSED = [
+    (Split("def f(values):\n    x = values[0]\n    ", "\n    return x\n"), "except"),
+    (Split("def f(values):\n    x = values[0]\n    el", "\n    return x\n"), "if"),
+    (Split("x = call(", ")\n"), "class"),
+]
+
+
+@pytest.mark.parametrize(("split", "word"), REFUSED)
+def test_a_keyword_that_may_not_stand_there_begins_no_name(
+    model: FimModel, python: Language, split: Split, word: str
+) -> None:
+    assert python.open(split.left, split.right).check(word).viable  # as the beginning of a name
+    plain = completed(model, python, split, OPTIONS)
+    found = completed(model, python, split, replace(OPTIONS, advice=Known(word, 0.99)))
+    assert found.text == plain.text
+
+
+def test_in_a_broken_file_neither(model: FimModel, python: Language) -> None:
+    found = recover(python.open, "def broken(:\n    pass\n\nx = call(", ")\n")
+    assert found is not None
+    healing = Healing.of(model, Split(found.left, found.right))
+
+    def text(options: DecodeOptions) -> str | None:
+        return complete_session(model, found, healing.split, options, healing=healing.text).text
+
+    assert text(replace(OPTIONS, advice=Known("class", 0.99))) == text(OPTIONS)
+    assert text(replace(OPTIONS, advice=Known("zebra", 0.99))) != text(OPTIONS)
+
+
+STANDING = [
+    (Split("try:\n    x = values[0]\n", "    pass\n"), "", "except"),
+    (Split("def f(values):\n    x = values[0]\n    ", "\n"), "", "except"),
+    (Split("def f(values):\n    x = values[0]\n    ", "\n"), "exc", "ept"),
+    (Split("def f(values):\n    x = values[0]\n    ", "\n"), "exc", "ellent"),
+    (Split("if x:\n    pass\n", ""), "y = 1\n", "elif"),
+    (Split("if x:\n    pass\n", ""), "", "elif"),
+    (Split("x = f'{value", "}'\n"), "!", "r"),
+    (Split("x = [1", "]\n"), "0, ", "1e"),
+    (Split("x = [1", "]\n"), "0, ", "1x"),
+    (Split("x = call(", ")\n"), "größe", "n"),
+    (Split("x = call(", ")\n"), "größe", "="),
+    (Split("x = call(", ")\n"), "größe=", ")"),
+    (Split("x = ", "\n"), "1", " +"),
+]
+
+
+def test_what_stands_is_what_has_something_after_it_that_ends_the_word(python: Language) -> None:
+    verdicts = []
+    for split, middle, text in STANDING:
+        session = python.open(split.left, split.right)
+        ends = WORD_ENDS if text[-1].isalnum() else (b"",)
+        viable = any(session.check(middle + text + end.decode()).viable for end in ends)
+        standing = Standing(session.start())
+        cut = len(middle.encode()) // 2
+        first = standing.allows(middle.encode()[:cut], b"zebra (")
+        assert standing.allows(middle.encode(), text.encode()) == viable, (split, middle, text)
+        assert standing.allows(middle.encode(), text.encode()) == viable
+        assert standing.allows(middle.encode()[:cut], b"zebra (") == first
+        verdicts.append(viable)
+    assert set(verdicts) == {True, False}
+
+
+def test_of_what_follows_a_refused_middle_nothing_is_known(python: Language) -> None:
+    standing = Standing(python.open("x = call(", ")\n").start())
+    assert standing.allows(b"] ]", b"except")
+    assert not standing.allows(b"", b"except")
