@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from math import prod
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.results import Won, Written
@@ -20,10 +19,7 @@ if TYPE_CHECKING:
 FIRST_WORD = re.compile(r"\s*(\w+)\W")
 """A line's, once it is typed."""
 
-LEAST_HEADER = 0.05
-"""How likely a line has to be for an empty block to be offered with it."""
-
-EMPTY_BLOCK_LIKELIHOOD = 0.05
+EMPTY_BLOCK_LIKELIHOOD = 0.1
 """So that nothing is offered any more of what stands only for a block once the line above it is typed."""
 
 LOOKED_AT = 1 << 14
@@ -33,17 +29,25 @@ MOST_BLANK = 8
 """Lines below the cursor's in which the next one that is not blank is looked for."""
 
 
-def owes_block(split: Split, language: str) -> bool:
-    """Whether the cursor's line begins like one with a block, and no block follows it.
+def is_header(split: Split, language: str) -> bool:
+    """Whether the cursor's line begins like one with a block, so that it is complete at its end at the earliest.
 
-    Such a line can only be completed together with a first line of the block: no program is complete before. The
-    cursor stands at the line's end, but for closers that an editor has put there.
+    The cursor stands there, but for closers that an editor has put there.
     """
     own = own_names(language)
     place = Place.of(split)
     first = FIRST_WORD.match(place.before)
-    if own is None or first is None or first[1] not in own.block_words or any(map(is_word, place.after)):
+    return own is not None and first is not None and first[1] in own.block_words and not any(map(is_word, place.after))
+
+
+def owes_block(split: Split, language: str) -> bool:
+    """Whether the cursor's line begins like one with a block, and no block follows it.
+
+    Such a line can only be completed together with a first line of the block: no program is complete before.
+    """
+    if not is_header(split, language):
         return False
+    place = Place.of(split)
     following = next((line for line in split.right.split("\n", MOST_BLANK + 1)[1:] if line.strip()), "")
     return indentation(following) <= indentation(place.before)
 
@@ -51,15 +55,15 @@ def owes_block(split: Split, language: str) -> bool:
 def with_empty_block(completion: Completion, session: Session, split: Split) -> Completion:
     """A completion that has no text because the block's first line became unlikely, with a block that does nothing.
 
-    The line above it may be sure all the same. The completion as it is where there is no such line, or it is not sure,
-    or the two are not complete together.
+    The line above it may be sure all the same. The completion as it is where there is no such line, or the two are not
+    complete together.
     """
     nothing = session.spelling.stand_ins[:1]
     if not nothing or completion.text is not None:
         return completion
     header = completion.begun.split("\n", 1)[0].rstrip()
     kept = [token for token in completion.written if token.end <= len(header)]
-    if not header or prod(token.probability for token in kept) < LEAST_HEADER:
+    if not header:
         return completion
     line = Place.of(split).before
     block = line[: indentation(line)] + step_of(split, session.spelling) + nothing[0]

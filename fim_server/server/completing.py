@@ -15,7 +15,7 @@ from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
-from fim_server.server.blocks import owes_block, with_empty_block
+from fim_server.server.blocks import is_header, owes_block, with_empty_block
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
@@ -302,6 +302,7 @@ class Completer:
                 request,
                 is_fresh(request.split, opened.session.spelling),
                 owes_block(request.split, task.language.name),
+                is_header(request.split, task.language.name),
             ),
             unlikely_if_nothing=not request.invoked,
             no_comments=takes_no_comments(request, task.inside),
@@ -437,6 +438,7 @@ class Completer:
             completion.written,
             self._unknown_names(language, request, text, opened),
             is_fresh(request.split, opened.session.spelling),
+            header=is_header(request.split, language.name),
             owes_block=owes_block(request.split, language.name),
         )
 

@@ -52,6 +52,8 @@ class Offer:
     """Whether the cursor is in a pair of brackets with nothing in it."""
     recalled: bool = False
     """Whether it is the project's memory's, and no model's."""
+    header: bool = False
+    """Whether the cursor's line is one that a block belongs to."""
     owes_block: bool = False
     """Whether the cursor's line needs a block, of which there is nothing yet."""
     calibrated: bool = False

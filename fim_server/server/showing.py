@@ -59,15 +59,20 @@ GOING_ON_SHARE = 0.5
 """What a text is worth that ends where its expression goes on with a call, an index or an attribute, as a share: a
 function that is not called is another text than its call."""
 
+HEADER_SHARE = 0.1
+"""How sure a line with a block has to be as a whole, as a share of others: it is complete at its colon, not before, and
+its first word is worth seeing."""
+
 LEAST_WHOLE, LEAST_BEGUN = 0.05, 0.0005
 """How likely all that is shown has to be right; a line with the first of the block that it needs. Nothing can be left
 out of that, although its first word is worth seeing."""
 
 
-def least_likelihood(request: Request, fresh: bool, owes_block: bool = False) -> float:
+def least_likelihood(request: Request, fresh: bool, owes_block: bool = False, header: bool = False) -> float:
     """``DecodeOptions.least_likelihood`` of a request.
 
-    ``fresh``: in a pair of brackets with nothing in it; ``owes_block``: the line needs a block, see :mod:`.blocks`.
+    ``fresh``: in a pair of brackets with nothing in it; ``header``: in a line that begins one with a block;
+    ``owes_block``: of which there is nothing yet, see :mod:`.blocks`.
     """
     if not request.settings.min_confidence:
         return 0.0
@@ -75,7 +80,7 @@ def least_likelihood(request: Request, fresh: bool, owes_block: bool = False) ->
         return LEAST_ASKED
     if owes_block:
         return LEAST_OF_BLOCK
-    return LEAST_IN_FRESH if fresh else LEAST_LIKELIHOOD
+    return LEAST_IN_FRESH if fresh or header else LEAST_LIKELIHOOD
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +225,8 @@ def shown(offer: Offer, closers: str, least: float) -> Offer | None:
     for end in offer.cuts or (len(offer.text),):
         text = offer.text[:end]
         sure = confidence(offer, end)
-        needed = LINES_CONFIDENCE if "\n" in text else LEAST_WHOLE * (FRESH_WHOLE_SHARE if offer.fresh else 1)
+        relief = FRESH_WHOLE_SHARE if offer.fresh else HEADER_SHARE if offer.header and end == offer.cuts[0] else 1
+        needed = LINES_CONFIDENCE if "\n" in text else LEAST_WHOLE * relief
         if end == begun:
             needed = LEAST_BEGUN
         if sure < needed or not text.strip() or not contains_in_order(text, closers):

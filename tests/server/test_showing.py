@@ -12,7 +12,7 @@ import pytest
 
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
-from fim_server.server.blocks import owes_block, step_of, with_empty_block
+from fim_server.server.blocks import is_header, owes_block, step_of, with_empty_block
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
 from fim_server.server.settings import ServerSettings
@@ -184,6 +184,23 @@ def test_which_lines_need_a_block(marked: str, expected: bool) -> None:
     assert not owes_block(Split(left, right), "json")
 
 
+def test_less_is_asked_of_a_line_that_is_complete_at_its_colon_alone() -> None:
+    header = offer(("self", 0.9), (".a", 0.05), (" or b:", 0.1), (" f()", 0.9), left="if ", right="\n    c\n")
+    assert [header.text[:end] for end in header.cuts] == ["self.a or b:"]
+    assert shown(header, "", 0.5) is None
+    assert text_of(shown(replace(header, header=True), "", 0.5)) == "self.a or b:"
+    assert shown(replace(header, header=True, written=written(("self", 0.1), (".a or b:", 0.9))), "", 0.5) is None
+
+
+@pytest.mark.parametrize(
+    ("marked", "expected"), [("if |\n    x = 1\n", True), ("x = |\n", False), ("if x|y:\n", False)]
+)
+def test_which_lines_are_headers(marked: str, expected: bool) -> None:
+    left, right = marked.split("|")
+    assert is_header(Split(left, right), "python") is expected
+    assert not is_header(Split(left, right), "json")
+
+
 def begun(*tokens: tuple[str, float]) -> Completion:
     """What was written of a line and its block before it became unlikely, and was complete nowhere."""
     text = "".join(text for text, _ in tokens)
@@ -196,7 +213,6 @@ def begun(*tokens: tuple[str, float]) -> Completion:
         ("    for ", [("x in y:", 0.5), ("\n", 0.9), ("        ", 0.9)], "x in y:\n        pass"),
         ("class A(", [("B):", 0.5)], "B):\n    pass"),
         ("class A(", [("B)", 0.5)], None),  # no line that a block could stand below
-        ("for ", [("x in y:", 0.01), ("\n", 0.9)], None),
         ("for ", [("x in y", 0.5)], None),
     ],
 )
