@@ -24,9 +24,19 @@ class Advice(Protocol):
     """What else than the model knows how a text goes on."""
 
     def __call__(self, middle: str, /) -> Sequence[tuple[str, float]]:
-        """Texts that may come after a middle, each with its share of the probability; less than 1 together.
+        """Texts that may come after a middle, each with its weight; less than 1 together.
 
-        The rest is the model's. A text should be longer than a token, and end with a lexeme.
+        A text should be longer than a token, and end with a lexeme.
+        """
+
+    def share(self, weight: float, heaviest: float, certainty: float, probability: float, /) -> float:
+        """What a token that a text begins with has of the probability for that; the rest is the model's.
+
+        Args:
+            weight: That of the texts that begin with it; its share is less.
+            heaviest: The greatest weight of a token at this step.
+            certainty: The probability of the model's likeliest token.
+            probability: That of this token, by the model.
         """
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fim_server.decoding.advising import first_tokens
 from fim_server.decoding.closing import EVEN
 from fim_server.decoding.constraint import Constraint
 from fim_server.decoding.landing import Landing
@@ -345,29 +346,33 @@ class Run:
         return replace(choice, probability=self._probability(logits, choice.token))
 
     def _advised(self, logits: Logits) -> Logits:
-        """The logits [V] of the next token, what is known besides mixed in."""
+        """The logits [V] of the next token, what is known besides mixed in.
+
+        While something is written again, only tokens that do are left: what is known is known of those.
+        """
         if self._advice is None:
             return logits
-        data = b"".join(self.model.vocabulary.token_bytes(token) for token in self.tokens)[len(self._healed) :]
-        middle = data.decode(errors="ignore")
-        begun = data[len(middle.encode()) :]  # the bytes of a character that some tokens are parts of
-        shares: dict[int, float] = {}
-        for text, share in self._advice(middle):
-            known = text.encode()
-            token = self._first_token(self.healing + known[len(begun) :], len(logits))
-            if token is None or not known.startswith(begun):
-                continue
-            if self._means_end(token) or self.constraint.stands(data, known[len(begun) :]):
-                shares[token] = shares.get(token, 0.0) + share
-        return self._arithmetic.mixed(logits, shares) if shares else logits
+        vocabulary, arithmetic = self.model.vocabulary, self._arithmetic
+        middle = b"".join(vocabulary.token_bytes(token) for token in self.tokens)[len(self._healed) :]
 
-    def _first_token(self, text: bytes, size: int) -> int | None:
-        """The token that a tokenizer writes first of a text, where the model has ``size`` tokens."""
-        tokens = self.model.vocabulary.encode(text)
-        if not tokens or tokens[0] >= size:
-            return None
-        written = self.model.vocabulary.token_bytes(tokens[0])
-        return tokens[0] if written and text.startswith(written) else None
+        def counts(token: int, text: bytes) -> bool:
+            return self._means_end(token) or self.constraint.stands(middle, text)
+
+        weights = first_tokens(self._advice, middle, self.healing, vocabulary, len(logits), counts)
+        if not weights:
+            return logits
+        if self.healing:
+            towards = [token for token in vocabulary.tokens_towards(self.healing) if token < len(logits)]
+            logits = arithmetic.only(logits, towards)
+            if arithmetic.is_spent(logits):
+                return logits
+        probabilities = arithmetic.shares(logits)
+        (_, certainty), heaviest = arithmetic.top(probabilities, 1)[0], max(weights.values())
+        shares = {
+            token: self._advice.share(weight, heaviest, certainty, float(probabilities[token]))
+            for token, weight in weights.items()
+        }
+        return arithmetic.mixed(logits, shares)
 
     def _choose(self, logits: Logits) -> Choice:
         end_probability = self._end_probability(logits) if self.constraint.is_complete() else None

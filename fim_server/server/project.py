@@ -15,18 +15,15 @@ from typing import TYPE_CHECKING
 from pygls.uris import to_fs_path
 
 from fim_server.decoding.results import Completion, StopReason, Won, Written
+from fim_server.memory.belief import FITTED
 from fim_server.memory.memory import CHARACTERS, Memory, unseen
 from fim_server.server.process import release_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fim_server.decoding.protocols import Advice
     from fim_server.memory.offers import Offer
     from fim_server.text.document import Split
-
-ADVICE_SHARE = 0.9
-"""Of the probability of each token, what the memory may have at most; the rest is the model's."""
 
 LEAST_CHARACTERS = 100_000
 """Of files that are read, however little memory there is."""
@@ -158,16 +155,29 @@ class Project:
         offers = self.memory.offers(key_of(uri), split.left, split.right)
         return [recalled(offer, guarantee) for offer in offers if offer.text.strip()]
 
-    def advice(self, uri: str, left: str) -> Advice:
+    def advice(self, uri: str, left: str) -> ProjectAdvice:
         """What the memory knows of each next token of a middle."""
-        key, memory = key_of(uri), self.memory
         near = left[unseen(left) :]  # kept for all the tokens: the whole text is not passed on for each
+        return ProjectAdvice(self.memory, key_of(uri), near, self.memory.sizes()["characters"])
 
-        def advise(middle: str) -> Sequence[tuple[str, float]]:
-            found = memory.predict(key, near, ADVISED, middle)
-            return [(text, share * ADVICE_SHARE) for text, share in found]
 
-        return advise
+@dataclass(frozen=True, slots=True)
+class ProjectAdvice:
+    """What a memory knows of the next tokens at a cursor: an :class:`~fim_server.decoding.protocols.Advice`."""
+
+    memory: Memory
+    key: str
+    left: str
+    characters: int
+    """That the memory knows."""
+
+    def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
+        """What may come after a middle, with the memory's weights."""
+        return self.memory.predict(self.key, self.left, ADVISED, middle)
+
+    def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
+        """How much of a weight is believed."""
+        return FITTED.share(weight, self.characters, heaviest, certainty, probability)
 
 
 def recalled(offer: Offer, guarantee: str) -> Recalled:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from fim_server.decoding.alternatives import complete_session
+from fim_server.decoding.alternatives import complete_session, read_before
 from fim_server.decoding.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
@@ -22,16 +22,21 @@ OPTIONS = DecodeOptions(max_new_tokens=24, single_line=True, scored=True)
 
 
 class Known:
-    """Knows one text that begins at the cursor, with a share."""
+    """Knows one text that begins at the cursor, with a weight that is all believed."""
 
-    def __init__(self, text: str, share: float) -> None:
-        self.text, self.share = text, share
+    def __init__(self, text: str, weight: float) -> None:
+        self.text, self.weight = text, weight
         self.asked: list[str] = []
+        self.beside: list[tuple[float, float, float, float]] = []
 
     def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
         self.asked.append(middle)
         rest = self.text.removeprefix(middle)
-        return [(rest, self.share)] if self.text.startswith(middle) and rest else []
+        return [(rest, self.weight)] if self.text.startswith(middle) and rest else []
+
+    def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
+        self.beside.append((weight, heaviest, certainty, probability))
+        return weight
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +156,21 @@ def test_of_what_follows_a_refused_middle_nothing_is_known(python: Language) -> 
     standing = Standing(python.open("x = call(", ")\n").start())
     assert standing.allows(b"] ]", b"except")
     assert not standing.allows(b"", b"except")
+
+
+def test_while_a_word_is_written_again_shares_are_of_what_goes_on_with_it(model: FimModel, python: Language) -> None:
+    split = Split("import os\n\nos.pa", "\n")
+    known = Known("th.zebra(os.sep)", 0.5)
+    found = completed(model, python, split, replace(OPTIONS, advice=known))
+    healing = Healing.of(model, split)
+    prompt, reading = read_before(model, healing.split, OPTIONS, None, True)
+    arithmetic = model.backend.arithmetic
+    towards = [token for token in model.vocabulary.tokens_towards(healing.text.encode()) if token < model.size]
+    shares = arithmetic.shares(arithmetic.only(reading.forward(prompt), towards))
+    token = model.vocabulary.encode((healing.text + "th").encode())[0]
+    weight, heaviest, certainty, probability = known.beside[0]
+    assert (weight, heaviest) == (0.5, 0.5)
+    assert certainty == pytest.approx(float(shares.max()), rel=1e-3)
+    assert probability == pytest.approx(float(shares[token]), rel=1e-3)
+    assert (found.text or "").startswith("th")
+    assert found.written[0].probability == pytest.approx(0.5 + 0.5 * probability, rel=1e-3)

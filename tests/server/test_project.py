@@ -13,6 +13,7 @@ from lsprotocol import types
 
 from connected import Connected
 from editor import AUTOMATIC, INVOKED, SETTINGS, Client, Editor, Wire, assert_parses, capabilities, serving, written
+from fim_server.memory.belief import FITTED
 from fim_server.server import lifecycle
 from fim_server.server.project import LEAST_CHARACTERS, Project, key_of, path_of
 from fim_server.text.document import Split
@@ -73,18 +74,21 @@ def test_the_cursors_own_line_is_not_recalled(project: Project, tmp_path: Path) 
     assert project.recall(uri, Split("unlike_any", "\n"), "exact") == []
 
 
-def test_advice_is_a_share_and_follows_what_is_written(project: Project, tmp_path: Path) -> None:
+def test_advice_has_weights_and_follows_what_is_written(project: Project, tmp_path: Path) -> None:
     project.read([tmp_path.as_uri()], [".py"])
     split = told(project, "untitled:x", HERE, AT)
     advice = project.advice("untitled:x", split.left)
     middle = ""
     while not LINE.startswith(middle + "\n") and len(middle) < len(LINE):
         texts = advice(middle)
-        assert 0 < sum(share for _, share in texts) < 1
+        assert 0 < sum(weight for _, weight in texts) < 1
         following = next((text for text, _ in texts if LINE.startswith(middle + text)), None)
         assert following, (middle, texts)
         middle += following
     assert middle == LINE
+    assert advice.characters == project.memory.sizes()["characters"] > 0
+    usual = (0.5, 0.5, 0.5, 0.1)
+    assert advice.share(*usual) == FITTED.share(usual[0], advice.characters, *usual[1:])
 
 
 def test_what_is_told_of_a_closed_document_came_too_late(project: Project) -> None:
