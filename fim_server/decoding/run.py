@@ -367,7 +367,7 @@ class Run:
             if arithmetic.is_spent(logits):
                 return logits
         probabilities = arithmetic.shares(logits)
-        (_, certainty), heaviest = arithmetic.top(probabilities, 1)[0], max(weights.values())
+        certainty, heaviest = float(probabilities[arithmetic.likeliest(logits)]), max(weights.values())
         shares = {
             token: self._advice.share(weight, heaviest, certainty, float(probabilities[token]))
             for token, weight in weights.items()
