@@ -147,7 +147,7 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
         Recovery(language.open),
         split,
         options,
-        on_token=lambda count: shown.say(f"completing, token {count}"),
+        on_token=lambda tokens: shown.say(f"completing, token {len(tokens)}"),
     )
 
 

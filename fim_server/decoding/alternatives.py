@@ -41,7 +41,7 @@ def complete_session(
     split: Split,
     options: DecodeOptions | None = None,
     cancelled: CancelFlag | None = None,
-    on_token: Callable[[int], None] = lambda count: None,
+    on_token: Callable[[Sequence[int]], None] = lambda tokens: None,
     readings: Readings | Lent | None = None,
     healing: str = "",
 ) -> Completion:
@@ -61,7 +61,7 @@ def alternatives(
     count: int,
     options: DecodeOptions | None = None,
     cancelled: CancelFlag | None = None,
-    on_token: Callable[[int], None] = lambda count: None,
+    on_token: Callable[[Sequence[int]], None] = lambda tokens: None,
     readings: Readings | Lent | None = None,
     healing: str = "",
     beside: BegunReading | None = None,
@@ -173,7 +173,9 @@ def take_likeliest(runners: list[RunnerUp]) -> RunnerUp | None:
     return best
 
 
-def branch_off(run: Run, prompt: Sequence[int], runner: RunnerUp, on_token: Callable[[int], None]) -> StopReason:
+def branch_off(
+    run: Run, prompt: Sequence[int], runner: RunnerUp, on_token: Callable[[Sequence[int]], None]
+) -> StopReason:
     """Decode the middle that begins with a runner-up's path and goes on with its token."""
     for token in runner.path:
         run.append(token)

@@ -14,7 +14,7 @@ from fim_server.language.argument_types import expect, expect_able
 from fim_server.text.document import Split
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from fim_server.decoding.protocols import CancelFlag, Language
     from fim_server.decoding.results import Completion
@@ -27,12 +27,12 @@ def complete(
     split: Split,
     options: DecodeOptions | None = None,
     cancelled: CancelFlag | None = None,
-    on_token: Callable[[int], None] = lambda count: None,
+    on_token: Callable[[Sequence[int]], None] = lambda tokens: None,
 ) -> Completion:
     """Complete a split document.
 
     The engine always sees the whole file; the model sees as much around the cursor as its window holds. ``cancelled``
-    stops the work within one forward pass when it is set. ``on_token`` is told the number of tokens so far. Never
+    stops the work within one forward pass when it is set. ``on_token`` is told the tokens so far. Never
     raises on the user's code: a file that does not parse gives ``guarantee="none"`` and an unconstrained text. Raises
     TypeError, naming the argument, where one is something else.
     """

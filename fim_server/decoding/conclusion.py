@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.results import Statistics
     from fim_server.decoding.run import Run
     from fim_server.models.model import FimModel
+    from fim_server.tokens.vocabulary import Vocabulary
 
 
 def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
@@ -163,7 +164,12 @@ def text_of(model: FimModel, tokens: Sequence[int], strict: bool) -> str:
 
     A complete middle is always valid UTF-8 (``strict``); any other is cut before the first byte that is not.
     """
-    data = b"".join(model.vocabulary.token_bytes(token) for token in tokens)
+    return decoded(model.vocabulary, tokens, strict)
+
+
+def decoded(vocabulary: Vocabulary, tokens: Sequence[int], strict: bool) -> str:
+    """The same for a vocabulary."""
+    data = b"".join(vocabulary.token_bytes(token) for token in tokens)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -48,12 +48,12 @@ def decode_one_token(run: Run, token: int) -> Choice:
     return run.choose(run.forward([token, *forced]))
 
 
-def decode(run: Run, prompt: Sequence[int], on_token: Callable[[int], None]) -> StopReason:
+def decode(run: Run, prompt: Sequence[int], on_token: Callable[[Sequence[int]], None]) -> StopReason:
     """Decode a middle within the run's budget into ``run.tokens``, noting its complete points."""
     return decode_from(run, lambda: prefill(run, prompt), on_token)
 
 
-def decode_from(run: Run, first: Callable[[], Choice], on_token: Callable[[int], None]) -> StopReason:
+def decode_from(run: Run, first: Callable[[], Choice], on_token: Callable[[Sequence[int]], None]) -> StopReason:
     """Go on decoding from a first choice."""
     try:
         choice = first()
@@ -61,7 +61,7 @@ def decode_from(run: Run, first: Callable[[], Choice], on_token: Callable[[int],
             token = run.take(choice)
             if isinstance(token, StopReason):
                 return token
-            on_token(len(run.tokens) + 1)
+            on_token([*run.tokens, token])
             choice = decode_one_token(run, token)
     except Interrupted as interruption:
         return interruption.stop_reason

@@ -77,7 +77,7 @@ def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:
     ls.worker.use(ls.settings)
     if not enabled:
         ls.worker.rest()
-        for at_work in (*ls.running.values(), ls.prefetching):
+        for at_work in (*ls.running.values(), *ls.left.values(), ls.prefetching):
             if at_work is not None:
                 at_work.job.cancelled.set()
     tell_status(ls)

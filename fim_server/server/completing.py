@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -121,6 +121,13 @@ class Completer:
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
         self._languages: dict[tuple[str, str, str | None, bool], tuple[Language, float]] = {}
+        self._writing: tuple[Stop | None, str] = (None, "")
+        """What the model has written so far, and what stops it."""
+
+    def written_for(self, cancelled: Stop) -> str:
+        """What the model has written so far where it is at the work that a stop watches. From any thread."""
+        stop, text = self._writing
+        return text if stop is cancelled else ""
 
     @property
     def languages(self) -> list[Language]:
@@ -285,6 +292,7 @@ class Completer:
         """Have the model write, and put what came of it into ``work``."""
         from fim_server.decoding.alternatives import alternatives
         from fim_server.decoding.closing import Closing
+        from fim_server.decoding.conclusion import decoded
 
         request, opened, options = task.request, task.opened, task.options
         offers: list[Offer] = []
@@ -309,6 +317,11 @@ class Completer:
             deadline_ms=None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms),
         )
         began = time.perf_counter()
+
+        def note(tokens: Sequence[int]) -> None:
+            text = decoded(task.model.vocabulary, tokens, strict=False)
+            self._writing = task.cancelled, text[len(task.healing.text) :]
+
         for completion in alternatives(
             task.model,
             opened.session,
@@ -316,6 +329,7 @@ class Completer:
             request.settings.alternatives if request.invoked else 1,
             options,
             task.cancelled,
+            note,
             readings=task.readings,
             healing=task.healing.text,
             beside=task.beside,

@@ -109,6 +109,8 @@ class FimLanguageServer(LanguageServer):
         """What is being prepared before anybody asked."""
         self.running: dict[str, UnderWay] = {}
         """By document, what somebody waits for."""
+        self.left: dict[str, UnderWay] = {}
+        """By document, what nobody waits for any more, and the next request may follow."""
         self.set_aside: dict[str, str] = {}
         """Documents that are not asked about until they change, and why, in words."""
         self.watch: asyncio.Task[None] | None = None

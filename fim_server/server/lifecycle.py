@@ -12,6 +12,7 @@ from fim_server.server.ahead import read_after_change, read_after_opening
 from fim_server.server.completions import on_completion
 from fim_server.server.configuration import ask_for_settings, read_project, take_settings
 from fim_server.server.fetching import stop_and_wait
+from fim_server.server.following import may_go_on
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import load, reload
 from fim_server.server.messages import FallbackKinds
@@ -95,13 +96,17 @@ async def on_shutdown(ls: FimLanguageServer, params: None) -> None:
 
 
 def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams) -> None:
-    """Stop what is under way for the text as it was. What is being prepared may still come true."""
+    """Stop what is under way for the text as it was, but what may be just what was typed.
+
+    What is being prepared may still come true.
+    """
     uri = params.text_document.uri
     ls.set_aside.pop(uri, None)
     ls.worker.unfinished.changed(uri)
-    running = ls.running.get(uri)
-    if running is not None:
-        running.job.cancelled.set()
+    document = ls.open_document(uri)
+    for under_way in (ls.running.get(uri), ls.left.get(uri)):
+        if under_way is not None and (document is None or not may_go_on(under_way, document.document.text)):
+            under_way.job.cancelled.set()
     read_after_change(ls, params)
 
 

@@ -181,8 +181,8 @@ class Memory:
 def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | None:
     """What an answer says at another cursor, or None if that leads elsewhere.
 
-    Where one line is wanted (within a word, before a bracket that the editor has closed), several lines hold all the
-    same if somebody asked for them: what is asked for does not shrink while it is typed.
+    Where one line is wanted (within a word, before a bracket that the editor has closed), several lines are cut to the
+    first, unless somebody asked for them: what is asked for does not shrink while it is typed.
     """
     if not left.startswith(answer.left):
         return None
@@ -190,11 +190,22 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
     offers = []
     for offer in answer.offers:
         rest = rest_of(offer, answer.right, typed, right)
-        if rest is not None and (answer.complete or not (single_line and "\n" in rest.text)):
+        if rest is not None and single_line and not answer.complete:
+            rest = first_line(rest)
+        if rest is not None:
             offers.append(rest)
     if not offers:
         return None
     return replace(answer, left=left, right=right, single_line=single_line, offers=tuple(offers), moved=True)
+
+
+def first_line(offer: Offer) -> Offer | None:
+    """The first line of an offer, as far as it may end there; None where it may not."""
+    end = offer.text.find("\n")
+    if end < 0:
+        return offer
+    cut = max((cut for cut in offer.cuts if cut <= end), default=0)
+    return replace(offer, text=offer.text[:cut]) if offer.text[:cut].strip() else None
 
 
 def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | None:

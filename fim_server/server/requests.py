@@ -17,6 +17,7 @@ from fim_server.errors import DocumentError, LanguageError, MissingLibrary, Mode
 from fim_server.language import Language
 from fim_server.server.blocks import owes_block
 from fim_server.server.documents import OpenDocument
+from fim_server.server.following import end_left, follow, leader_of, leave, remember
 from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.memory import Answer, Offer
 from fim_server.server.place import Place, is_word, silent, wants_single_line
@@ -78,11 +79,9 @@ async def answer(ls: FimLanguageServer, asked: Asked) -> Answered | None:
     before, running = ls.overtaken.get(asked.uri), ls.running.get(asked.uri)
     if before is not None:
         before.set()
-    if running is not None:  # also where the memory knows what is asked now, or nothing is to be offered
-        running.job.cancelled.set()
     overtaken = ls.overtaken[asked.uri] = asyncio.Event()
     try:
-        return await find_answer(ls, asked, overtaken)
+        return await find_answer(ls, asked, overtaken, running)
     except asyncio.CancelledError:
         ls.usage.cancelled += 1
         raise
@@ -94,12 +93,19 @@ async def answer(ls: FimLanguageServer, asked: Asked) -> Answered | None:
             del ls.overtaken[asked.uri]
 
 
-async def find_answer(ls: FimLanguageServer, asked: Asked, overtaken: asyncio.Event) -> Answered | None:
+async def find_answer(
+    ls: FimLanguageServer, asked: Asked, overtaken: asyncio.Event, running: UnderWay | None
+) -> Answered | None:
     """Answer a request; None where there is nothing to say to it. What goes wrong in it is raised.
 
-    ``overtaken``: set by a newer request for the same document.
+    ``overtaken``: set by a newer request for the same document. ``running``: what an older one waits for.
     """
     request = request_of(ls, asked)
+    leader = None if isinstance(request, str) or look_up(ls, request) is not None else leader_of(ls, request)
+    if leader is None:  # also where the memory knows what is asked now, or nothing is to be offered
+        end_left(ls, asked.uri)
+        if running is not None:
+            running.job.cancelled.set()
     if isinstance(request, str):
         tell_declined(ls, asked.uri, asked.arrived, request)
         return None
@@ -107,6 +113,16 @@ async def find_answer(ls: FimLanguageServer, asked: Asked, overtaken: asyncio.Ev
     remembered = look_up(ls, request)
     if remembered is not None:
         return conclude(ls, asked, request, Work(remembered), from_model=False)
+    if leader is not None:
+        led, waited_ms = await follow(ls, request, leader, overtaken)
+        if led is not None:
+            remember(ls, leader.request, led.answer)
+        if overtaken.is_set() or not is_current(ls, asked):
+            ls.usage.superseded += 1
+            return None
+        remembered = look_up(ls, request)
+        if remembered is not None:
+            return conclude(ls, asked, request, Work(remembered, Costs(decode_ms=waited_ms)), from_model=True)
     recalled = None if asked.invoked and request.settings.ask_model else await recall(ls, request)
     if overtaken.is_set() or not is_current(ls, asked):
         ls.usage.superseded += 1
@@ -194,12 +210,6 @@ def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
     return found
 
 
-def remember(ls: FimLanguageServer, request: Request, found: Answer) -> None:
-    """Keep an answer for what is typed next, if it will still hold and the settings are what they were."""
-    if found.lasting and request.settings == ls.settings:
-        ls.memory.add(found)
-
-
 async def recall(ls: FimLanguageServer, request: Request) -> Work | None:
     """What the project's memory is sure of, before anybody waits for the model."""
     if ls.prefetching is not None and is_same(ls.prefetching.request, request):
@@ -240,10 +250,12 @@ async def run(ls: FimLanguageServer, request: Request) -> Work | None:
     started = time.perf_counter()
     ls.at_work += 1
     tell_status(ls)
+    waiting = asyncio.wrap_future(job.future)
+    waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it any more
     try:
-        work = await asyncio.wrap_future(job.future)
+        work = await asyncio.shield(waiting)
     except asyncio.CancelledError:
-        job.cancelled.set()
+        leave(ls, running)
         raise
     except StoppedError as error:  # its thread was given up
         return Work(answer_of(request, (), ls.set_aside.get(request.uri, str(error)), lasting=False))

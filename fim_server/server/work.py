@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Lock
@@ -121,6 +122,8 @@ class Job:
     future: Future[Work | None]
     cancelled: Stop
     """Stops the work when it is set: within some milliseconds, or, on torch, within one forward pass of the model."""
+    written: Callable[[], str] = lambda: ""
+    """What the model has written for it so far, where it is being worked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -378,7 +378,7 @@ def test_a_cancel_flag_stops_within_one_forward_pass() -> None:
         Brackets(),
         Split("(", ")"),
         cancelled=cancelled,
-        on_token=lambda count: cancelled.set() if count == 3 else None,
+        on_token=lambda tokens: cancelled.set() if len(tokens) == 3 else None,
     )
     assert (completion.text, completion.stop_reason) == (None, StopReason.CANCELLED)
     assert completion.statistics.tokens == 3

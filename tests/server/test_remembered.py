@@ -84,6 +84,16 @@ def test_lines_are_told_apart() -> None:
     assert find(memory, "if a:", "\n", single_line=True) is None
 
 
+def test_of_several_lines_the_first_is_left_within_a_word() -> None:
+    several = replace(offer("call(a)\ny = 1"), cuts=(4, 7, 13))
+    memory = remembering(answered("x = ", "\n", several, single_line=False))
+    assert find(memory, "x = c", "\n", single_line=True) == [("all(a)", 0)]
+    assert find(memory, "x = c", "\n", single_line=False) == [("all(a)\ny = 1", 0)]
+    assert find(memory, "x = call(", ")\n", single_line=True) == [("a)", 1)]
+    unbroken = replace(offer("(a,\n  b)"), cuts=(9,))
+    assert find(remembering(answered("x = f", "\n", unbroken)), "x = f(", "\n", single_line=True) is None
+
+
 def test_what_was_asked_for_keeps_its_lines_while_it_is_typed() -> None:
     given = answered("x = ", "\ny", offer("call(a)\nif a:\n    b"), single_line=False, complete=True)
     memory = remembering(given)
