@@ -17,6 +17,7 @@ from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.blocks import is_header, owes_block, with_empty_block
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
+from fim_server.server.definitions import defined_again
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
@@ -457,10 +458,13 @@ class Completer:
         )
 
     def _unknown_names(self, language: Language, request: Request, text: str, opened: Opened) -> tuple[int, ...]:
-        """The ends of the names in a text that nobody knows, where that counts."""
-        if request.settings.names == "off":
+        """The ends of the names in a text that nobody knows, or that it defines once more, where that counts."""
+        own = own_names(language.name)
+        if request.settings.names == "off" or own is None:
             return ()
-        return self._names.unknown(language.name, request.split, text, opened.session)
+        unknown = self._names.unknown(language.name, request.split, text, opened.session)
+        again = defined_again(own, request.split, text)
+        return unknown if again is None else tuple(sorted({*unknown, again}))
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:
         from fim_server.decoding.alternatives import candidates
