@@ -18,6 +18,7 @@ from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.blocks import is_header, owes_block, with_empty_block
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
 from fim_server.server.definitions import defined_again
+from fim_server.server.imports import with_imports
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
@@ -305,7 +306,7 @@ class Completer:
             options,
             closing=Closing.of(opened.session, opened.left, opened.right),
             scored=True,
-            advice=self._advice(request),
+            advice=self._advice(request, task.language),
             word_ends=request.word_ends,
             least_likelihood=least_likelihood(
                 request,
@@ -355,12 +356,16 @@ class Completer:
         lasting = (bool(offers) or not late) and not opened.is_unfinished
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting)
 
-    def _advice(self, request: Request) -> Advice | None:
-        """What the project's memory says of each token."""
-        if self._project is None or not request.settings.project_memory:
-            return None
-        self._project.tell(request.uri, request.split)
-        return self._project.advice(request.uri, request.split.left)
+    def _advice(self, request: Request, language: Language) -> Advice | None:
+        """What is known of each token besides: by the project's memory, and by what the file lacks."""
+        project = self._project if request.settings.project_memory else None
+        advice = None
+        if project is not None:
+            project.tell(request.uri, request.split)
+            advice = project.advice(request.uri, request.split.left)
+        if request.settings.names == "off":
+            return advice
+        return with_imports(advice, language.name, request, project)
 
     def _context(self, request: Request, model: FimModel, language: Language) -> ProjectContext | None:
         """What the model is shown of other files."""
