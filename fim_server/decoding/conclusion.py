@@ -42,6 +42,8 @@ def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
     statistics.tokens = len(run.tokens) - run.healed_tokens
     statistics.refused_tokens = run.refused
     statistics.fast_forwarded_tokens = run.fast_forwarded
+    statistics.passes = run.passes
+    statistics.drafted_tokens, statistics.accepted_tokens = run.drafting.drafted, run.drafting.accepted
     statistics.landing_steps = 0 if run.landing is None else run.landing.steps
     statistics.forced_share = min(1.0, run.refused / len(run.tokens)) if run.tokens else 0.0
     statistics.reused_tokens = run.reused

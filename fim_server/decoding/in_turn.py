@@ -100,6 +100,7 @@ def decode_in_turn(task: Task, reading: SharedReading) -> list[Outcome]:
     try:
         for run in task.runs:
             run.reading = reading
+            run.drafting.end()  # each row is kept by itself
             reading.begin()
             started = time.perf_counter()
             ending: Ending

@@ -40,12 +40,18 @@ def prefill(run: Run, prompt: Sequence[int]) -> Choice:
 
 
 def decode_one_token(run: Run, token: int) -> Choice:
-    """Append a token to the middle, and those forced after it; choose the next, whose mask is computed meanwhile."""
+    """Append a token to the middle, and those forced after it; choose the next, whose mask is computed meanwhile.
+
+    Where the token was read ahead, no pass is made, and none to compute a mask behind.
+    """
     run.append(token)
     forced = run.append_forced()
-    if not run.healing:
-        run.constraint.prefetch(run.forward_seconds)
-    return run.choose(run.forward([token, *forced]))
+    logits = run.drafting.take(token)
+    if logits is None:
+        if not run.healing:
+            run.constraint.prefetch(run.forward_seconds)
+        logits = run.read_on([token, *forced])
+    return run.choose(logits)
 
 
 def decode(run: Run, prompt: Sequence[int], on_token: Callable[[Sequence[int]], None]) -> StopReason:

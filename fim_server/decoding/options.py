@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fim_server.decoding.closing import Closing
-    from fim_server.decoding.protocols import Advice
+    from fim_server.decoding.protocols import Advice, Drafts
     from fim_server.models.project_context import ProjectContext
 
 from fim_server.models.backend import PREFILL_CHUNK
@@ -61,6 +61,9 @@ class DecodeOptions:
     user's."""
     advice: Advice | None = None
     """What else is known of how the text goes on: mixed with what the model says."""
+    drafts: Drafts | None = None
+    """What proposes how the text goes on, so that the model reads several tokens in a pass (:mod:`.drafting`). Used by
+    one run on one prompt, where the model gives the logits after each token of a pass, and without ``fast_forward``."""
     word_ends: bool = False
     """The word that the left context ends with is whole: the middle does not begin with a letter, a digit, ``_``, or
     anything that is not ASCII."""

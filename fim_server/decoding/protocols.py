@@ -40,6 +40,13 @@ class Advice(Protocol):
         """
 
 
+class Drafts(Protocol):
+    """What proposes how a text goes on, for the model to check in one pass; what it proposes decides nothing."""
+
+    def __call__(self, middle: str, /) -> str:
+        """A text that may come after a middle; empty where none is likely enough to be read for nothing."""
+
+
 class Matcher(Protocol):
     """What decoding asks of ``session.matcher(vocabulary)``."""
 

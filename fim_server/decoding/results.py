@@ -55,6 +55,12 @@ class Statistics:
     """``refused_tokens / tokens``: the share of the text that the grammar chose among the model's alternatives."""
     fast_forwarded_tokens: int = 0
     """Those of ``tokens`` that the model was not asked for, because nothing else could come (``fast_forward``)."""
+    passes: int = 0
+    """Forward passes after the prompt's."""
+    drafted_tokens: int = 0
+    """Proposed tokens that were read ahead in them (``drafts``)."""
+    accepted_tokens: int = 0
+    """Those of them that were then chosen: each has saved a pass."""
     landing_steps: int = 0
     """Steps at which the budget's end ruled out what would have been chosen (``landing``)."""
     open_ms: float = 0.0

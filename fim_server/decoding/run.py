@@ -17,6 +17,7 @@ import numpy as np
 from fim_server.decoding.advising import first_tokens
 from fim_server.decoding.closing import EVEN
 from fim_server.decoding.constraint import Constraint
+from fim_server.decoding.drafting import Drafting
 from fim_server.decoding.landing import Landing
 from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
 from fim_server.decoding.protocols import StartingSession
@@ -172,6 +173,9 @@ class Run:
         self.no_comments = options.no_comments
         self._word_ends = options.word_ends
         self._advice = options.advice
+        self.drafting = Drafting(model, None if options.fast_forward else options.drafts)
+        self.passes = 0
+        """After those of the prompt."""
         self._closing = options.closing if constrained else None
         self._empty: float | None = None
         """Probability of the empty middle, where it was decided that the middle is that."""
@@ -218,9 +222,39 @@ class Run:
         self.watch.check()
         started = time.perf_counter()
         logits = self.reading.forward(token_ids)
+        self._note_pass(started)
+        return logits
+
+    def _note_pass(self, started: float) -> None:
         self.forward_seconds = time.perf_counter() - started
         self.model_seconds += self.forward_seconds
-        return logits
+
+    def read_on(self, token_ids: Sequence[int]) -> Logits:
+        """Read tokens of the middle, and behind them those of a draft, if there is one; the logits after the former."""
+        self.passes += 1
+        self._take_back(0)
+        if not self.drafting.is_on:
+            return self.forward(token_ids)
+        drafted = self._drafted()
+        self.watch.check()
+        started = time.perf_counter()
+        rows = self.reading.forward_rows([*token_ids, *drafted], 1 + len(drafted))
+        self._note_pass(started)
+        self.drafting.note(drafted, rows[1:])
+        return rows[0]
+
+    def _drafted(self) -> list[int]:
+        """Tokens that may come next."""
+        if self.healing or not self.reading.crops or (self.landing is not None and self.landing.is_near):
+            return []
+        return self.drafting.propose(self._written(), self.budget - len(self.tokens), self.single_line)
+
+    def _take_back(self, tokens: int) -> None:
+        """Have the model forget what it has read ahead, and so many tokens before."""
+        surplus = tokens + self.drafting.drop()
+        started = time.perf_counter()
+        self.reading.rewind(surplus)
+        self.model_seconds += time.perf_counter() - started
 
     def read_beside(self, prompt: Sequence[int]) -> Logits | None:
         """The logits after a prompt whose reading was begun before; None where it was not, or has not ended."""
@@ -284,9 +318,7 @@ class Run:
 
         What was counted since is not counted any more, but for the time it took.
         """
-        started = time.perf_counter()
-        self.reading.rewind(len(self.tokens) - tokens)
-        self.model_seconds += time.perf_counter() - started
+        self._take_back(len(self.tokens) - tokens)
         del self.tokens[tokens:], self.probabilities[tokens:]
         self.healing, self.healed_tokens, self._empty = self._healed, 0, None
         for token in self.tokens:
@@ -353,7 +385,7 @@ class Run:
         if self._advice is None:
             return logits
         vocabulary, arithmetic = self.model.vocabulary, self._arithmetic
-        middle = b"".join(vocabulary.token_bytes(token) for token in self.tokens)[len(self._healed) :]
+        middle = self._written()
 
         def counts(token: int, text: bytes) -> bool:
             return self._means_end(token) or self.constraint.stands(middle, text)
@@ -373,6 +405,10 @@ class Run:
             for token, weight in weights.items()
         }
         return arithmetic.mixed(logits, shares)
+
+    def _written(self) -> bytes:
+        """The text of the middle so far."""
+        return b"".join(self.model.vocabulary.token_bytes(token) for token in self.tokens)[len(self._healed) :]
 
     def _choose(self, logits: Logits) -> Choice:
         end_probability = self._end_probability(logits) if self.constraint.is_complete() else None

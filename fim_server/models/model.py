@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fim_server.models.backend import RowsBackend
 from fim_server.models.turn import Turn
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ class FimModel:
         """Length of a row of logits; often padded beyond the tokenizer's own tokens."""
         return self.backend.size
 
+    @property
+    def gives_rows(self) -> bool:
+        """Whether :meth:`forward_rows` can be asked."""
+        return isinstance(self.backend, RowsBackend) and self.backend.gives_rows
+
     def new_cache(self, room: int | None = None) -> Any:
         """An empty KV cache for at least ``room`` tokens; None: for the whole window."""
         return self.backend.new_cache(room)
@@ -58,3 +64,9 @@ class FimModel:
         """
         with self.turn:
             return self.backend.forward(token_ids, cache)
+
+    def forward_rows(self, token_ids: Sequence[int], cache: Any, rows: int) -> Sequence[Logits]:
+        """As :meth:`forward`, the logits after each of the last ``rows`` tokens; see :class:`.backend.RowsBackend`."""
+        assert isinstance(self.backend, RowsBackend), "gives_rows says so"
+        with self.turn:
+            return self.backend.forward_rows(token_ids, cache, rows)

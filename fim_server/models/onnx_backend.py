@@ -45,6 +45,9 @@ DIGEST = "weights_sha256"
 DIGESTED_BYTES = 1 << 20
 """Of either end of a file of weights: training changes all of them, and nobody should wait for gigabytes."""
 
+POSITIONS = "logits_positions"
+"""A graph's constant that a pass may be given another value of: the positions in it whose logits are computed."""
+
 KINDS: dict[str, type[np.generic]] = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 """Numbers of a graph, by the library's names."""
 
@@ -110,6 +113,7 @@ class OnnxBackend:
         size: Length of a row of logits, V.
         window: Tokens that the model can attend to.
         threads: Threads within an operator.
+        gives_rows: Whether the graph has :data:`POSITIONS`.
     """
 
     name = "onnx"
@@ -139,6 +143,7 @@ class OnnxBackend:
                 raise ValueError(f"{graph.name}: no such file")
             self._session = self._library.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
             self._ends = Ends.of(self._session, described["decoder"])
+            self.gives_rows = any(one.name == POSITIONS for one in self._session.get_overridable_initializers())
             given = next(one for one in self._session.get_outputs() if one.name == self._ends.logits).shape[-1]
             if self.size != given and (isinstance(given, int) or self.size < 1):
                 raise ValueError(f"logits of {given} tokens, and the configuration says {self.size}")
@@ -156,11 +161,15 @@ class OnnxBackend:
         and 3 heads of 64.
         """
         room = self._room if room is None else min(room, self.window)
-        return OnnxCache(self._library, self._session, self._ends, self.size, room)
+        return OnnxCache(self._library, self._session, self._ends, self.size, room, self.gives_rows)
 
     def forward(self, token_ids: Sequence[int], cache: OnnxCache) -> NDArray[np.float32]:
         """As :meth:`.backend.Backend.forward`."""
         return cache.forward(token_ids)
+
+    def forward_rows(self, token_ids: Sequence[int], cache: OnnxCache, rows: int) -> list[NDArray[np.float32]]:
+        """As :meth:`.backend.RowsBackend.forward_rows`."""
+        return cache.forward_rows(token_ids, rows)
 
     def mask_words(self, size: int) -> NDArray[np.uint32]:
         """As :meth:`.backend.Backend.mask_words`."""
@@ -226,15 +235,18 @@ class Ends:
 class OnnxCache:
     """What a model has read: keys and values of each layer, in place. One thread at a time."""
 
-    def __init__(self, library: Any, session: Any, ends: Ends, size: int, room: int) -> None:
-        """Room for so many tokens; ``size``: of the model's vocabulary."""
+    def __init__(self, library: Any, session: Any, ends: Ends, size: int, room: int, gives_rows: bool = False) -> None:
+        """Room for so many tokens; ``size``: of the model's vocabulary; ``gives_rows``: as of the backend."""
         self._library, self._session, self._ends, self._size, self._room = library, session, ends, size, room
+        self._gives_rows = gives_rows
         self._length = 0
         self._binding = session.io_binding()
         heads, width = ends.shape
         for past, present in ends.kept:
             # One buffer is input and output: the attention (GroupQueryAttention) writes behind what is there.
-            buffer = library.OrtValue.ortvalue_from_shape_and_type([1, heads, room, width], ends.kind, "cpu")
+            buffer = library.OrtValue.ortvalue_from_shape_and_type(
+                [1, heads, room + gives_rows, width], ends.kind, "cpu"
+            )
             self._binding.bind_ortvalue_input(past, buffer)
             self._binding.bind_ortvalue_output(present, buffer)
 
@@ -245,17 +257,39 @@ class OnnxCache:
             RuntimeError: There is no token, one that the model does not know, or no room in the window.
             StoppedError: What watches the thread was set; nothing was read.
         """
+        return self.forward_rows(token_ids, 1)[-1]
+
+    def forward_rows(self, token_ids: Sequence[int], rows: int) -> list[NDArray[np.float32]]:
+        """As :meth:`forward`, the logits after each of the last ``rows`` tokens: of one, or where the graph gives more.
+
+        Such a graph has another token read after a single one, and forgotten: with one row, the attention multiplies by
+        another kernel, whose sums differ in the last bits, and where activations are then rounded to 8 bits logits
+        differ by 1. From two rows on, each row is the same to the last bit (docs/results/drafts.md).
+        """
+        count = len(token_ids)
+        if not count or min(token_ids) < 0 or max(token_ids) >= self._size:
+            raise RuntimeError(f"not tokens of {self._size}: {'ids beyond them' if count else 'none'}")
+        if self._length + count > self._room:
+            raise RuntimeError(f"{self._length + count} tokens are above the cache's max length, {self._room}")
+        padded = [*token_ids, 0] if count == 1 and self._gives_rows else token_ids
+        logits = self._run(padded, range(count - rows, count))
+        self._length += count
+        return list(np.array(logits[-rows:], dtype=np.float32))
+
+    def _run(self, token_ids: Sequence[int], positions: Sequence[int]) -> NDArray[np.generic]:
+        """Logits [rows, V] of a pass at positions in it, in the runtime's memory; what it has read does not count yet.
+
+        A graph that does not take positions gives those of the last token, or of all.
+        """
         ids = np.array([token_ids], dtype=np.int64)
         total = self._length + ids.size
-        if not ids.size or ids.min() < 0 or ids.max() >= self._size:
-            raise RuntimeError(f"not tokens of {self._size}: {'none' if not ids.size else 'ids beyond them'}")
-        if total > self._room:
-            raise RuntimeError(f"{total} tokens are above the cache's max length, {self._room}")
         ends, value = self._ends, self._library.OrtValue.ortvalue_from_numpy
         self._binding.bind_ortvalue_input(ends.ids, value(ids))
         self._binding.bind_ortvalue_input(ends.mask, value(np.ones((1, total), dtype=np.int64)))
         if ends.positions is not None:
             self._binding.bind_ortvalue_input(ends.positions, value(np.arange(self._length, total)[None]))
+        if self._gives_rows:
+            self._binding.bind_ortvalue_input(POSITIONS, value(np.array(positions, dtype=np.int64)))
         self._binding.bind_output(ends.logits, "cpu")
         options = self._library.RunOptions()
         options.log_severity_level = FATAL
@@ -270,9 +304,8 @@ class OnnxCache:
             if options.terminate:  # what was written lies behind what counts as read
                 raise StoppedError("the model's pass was left") from error
             raise RuntimeError(str(error)) from error
-        self._length = total
-        logits = self._binding.get_outputs()[-1].numpy()  # [1, T or 1, V]; bound last
-        return np.array(logits[0, -1], dtype=np.float32)
+        logits: NDArray[np.generic] = self._binding.get_outputs()[-1].numpy()[0]  # [1, T or rows, V]; bound last
+        return logits
 
     def crop(self, length: int) -> None:
         """Take back the last ``-length`` tokens, as transformers' caches do.

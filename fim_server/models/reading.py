@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fim_server.errors import StoppedError
 from fim_server.models.backend import PREFILL_CHUNK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
+
+T = TypeVar("T")
 
 ROOM_STEP = 64
 """Tokens in steps of which a cache's room is sized, so that one that is a little longer is none of its own."""
@@ -32,7 +34,7 @@ class Reading:
     While someone types, a suffix-first prompt changes at its end only (design, section 12), so most of what was read
     for the last keystroke holds for this one. A prompt whose reading was interrupted between two passes is kept as far
     as it was read. Logits after a reused cache differ from those of a fresh one by rounding alone (of activations to 8
-    bits where the weights have 8). One thread at a time.
+    bits where the weights have 8), if at all (:attr:`.backend.RowsBackend.gives_rows`). One thread at a time.
     """
 
     def __init__(self, model: FimModel, room: int | None = None) -> None:
@@ -41,6 +43,8 @@ class Reading:
         self.room = room
         self._tokens: list[int] = []
         self._cache: Any = None
+        self.crops = True
+        """Whether the cache could be cropped whenever that was tried."""
 
     def __len__(self) -> int:
         """The number of tokens read."""
@@ -69,10 +73,17 @@ class Reading:
 
     def forward(self, token_ids: Sequence[int]) -> Logits:
         """:meth:`FimModel.forward` on what was read so far."""
+        return self._pass(token_ids, lambda cache: self._model.forward(token_ids, cache))
+
+    def forward_rows(self, token_ids: Sequence[int], rows: int) -> Sequence[Logits]:
+        """:meth:`FimModel.forward_rows` on what was read so far."""
+        return self._pass(token_ids, lambda cache: self._model.forward_rows(token_ids, cache, rows))
+
+    def _pass(self, token_ids: Sequence[int], forward: Callable[[Any], T]) -> T:
         if self._cache is None:
             self._cache = self._model.new_cache(self.room)
         try:
-            logits = self._model.forward(token_ids, self._cache)
+            logits = forward(self._cache)
         except StoppedError:
             raise  # the cache is as it was
         except BaseException:
@@ -90,6 +101,7 @@ class Reading:
             self._cache.crop(-n_tokens)
             self._tokens = kept
         except (RuntimeError, ValueError):  # as in resume
+            self.crops = False
             self.forget()
             for part in passes(kept, 0, PREFILL_CHUNK):
                 self.forward(part)

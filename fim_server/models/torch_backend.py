@@ -216,6 +216,7 @@ class TorchBackend:
     """
 
     name = "torch"
+    gives_rows = True
 
     def __init__(self, network: Any, place: torch.device, window: int | None = None) -> None:
         """``window``: by default what the network's configuration says."""
@@ -245,15 +246,19 @@ class TorchBackend:
 
         return DynamicCache(config=self.network.config)
 
-    @torch.inference_mode()
     def forward(self, token_ids: Sequence[int], cache: Any) -> torch.Tensor:
         """As :meth:`.backend.Backend.forward`; the tensor is on the device."""
+        return self.forward_rows(token_ids, cache, 1)[-1]
+
+    @torch.inference_mode()
+    def forward_rows(self, token_ids: Sequence[int], cache: Any, rows: int) -> list[torch.Tensor]:
+        """As :meth:`.backend.RowsBackend.forward_rows`; the tensors are on the device."""
         inputs = torch.tensor([token_ids], device=self.place)  # [1, T]
-        output = self.network(input_ids=inputs, past_key_values=cache, use_cache=True, logits_to_keep=1)
-        logits: torch.Tensor = output.logits[0, -1].float()
+        output = self.network(input_ids=inputs, past_key_values=cache, use_cache=True, logits_to_keep=rows)
+        logits = output.logits[0, -rows:].float()  # [rows, V]
         if self.place.type == "cuda":
             torch.cuda.current_stream().synchronize()
-        return logits
+        return list(logits)
 
     def mask_words(self, size: int) -> NDArray[np.uint32]:
         """Zeroed memory for a mask, pinned where CUDA is present."""

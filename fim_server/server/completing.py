@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.beside import Beside
     from fim_server.decoding.healing import Healing
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import Advice
+    from fim_server.decoding.protocols import Advice, Drafts
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
     from fim_server.models.pace import Pace
@@ -307,6 +307,7 @@ class Completer:
             closing=Closing.of(opened.session, opened.left, opened.right),
             scored=True,
             advice=self._advice(request, task.language),
+            drafts=self._drafts(request),
             word_ends=request.word_ends,
             least_likelihood=least_likelihood(
                 request,
@@ -366,6 +367,12 @@ class Completer:
         if request.settings.names == "off":
             return advice
         return with_imports(advice, language.name, request, project)
+
+    def _drafts(self, request: Request) -> Drafts | None:
+        """What the project's memory has the model check several tokens of in a pass."""
+        if self._project is None or not request.settings.project_memory:
+            return None
+        return self._project.drafts(request.uri, request.split.left)
 
     def _context(self, request: Request, model: FimModel, language: Language) -> ProjectContext | None:
         """What the model is shown of other files."""

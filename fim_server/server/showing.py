@@ -45,11 +45,11 @@ LEAST_ASKED = 1e-4
 MOST_CUTS = 64
 """Places at which a text may end that are asked about."""
 
-INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = 0.82, 0.76, -1.37
-FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0.62, 0.78, -1.35
+INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = 0.55, 0.73, -0.72
+FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0.48, 1.02, -1.76
 """The logistic maps, of texts and of first lexemes: from the logarithm of the odds, and whether a name is loaded that
-nobody knows. Fitted to texts at 1,407 cursors in the packages for tuning, as
-`fim_server/bench/suggestions/calibration.py` fits them."""
+nobody knows. Fitted to texts in the packages for tuning, as `fim_server/bench/suggestions/calibration.py` fits them
+with 150 cursors in each."""
 
 SEEN_SHARE = 0.5
 """How sure an offer has to be of which more is shown already than was typed, as a share of another: somebody who types

@@ -142,6 +142,9 @@ def last_json(uri: str, costs: Costs, answer: Answer | None, origin: str, reason
         "tokens": completion.statistics.tokens if completion is not None else 0,
         "confidence": None if not offers or offers[0].confidence is None else round(offers[0].confidence, 3),
         "refused": completion.statistics.refused_tokens if completion is not None else 0,
+        "passes": completion.statistics.passes if completion is not None else 0,
+        "drafted": completion.statistics.drafted_tokens if completion is not None else 0,
+        "accepted": completion.statistics.accepted_tokens if completion is not None else 0,
         "latency": latency_json(costs),
     }
 
@@ -157,5 +160,6 @@ def log_answer(ls: FimLanguageServer, last: Mapping[str, Any]) -> None:
     ls.log(
         types.MessageType.Log,
         f"{last['uri']}: {items}, {what}, {last['tokens']} tokens, {last['refused']} refused, "
+        f"{last['passes']} passes ({last['accepted']} of {last['drafted']} drafted tokens accepted), "
         f"{cost['totalMs']:g} ms ({parts})",
     )

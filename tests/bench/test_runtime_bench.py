@@ -166,6 +166,9 @@ class PlayedOnnx(types.ModuleType):
                 )
                 return [types.SimpleNamespace(name=name, type="tensor(float)", shape=[1, 1, "n", 2]) for name in names]
 
+            def get_overridable_initializers(self) -> list[Any]:
+                return []
+
             def get_outputs(self) -> list[Any]:
                 return [types.SimpleNamespace(name="logits", type="tensor(float)", shape=[1, 1, model.size])]
 

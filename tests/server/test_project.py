@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,16 @@ from lsprotocol import types
 
 from connected import Connected
 from editor import AUTOMATIC, INVOKED, SETTINGS, Client, Editor, Wire, assert_parses, capabilities, serving, written
+from fim_server.decoding.alternatives import complete_session
+from fim_server.decoding.options import DecodeOptions
+from fim_server.language import Language
 from fim_server.memory.belief import FITTED
+from fim_server.models.load import load_model
 from fim_server.server import lifecycle
 from fim_server.server.project import LEAST_CHARACTERS, Project, key_of, path_of
+from fim_server.server.settings import ServerSettings
+from fim_server.server.work import Request
+from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import Split
 from watched import until
 
@@ -89,6 +97,42 @@ def test_advice_has_weights_and_follows_what_is_written(project: Project, tmp_pa
     assert advice.characters == project.memory.sizes()["characters"] > 0
     usual = (0.5, 0.5, 0.5, 0.1)
     assert advice.share(*usual) == FITTED.share(usual[0], advice.characters, *usual[1:])
+
+
+def test_a_draft_is_what_the_memory_takes_to_be_likely(project: Project, tmp_path: Path) -> None:
+    project.read([tmp_path.as_uri()], [".py"])
+    split = told(project, "untitled:x", HERE, AT)
+    draft = project.drafts("untitled:x", split.left)
+    for at in (0, 7, 13):
+        proposed = draft(LINE[:at])
+        assert LINE[at:].startswith(proposed)
+        assert len(proposed) > len("write(")
+    assert draft("zebra zebra zebra") == ""
+
+
+def test_the_model_reads_drafts_ahead_and_writes_the_same(project: Project, tmp_path: Path) -> None:
+    project.read([tmp_path.as_uri()], [".py"])
+    model, language = load_model("embedded", "cpu", "torch"), Language.load("python")
+    saved = 0
+    for at in range(0, len(LINE), 6):
+        split = told(project, "untitled:x", HERE.replace("        \n", f"        {LINE[:at]}\n"), AT + at)
+        session = language.open(split.left, split.right)
+        plain = DecodeOptions(max_new_tokens=12, single_line=True, advice=project.advice("untitled:x", split.left))
+        drafted = replace(plain, drafts=project.drafts("untitled:x", split.left))
+        one, other = (complete_session(model, session, split, options) for options in (plain, drafted))
+        assert one.text == other.text
+        saved += one.statistics.passes - other.statistics.passes
+    assert saved > 0
+
+
+def test_the_setting_decides_whether_anything_is_drafted(project: Project) -> None:
+    worker = CompletionWorker(ServerSettings(), project=project)
+    completer = worker._lane("file:///a.py").completer
+    for value in (True, False):
+        settings = replace(ServerSettings(), project_memory=value)
+        request = Request("file:///a.py", Split("", ""), "python", "a.py", False, True, settings)
+        assert (completer._drafts(request) is not None) == value
+    worker.close()
 
 
 def test_what_is_told_of_a_closed_document_came_too_late(project: Project) -> None:

@@ -114,6 +114,8 @@ async def test_an_answer_changes_the_status(client: Client) -> None:
     assert last["stopReason"]
     assert last["tokens"] > 0
     assert last["refused"] >= 0
+    assert last["passes"] > 0
+    assert last["passes"] >= last["drafted"] == last["accepted"] == 0  # the embedded export gives the last row alone
     assert set(last["latency"]) == LATENCY
     costs = last["latency"]
     assert all(cost >= 0 for cost in costs.values())

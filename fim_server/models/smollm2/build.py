@@ -41,7 +41,7 @@ ADAPTER = Path(str(resources.files("fim_server") / "models" / "adapters" / "smol
 RECORD = "build.json"
 """What a folder was built of: :func:`is_current` reads it."""
 
-VERSION = 2
+VERSION = 3
 """Of how a folder is built; raised where the same base and adapter give another folder."""
 
 FORGOTTEN_AFTER = 3600.0

@@ -1,7 +1,7 @@
 """The graph of a Llama for onnxruntime, as the builder of onnxruntime-genai writes it, without torch.
 
 Operators of the domain ``com.microsoft`` are described in onnxruntime's docs/ContribOperators.md. Attention keeps keys
-and values in one buffer of the generator's; only the last token's logits are computed.
+and values in one buffer of the generator's; the last token's logits are computed, unless a pass asks for others.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fim_server.models.onnx_backend import POSITIONS
 from fim_server.models.smollm2 import messages
 from fim_server.models.smollm2.forward import rotations
 from fim_server.models.smollm2.messages import FLOAT, INT32, INT64, UINT8
@@ -182,9 +183,9 @@ class LlamaGraph:
         return outputs[3], outputs[0]
 
     def logits(self, normed: str) -> None:
-        """The last token's row."""
-        last = self.constant("last", np.array([-1], dtype=np.int64))
-        (kept,) = self.node("Gather", [normed, last], ["last_token"], axis=1)
+        """The rows at some positions of a pass: the last token's, where nothing else is asked for."""
+        positions = self.constant(POSITIONS, np.array([-1], dtype=np.int64))
+        (kept,) = self.node("Gather", [normed, positions], ["kept_tokens"], axis=1)
         self.multiply(
             "output", kept, "table", (self.shape.vocabulary, self.shape.width), self.precisions.table, "logits"
         )
@@ -195,8 +196,9 @@ class LlamaGraph:
         inputs = [
             messages.value_info("input_ids", whole, ["batch", "tokens"]),
             messages.value_info("attention_mask", whole, ["batch", "total"]),
+            messages.value_info(POSITIONS, whole, ["rows"]),  # a constant, too: what it is by default
         ]
-        outputs = [messages.value_info("logits", single, ["batch", 1, shape.vocabulary])]
+        outputs = [messages.value_info("logits", single, ["batch", "rows", shape.vocabulary])]
         for layer in range(shape.layers):
             for part in ("key", "value"):
                 past: list[int | str] = ["batch", shape.kv_heads, "past", shape.head_size]

@@ -1,0 +1,148 @@
+"""What it is worth that the memory of a project drafts what the model checks, several tokens in a pass.
+
+    python -m fim_server.bench.suggestions.drafts FOLDER... --holes 45
+
+Lines of each folder's files are cut at a lexeme, and the rest of each is written greedily, one line, with the memory of
+the rest of the folder mixed in as the server does it. Each is written with and without drafts, in turns. It
+is told how many passes and how much time that took, and how many texts differ: none, where the model's logits do not
+depend on how many tokens a pass has (``fim_server.models.backend.RowsBackend``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fim_server.bench.suggestions.context import MOST_TOKENS, Hole, holes
+from fim_server.bench.suggestions.lines import draw_lines, open_folder
+from fim_server.bench.suggestions.suggesting import written
+from fim_server.decoding.alternatives import complete_session
+from fim_server.decoding.closing import Closing
+from fim_server.decoding.healing import Healing
+from fim_server.decoding.options import DecodeOptions
+from fim_server.language import Language
+from fim_server.models.load import load_model
+from fim_server.server.project import Project
+
+if TYPE_CHECKING:
+    from fim_server.models.model import FimModel
+
+KINDS = ("without drafts", "with drafts")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written into a hole.
+
+    Attributes:
+        text: All of it.
+        right: Whether that is the rest of the line.
+        passes: Forward passes after the prompt's.
+        drafted: Tokens read ahead.
+        accepted: Those of them that were chosen.
+        tokens: Of the text.
+        model_ms: What the passes took.
+        decode_ms: Passes and choosing.
+    """
+
+    text: str
+    right: bool
+    passes: int
+    drafted: int
+    accepted: int
+    tokens: int
+    model_ms: float
+    decode_ms: float
+
+
+def fill(
+    model: FimModel, language: Language, hole: Hole, project: Project, drafted: bool, options: DecodeOptions
+) -> Written:
+    """Have the model write the rest of a line."""
+    session = language.open(hole.split.left, hole.split.right)
+    healing = Healing.of(model, hole.split)
+    options = replace(
+        options,
+        advice=project.advice(hole.uri, hole.split.left),
+        drafts=project.drafts(hole.uri, hole.split.left) if drafted else None,
+        closing=Closing.of(session, hole.split.left, hole.split.right),
+    )
+    completion = healing.undo(complete_session(model, session, healing.split, options, healing=healing.text))
+    text, cost = (completion.text or "").rstrip(), completion.statistics
+    return Written(
+        text,
+        text == hole.rest.rstrip(),
+        cost.passes,
+        cost.drafted_tokens,
+        cost.accepted_tokens,
+        cost.tokens,
+        cost.model_ms - cost.prefill_ms,
+        cost.decode_ms,
+    )
+
+
+def table(found: Sequence[dict[str, Written]]) -> str:
+    """Passes and times with and without drafts, and how many texts differ."""
+    lines = [
+        "| | tokens | passes | drafted | kept | passes, ms a text | decoding, ms a text | lines right | other texts |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for kind in KINDS:
+        mine = [one[kind] for one in found]
+        cells = [kind, *(str(sum(getattr(one, name) for one in mine)) for name in ("tokens", "passes"))]
+        cells += [str(sum(getattr(one, name) for one in mine)) for name in ("drafted", "accepted")]
+        cells += [f"{sum(getattr(one, name) for one in mine) / len(mine):.1f}" for name in ("model_ms", "decode_ms")]
+        cells.append(str(sum(one.right for one in mine)))
+        cells.append(str(sum(one[kind].text != one[KINDS[0]].text for one in found)))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fill in holes, and print a table."""
+    parser = argparse.ArgumentParser(description="What drafts of a project's memory save.")
+    parser.add_argument("folder", nargs="+", help="a package's folder")
+    parser.add_argument("--holes", type=int, default=45, help="lines of each folder (default: 45)")
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default: 0)")
+    parser.add_argument("--prompt-tokens", type=int, default=384, help="longest prompt (default: 384)")
+    parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
+    parser.add_argument("--runtime", choices=("onnx", "torch"), help="default: as the server chooses")
+    given = parser.parse_args(arguments)
+    model, language = load_model(given.model, None, given.runtime), Language.load("python")
+    options = DecodeOptions(
+        max_new_tokens=MOST_TOKENS,
+        max_prompt_tokens=given.prompt_tokens,
+        single_line=True,
+        no_comments=True,
+        stop_repetition=True,
+        scored=True,
+    )
+    found: list[dict[str, Written]] = []
+    for folder in given.folder:
+        sources = open_folder(folder)
+        draw_lines(sources, given.holes, given.seed)
+        with tempfile.TemporaryDirectory(prefix="fim-drafts-") as made:
+            root = written(sources, made).as_uri()
+            project = Project()
+            project.read([root], [".py"])
+            project.memory.settle()
+            for hole in holes(sources, project, language, root, given.seed):
+                order = KINDS if len(found) % 2 else KINDS[::-1]
+                found.append({kind: fill(model, language, hole, project, kind == KINDS[1], options) for kind in order})
+            project.close()
+        print(f"{folder}: {len(found)} holes", file=sys.stderr)
+        print(table(found), file=sys.stderr)
+    ran = f"{model.runtime}, threads: {model.backend.threads}" + ("" if model.gives_rows else ", takes no drafts")
+    print(f"{len(found)} holes ({ran})\n\n{table(found)}")
+    return 0
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)  # threads of the model's runtime need not be waited for
