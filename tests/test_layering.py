@@ -21,6 +21,7 @@ PACKAGE = ROOT / "fim_server"
 ENGINE = ROOT / "rust_core"
 
 LAYERS = (
+    "languages",  # what is a language's own, beside its definition
     "errors",  # the lowest: the native module raises what it defines
     "_core",
     "language",

@@ -17,6 +17,8 @@ from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.blocks import is_header, owes_block, with_empty_block
 from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
+from fim_server.server.definitions import defined_again
+from fim_server.server.imports import with_imports
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
@@ -304,7 +306,7 @@ class Completer:
             options,
             closing=Closing.of(opened.session, opened.left, opened.right),
             scored=True,
-            advice=self._advice(request),
+            advice=self._advice(request, task.language),
             drafts=self._drafts(request),
             word_ends=request.word_ends,
             least_likelihood=least_likelihood(
@@ -355,12 +357,16 @@ class Completer:
         lasting = (bool(offers) or not late) and not opened.is_unfinished
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting)
 
-    def _advice(self, request: Request) -> Advice | None:
-        """What the project's memory says of each token."""
-        if self._project is None or not request.settings.project_memory:
-            return None
-        self._project.tell(request.uri, request.split)
-        return self._project.advice(request.uri, request.split.left)
+    def _advice(self, request: Request, language: Language) -> Advice | None:
+        """What is known of each token besides: by the project's memory, and by what the file lacks."""
+        project = self._project if request.settings.project_memory else None
+        advice = None
+        if project is not None:
+            project.tell(request.uri, request.split)
+            advice = project.advice(request.uri, request.split.left)
+        if request.settings.names == "off":
+            return advice
+        return with_imports(advice, language.name, request, project)
 
     def _drafts(self, request: Request) -> Drafts | None:
         """What the project's memory has the model check several tokens of in a pass."""
@@ -464,10 +470,13 @@ class Completer:
         )
 
     def _unknown_names(self, language: Language, request: Request, text: str, opened: Opened) -> tuple[int, ...]:
-        """The ends of the names in a text that nobody knows, where that counts."""
-        if request.settings.names == "off":
+        """The ends of the names in a text that nobody knows, or that it defines once more, where that counts."""
+        own = own_names(language.name)
+        if request.settings.names == "off" or own is None:
             return ()
-        return self._names.unknown(language.name, request.split, text, opened.session)
+        unknown = self._names.unknown(language.name, request.split, text, opened.session)
+        again = defined_again(own, request.split, text)
+        return unknown if again is None else tuple(sorted({*unknown, again}))
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:
         from fim_server.decoding.alternatives import candidates

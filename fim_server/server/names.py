@@ -40,6 +40,7 @@ class OwnNames:
         binding_texts: A name before one of them is new.
         loading_texts: Texts that begin like those and are none.
         defining_words: A line that begins with one of them, or with a word before it, defines the name after it.
+        marks: What a line begins with that is said of the definition below it.
         trailers: What an expression goes on with that could end before it.
         block_words: A line that begins with one of them is followed by a block.
         comment: What makes a line of text a comment; nothing where the language has none.
@@ -53,6 +54,7 @@ class OwnNames:
     comment: str = ""
     block_words: frozenset[str] = frozenset()
     trailers: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
 
     def binds(self, text: str, start: int, end: int) -> bool:
         """Whether the word from ``start`` to ``end`` is not loaded there but defined."""
@@ -80,6 +82,7 @@ def own_names(language: str) -> OwnNames | None:
         data.get("comment", ""),
         frozenset(data.get("block_words", ())),
         tuple(data.get("trailers", ())),
+        tuple(data.get("marks", ())),
     )
 
 

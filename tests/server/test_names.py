@@ -12,6 +12,7 @@ import pytest
 
 from fim_server.language import Language
 from fim_server.server import names as server_names
+from fim_server.server.definitions import defined_again
 from fim_server.server.names import WORD, Names, OwnNames, own_names
 from fim_server.text.document import Split
 
@@ -153,3 +154,29 @@ def test_a_key_in_a_long_text_does_not_read_all_of_it(monkeypatch: pytest.Monkey
             split = Split(text[: at + len(typed)], text[at + len(typed) :])
             assert names.unknown("python", split, "value_7 + value_x", session)
     assert read < len(text) * 1.1
+
+
+AREA = "def area(a):\n    return a\n"
+
+
+@pytest.mark.parametrize(
+    ("left", "text", "right", "expected"),
+    [
+        ("def ", "area(b):", "\n\n" + AREA, "area"),
+        (AREA + "\ndef ", "area(b):", "\n", "area"),
+        (AREA + "\ndef ar", "ea(b):", "\n", "ea"),
+        (AREA + "\n", "async def area(b):", "\n", "async def area"),
+        (AREA + "\n", "def areas(b):", "\n", None),
+        (AREA + "\nclass A:\n    def ", "area(self):", "\n", None),  # another block
+        ("class A:\n    def ", "f(self):", "\n\n    def f(self):\n        pass\n", "f"),
+        ("class A:\n    def ", "f(self):", "\n\nclass B:\n    def f(self):\n        pass\n", None),
+        (AREA + "\n@overload\ndef ", "area(b):", "\n", None),
+        (AREA + "\nx = ", "area(b)", "\n", None),
+        (AREA + "\ndef area", "(b):", "\n", None),  # typed, not suggested
+    ],
+)
+def test_a_name_that_is_defined_again(left: str, text: str, right: str, expected: str | None) -> None:
+    own = own_names("python")
+    assert own is not None
+    end = defined_again(own, Split(left, right), text)
+    assert (None if end is None else text[:end]) == expected

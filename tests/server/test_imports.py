@@ -1,0 +1,141 @@
+"""Names that a file lacks, and what an import statement may bring of them."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fim_server.languages.python.imports import begun, importable, missing, public_names
+from fim_server.server.imports import IMPORT_SHARE, ImportAdvice, module_of, with_imports
+from fim_server.server.settings import ServerSettings
+from fim_server.server.work import Request
+from fim_server.text.document import Split
+
+SOURCE = """
+logger = logging.getLogger(__name__)
+
+def count(words):
+    for word in words:
+        logging.debug(word, asctime())
+    return Counter(words), Loan(0), json
+"""
+
+
+def defined(names: Sequence[str]) -> list[tuple[str, str]]:
+    return [(name, file) for name, file in (("Loan", "/p/lending/records.py"), ("word", "/p/a.py")) if name in names]
+
+
+def brought(line: str, source: str = SOURCE) -> dict[str, float] | None:
+    found = importable(line, source, defined)
+    return None if found is None else dict(found[1])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("import ", (None, "")),
+        ("    import lo", (None, "lo")),
+        ("import os, sys as s, lo", (None, "lo")),
+        ("from collections import ", ("collections", "")),
+        ("from . import a", (".", "a")),
+        ("from .errors import (A, B as C, D", (".errors", "D")),
+        ("from collections import Counter ", None),
+        ("import os ", None),
+        ("from collections ", None),
+        ("x = 1", None),
+        ("important", None),
+    ],
+)
+def test_statements_that_have_begun(line: str, expected: tuple[str | None, str] | None) -> None:
+    found = begun(line)
+    assert (None if found is None else (found.module, found.typed)) == expected
+
+
+def test_what_is_missing() -> None:
+    assert dict(missing(SOURCE)) == {"logging": 2, "asctime": 1, "Counter": 1, "Loan": 1, "json": 1}
+    assert missing("def f(:") == {}
+    assert missing("from os import *\nx = y\n") == {}
+    assert dict(missing("def f():\n    global a\n    a = 1\nprint(a, b)\n")) == {"b": 1}
+    assert dict(missing("[x for x in y]\nclass A:\n    a = 1\n    def f(self): return a\n")) == {"y": 1, "a": 1}
+
+
+def test_what_an_import_brings() -> None:
+    assert brought("import ") == {"logging": 2 / 3, "json": 1 / 3}
+    assert brought("import l") == {"logging": 1.0}
+    assert brought("import json, ") == {"logging": 1.0}
+    assert brought("from collections import ") == {"Counter": 1.0}
+    assert brought("from time import ") == {"asctime": 1.0}  # built in
+    assert brought("from lending.records import ") == {"Loan": 1.0}
+    assert brought("from .records import L") == {"Loan": 1.0}
+    assert brought("from lending.errors import ") is None
+    assert brought("import x") is None
+    assert brought("import ", "x = 1\n") is None
+
+
+def test_what_a_module_has_is_read_and_not_run(tmp_path: Path) -> None:
+    assert {"Path", "PurePath"} <= (public_names("pathlib") or set())
+    assert "urlparse" in (public_names("urllib.parse") or set())
+    assert public_names("lending") is None
+    assert public_names("collections.none") == frozenset()
+    code = (
+        "import sys; from fim_server.languages.python.imports import public_names as names;"
+        "print('ServerProxy' in names('xmlrpc.client'), 'getpass' in names('getpass'), *sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert found[:2] == ["True", "True"]
+    assert not {"xmlrpc", "xmlrpc.client", "getpass"} & set(found)
+
+
+@pytest.mark.parametrize("name", ["argparse", "dataclasses", "json.decoder", "textwrap", "shlex"])
+def test_a_file_lacks_what_its_imports_bring_where_they_are_not_there(name: str) -> None:
+    path = Path(ast.__file__).parent.joinpath(*name.split(".")).with_suffix(".py")
+    source = path.read_text(encoding="utf-8")
+    assert set(missing(source)) <= {"_", "WindowsError"} | set(dir(builtins))
+    lines = source.split("\n")
+    imports = [(at, found[1]) for at, line in enumerate(lines) if (found := re.fullmatch(r"import (\w+)", line))]
+    imports = [(at, module) for at, module in imports if f"{module}." in source]
+    assert imports
+    for at, module in imports:
+        assert module in missing("\n".join((*lines[:at], "", *lines[at + 1 :])))
+        assert module in dict(
+            (importable("import ", "\n".join((*lines[:at], "", *lines[at + 1 :])), defined) or ("", []))[1]
+        )
+
+
+class Others:
+    def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
+        return [("other", 0.5)]
+
+    def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
+        return weight / 2
+
+
+def test_advice_is_of_the_names_until_one_is_whole() -> None:
+    advice = ImportAdvice("lo", [("logging", 0.75), ("locale", 0.25)], Others())
+    assert advice("") == [("gging", 0.75 * IMPORT_SHARE), ("cale", 0.25 * IMPORT_SHARE)]
+    assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.6
+    assert advice("ca") == [("le", 0.25 * IMPORT_SHARE)]
+    assert advice("gging") == [("other", 0.5)]
+    assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.3
+    assert advice("gging, ") == [("other", 0.5)]
+    assert ImportAdvice("", [("re", 1.0)], None)("re") == []
+
+
+def test_where_an_import_is_being_written() -> None:
+    def asked(left: str, right: str, language: str = "python") -> object:
+        request = Request("file:///a.py", Split(left, right), language, "/a.py", False, True, ServerSettings())
+        return with_imports(None, language, request, None)
+
+    found = asked("import ", "\n" + SOURCE)
+    assert isinstance(found, ImportAdvice)
+    assert [name for name, _ in found.names] == ["logging", "json"]
+    assert asked("x = ", "\n" + SOURCE) is None
+    assert asked("import ", "\n" + SOURCE, "json") is None
+    assert module_of("json") is None
