@@ -41,7 +41,7 @@ class ServerSettings:
     inside_strings: bool = True
     multiline: str = "auto"
     """`auto`: one line in the middle of a line, more at its end; `never`; `always`."""
-    min_confidence: float = 0.55
+    min_confidence: float = 0.45
     """How likely an item's first lexeme has to be right for it to be shown unasked, from 0 to 1; 0 shows all."""
     alternatives: int = 3
     """Items when somebody asks for them."""

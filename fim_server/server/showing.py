@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LINES_CONFIDENCE = 0.6
 """How sure an offer of several lines has to be."""
 
-FRESH_SHARE, FRESH_WHOLE_SHARE = 0.5, 0.02
+FRESH_SHARE, FRESH_WHOLE_SHARE = 0.6, 0.02
 """How sure the first lexeme has to be in a pair of brackets with nothing in it, and all that is shown, as shares of
 elsewhere: something belongs there more often than not, and whoever stops there to look wants to be told what may. Of
 the offers in the packages for tuning none was right whose first lexeme was less sure than that."""
