@@ -16,7 +16,15 @@ from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.blocks import is_header, owes_block, with_empty_block
-from fim_server.server.contexts import Contexts, Opened, before_unopened, fits, without_repeats, without_repetition
+from fim_server.server.contexts import (
+    Contexts,
+    Opened,
+    before_unopened,
+    fits,
+    without_foreign_indentation,
+    without_repeats,
+    without_repetition,
+)
 from fim_server.server.definitions import defined_again
 from fim_server.server.imports import with_imports
 from fim_server.server.memory import Offer
@@ -442,8 +450,13 @@ class Completer:
             shown = text.split("\n", 1)[0] if request.single_line else text
             text = before_unopened(shown, opened.session.spelling.brackets)
         if opened.guarantee != "none":
-            text = without_repetition(text, request.split.right, lambda shorter: opened.session.check(shorter).complete)
-            text = without_repeats(text, lambda shorter: opened.session.check(shorter).complete)
+
+            def is_complete(shorter: str) -> bool:
+                return opened.session.check(shorter).complete
+
+            left, right = request.split.left, request.split.right
+            text = without_repetition(text, right, is_complete, left)
+            text = without_foreign_indentation(without_repeats(text, is_complete), left, is_complete)
         if not text.strip():
             return "the model inserts nothing here"
         problem = fits(text, request.split, opened)

@@ -261,19 +261,37 @@ def fits(text: str, split: Split, opened: Opened) -> str | None:
     return None if contains_in_order(text, closers) else f"it lacks the {closers} right of the cursor"
 
 
-def without_repetition(text: str, right: str, is_complete: Callable[[str], bool]) -> str:
+def without_repetition(text: str, right: str, is_complete: Callable[[str], bool], left: str = "") -> str:
     """A text without its last lines, if these stand right of the cursor already and the text may end before them.
 
-    Models like to write what follows once more; no grammar forbids that.
+    Models like to write what follows once more; no grammar forbids that. ``left``: the text before the cursor, whose
+    indentation is that of the first line.
     """
+    indentation = left[left.rfind("\n") + 1 :]
     lines = text.split("\n")
+    whole = [indentation + lines[0] if not indentation.strip() else lines[0], *lines[1:]]
     following = [line for line in right.split("\n", len(lines) + 2)[1:] if line.strip()]
     for kept in range(len(lines)):
-        repeated = [line for line in lines[kept:] if line.strip()]
+        repeated = [line for line in whole[kept:] if line.strip()]
         if repeated and same_lines(repeated, following[: len(repeated)]):
             shortened = "\n".join(lines[:kept])
             if is_complete(shortened):
-                return shortened
+                return without_repetition(shortened, right, is_complete, left)  # it may be there twice
+    return text
+
+
+def without_foreign_indentation(text: str, left: str, is_complete: Callable[[str], bool]) -> str:
+    """A text up to where a line is indented with other blanks than the cursor's line, if it may end there.
+
+    Comments may stand anywhere in some languages, so that no grammar sees to theirs; nobody mixes tabs and spaces.
+    """
+    line = left[left.rfind("\n") + 1 :]
+    own = line[: len(line) - len(line.lstrip())][:1]
+    lines = text.split("\n")
+    for at in range(1, len(lines)):
+        if own and lines[at][:1].isspace() and not lines[at].isspace() and lines[at][0] != own:
+            shorter = "\n".join(lines[:at])
+            return shorter if is_complete(shorter) else ""
     return text
 
 

@@ -13,7 +13,14 @@ from lsprotocol import types
 from answers import answered, offer
 from fim_server.language import Language
 from fim_server.models.pace import Pace
-from fim_server.server.contexts import Contexts, before_unopened, unmatched, without_repeats, without_repetition
+from fim_server.server.contexts import (
+    Contexts,
+    before_unopened,
+    unmatched,
+    without_foreign_indentation,
+    without_repeats,
+    without_repetition,
+)
 from fim_server.server.documents import OpenDocument
 from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
 from fim_server.server.place import Place, contains_in_order, quiet, silent, wants_single_line
@@ -537,3 +544,28 @@ def never(text: str) -> bool:
 def test_lines_that_stand_there_already_are_left_out(text: str, right: str, expected: str) -> None:
     assert without_repetition(text, right, always) == expected
     assert without_repetition(text, right, never) == text
+
+
+def test_the_line_below_is_not_offered_where_the_cursors_line_is_indented() -> None:
+    for left, expected in (("\n    ", ""), ("", "return a"), ("\n  ", "return a"), ("\n    x = ", "return a")):
+        assert without_repetition("return a", "\n    return a\n", lambda text: True, left) == expected
+
+
+def test_what_stands_below_twice_is_left_out_twice() -> None:
+    assert without_repetition("b = 1\nreturn a\n\nreturn a", "\nreturn a\n", lambda text: True) == "b = 1"
+    assert without_repetition("return a\nreturn a", "\nreturn a\n", lambda text: True) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "expected"),
+    [
+        ("a = 1\n    # spaces\n\tb", "if x:\n\t", "a = 1"),
+        ("a = 1\n\t# tabs", "if x:\n\t", "a = 1\n\t# tabs"),
+        ("a = 1\n\t# tabs", "if x:\n    ", "a = 1"),
+        ("a = 1\n  \n\tb\nc", "if x:\n\t", "a = 1\n  \n\tb\nc"),  # blank
+        ("a = 1\n\tb", "x", "a = 1\n\tb"),  # the cursor's line says nothing
+    ],
+)
+def test_lines_are_indented_with_the_blanks_of_the_cursors_line(text: str, left: str, expected: str) -> None:
+    assert without_foreign_indentation(text, left, lambda shorter: True) == expected
+    assert without_foreign_indentation(text, left, lambda shorter: False) in ("", text)
