@@ -40,11 +40,9 @@ def typed_since(before: Request, request: Request) -> str | None:
     was, now = before.split, request.split
     if not now.left.startswith(was.left):
         return None
-    typed = now.left[len(was.left) :]
-    more, less = now.right.removesuffix(was.right), was.right.removesuffix(now.right)
     if not (now.right.endswith(was.right) or was.right.endswith(now.right)):
         return None
-    return typed if len(more if now.right.endswith(was.right) else less) <= MOST_CLOSERS else None
+    return now.left[len(was.left) :] if abs(len(now.right) - len(was.right)) <= MOST_CLOSERS else None
 
 
 def agrees(under_way: UnderWay, typed: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fim_server.bench.suggestions.context import Filled, main, table
+from small_projects import write_shop
 from tiny_models import write_tiny_model
 
 
@@ -25,11 +26,7 @@ def test_changes_are_told_against_the_first_share() -> None:
 
 
 def test_holes_are_filled_with_and_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    project = tmp_path / "shop"
-    project.mkdir()
-    for name in ("one", "two"):
-        lines = "".join(f"    total_{n} = entries_of(account_{n}, year)\n" for n in range(9))
-        (project / f"{name}.py").write_text(f"def {name}(year):\n{lines}    return total_1\n")
+    project = write_shop(tmp_path)
     model = write_tiny_model(tmp_path / "model", 32, window=1024)
     assert main([str(project), "--holes", "6", "--shares", "0", "0.4", "--model", str(model)]) == 0
     out = capsys.readouterr().out

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fim_server.bench.suggestions.drafts import KINDS, Written, main, table
+from small_projects import write_shop
 from tiny_models import write_tiny_model
 
 
@@ -21,11 +22,7 @@ def test_texts_are_told_against_those_without_drafts() -> None:
 
 
 def test_holes_are_filled_with_and_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    project = tmp_path / "shop"
-    project.mkdir()
-    for name in ("one", "two"):
-        lines = "".join(f"    total_{n} = entries_of(account_{n}, year)\n" for n in range(9))
-        (project / f"{name}.py").write_text(f"def {name}(year):\n{lines}    return total_1\n")
+    project = write_shop(tmp_path)
     model = write_tiny_model(tmp_path / "model", 32, window=1024)
     assert main([str(project), "--holes", "4", "--model", str(model), "--prompt-tokens", "96"]) == 0
     rows = [line.split(" | ") for line in capsys.readouterr().out.strip().split("\n")[-2:]]

@@ -16,7 +16,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 MOST_CHARACTERS = 200_000
-"""Longer files are not parsed: a fifth of a second's work."""
+"""Longer files are not parsed: 126,000 characters take 60 ms, 27,000 take 10."""
 
 MODULES = re.compile(r"\s*import[ \t]+(?:[\w.]+(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*)*(\w*)")
 MEMBERS = re.compile(
