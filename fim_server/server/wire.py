@@ -7,6 +7,7 @@ here stand between it and the bytes.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, Protocol
@@ -26,6 +27,9 @@ MOST_FIRST_BYTES = 2**20
 
 MOST_HEADER_BYTES = 4096
 """The longest line of a header."""
+
+PIECE_BYTES = 1 << 16
+"""Of standard input that are read at once, at most."""
 
 CONTENT_LENGTH = re.compile(rb"content-length[ \t]*:[ \t]*([^\r\n]*?)[ \t]*\r?\n", re.IGNORECASE)
 MOST_DIGITS = 18
@@ -47,19 +51,60 @@ class Bytes(Protocol):
 
 
 class StandardInput:
-    """Standard input, read on a thread of the server's, for a read cannot be cancelled."""
+    """Standard input, in whatever pieces it comes: what an editor sends for a key is mostly one.
+
+    The event loop itself waits for a pipe, a socket or a terminal, so that no other thread has to wake first. What it
+    cannot watch (files, and anything on Windows) is read on a thread of the server's, for a read cannot be cancelled.
+    """
 
     def __init__(self, stdin: BinaryIO, server: FimLanguageServer) -> None:
-        self._stdin, self._server = stdin, server
+        self._number, self._server = stdin.fileno(), server
+        self._unread = bytearray()
+        self._is_watched = True
 
     async def readline(self) -> bytes:
         """As :class:`Bytes` has it."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._server.thread_pool, self._stdin.readline, MOST_HEADER_BYTES)
+        while (end := self._unread.find(b"\n", 0, MOST_HEADER_BYTES)) < 0:
+            if len(self._unread) >= MOST_HEADER_BYTES or not await self._read_on():
+                break
+        return self._take(MOST_HEADER_BYTES if end < 0 else end + 1)
 
     async def readexactly(self, n: int) -> bytes:
         """As :class:`Bytes` has it."""
-        return await asyncio.get_running_loop().run_in_executor(self._server.thread_pool, self._stdin.read, n)
+        while len(self._unread) < n and await self._read_on():
+            pass
+        return self._take(n)
+
+    def _take(self, count: int) -> bytes:
+        taken = bytes(self._unread[:count])
+        del self._unread[:count]
+        return taken
+
+    async def _read_on(self) -> bool:
+        """Wait for the next piece, and whether there is one."""
+        if not await self._has_come():
+            loop = asyncio.get_running_loop()
+            piece = await loop.run_in_executor(self._server.thread_pool, os.read, self._number, PIECE_BYTES)
+        else:
+            piece = os.read(self._number, PIECE_BYTES)
+        self._unread += piece
+        return bool(piece)
+
+    async def _has_come(self) -> bool:
+        """Have the event loop wait until something can be read at once; False where it cannot."""
+        loop = asyncio.get_running_loop()
+        come = asyncio.Event()
+        try:
+            if self._is_watched:
+                loop.add_reader(self._number, come.set)
+        except (OSError, NotImplementedError):
+            self._is_watched = False
+        if self._is_watched:
+            try:
+                await come.wait()
+            finally:
+                loop.remove_reader(self._number)
+        return self._is_watched
 
 
 class Connection:

@@ -1,0 +1,93 @@
+"""Standard input in pieces, against reading the same bytes from memory."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import random
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fim_server.server.app import create_server
+from fim_server.server.settings import ServerSettings
+from fim_server.server.wire import MOST_HEADER_BYTES, PIECE_BYTES, StandardInput
+
+
+def messages(draw: random.Random) -> bytes:
+    """Messages with headers in several spellings, one body larger than what is read at once, a line too long."""
+    bodies = [bytes(draw.choices(b"{}\n\r x", k=size)) for size in (0, 1, 7, 200, PIECE_BYTES + 9, 3 * PIECE_BYTES)]
+    found = [b"Content-Length: %d\r\n\r\n" % len(body) + body for body in bodies]
+    return b"".join(found) + b"x" * (2 * MOST_HEADER_BYTES) + b"\nContent-Length: 9\r\n\r\nend"
+
+
+async def read(source: Any, calls: list[tuple[str, int]]) -> list[bytes]:
+    """What some calls give."""
+    return [await (source.readline() if name == "line" else source.readexactly(count)) for name, count in calls]
+
+
+def plainly(data: bytes, calls: list[tuple[str, int]]) -> list[bytes]:
+    """The same from memory."""
+    source = io.BytesIO(data)
+    return [source.readline(MOST_HEADER_BYTES) if name == "line" else source.read(count) for name, count in calls]
+
+
+def calls_for(draw: random.Random) -> list[tuple[str, int]]:
+    """Lines and stretches in any order, to the end and beyond."""
+    sizes = (0, 1, 5, 200, PIECE_BYTES, 2 * PIECE_BYTES)
+    return [draw.choice((("line", 0), ("bytes", draw.choice(sizes)))) for _ in range(60)] + [("line", 0)] * 100
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_comes_in_pieces_of_a_pipe_is_read_as_from_memory(seed: int) -> None:
+    draw = random.Random(seed)
+    data, calls = messages(draw), calls_for(draw)
+    end, start = os.pipe()
+
+    def write() -> None:
+        at = 0
+        while at < len(data):
+            size = draw.choice((1, 3, 50, 5000, PIECE_BYTES + 1))
+            os.write(start, data[at : at + size])
+            at += size
+            time.sleep(draw.choice((0.0, 0.0, 0.001)))
+        os.close(start)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with os.fdopen(end, "rb") as stdin:
+        found = asyncio.run(read(StandardInput(stdin, create_server(ServerSettings())), calls))
+    writer.join()
+
+    assert found == plainly(data, calls)
+
+
+def test_a_file_that_no_event_loop_watches_is_read_all_the_same(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    data, calls = messages(draw), calls_for(draw)
+    (tmp_path / "input").write_bytes(data)
+
+    with (tmp_path / "input").open("rb") as stdin:
+        found = asyncio.run(read(StandardInput(stdin, create_server(ServerSettings())), calls))
+
+    assert found == plainly(data, calls)
+
+
+def test_where_nothing_comes_the_loop_goes_on() -> None:
+    end, start = os.pipe()
+
+    async def both() -> bytes:
+        with os.fdopen(end, "rb") as stdin:
+            reading = asyncio.ensure_future(StandardInput(stdin, create_server(ServerSettings())).readline())
+            await asyncio.sleep(0)  # it waits
+            await asyncio.sleep(0)
+            assert not reading.done()
+            os.write(start, b"now\n")
+            return await asyncio.wait_for(reading, 10)
+
+    assert asyncio.run(both()) == b"now\n"
+    os.close(start)
