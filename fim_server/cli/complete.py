@@ -22,6 +22,7 @@ from fim_server.cli.diff import diff_lines, promise
 from fim_server.cli.excerpt import excerpt_lines
 from fim_server.cli.output import DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
+from fim_server.decoding.naming import NAMES
 from fim_server.language import Language
 from fim_server.language.session import FLOORS
 from fim_server.models.source import name_of
@@ -57,6 +58,7 @@ class CompleteArguments:
     unconstrained: bool
     no_landing: bool
     floor: str
+    names: str
     diff: bool
     show: bool
     color: ColourChoice
@@ -90,6 +92,12 @@ def add_complete(commands: Any) -> None:
         default="off",
         help="what the text must not close, to open it again: brackets that the file closes after the cursor, or the "
         "block that the cursor is in (default: off)",
+    )
+    parser.add_argument(
+        "--names",
+        choices=NAMES,
+        default="off",
+        help="require: a text that loads no name which is bound nowhere, or none, in Python (default: off)",
     )
     parser.add_argument("--diff", action="store_true", help="print the changed lines instead of the text alone")
     parser.add_argument("--show", action="store_true", help="print the text in the lines around it, and what it took")
@@ -140,11 +148,12 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
         constrained=not arguments.unconstrained,
         landing=not arguments.no_landing,
         floor=arguments.floor,
+        names=arguments.names,
     )
     shown.say("completing")
     return complete(
         model,
-        Recovery(language.open),
+        Recovery(language.open, name=language.name),
         split,
         options,
         on_token=lambda tokens: shown.say(f"completing, token {len(tokens)}"),

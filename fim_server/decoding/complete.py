@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.closing import ClosedSession, Closing
 from fim_server.decoding.healing import Healing
+from fim_server.decoding.naming import NAMES, Naming
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.protocols import NamedLanguage
 from fim_server.language.argument_types import expect, expect_able
 from fim_server.text.document import Split
 
@@ -34,7 +36,7 @@ def complete(
     The engine always sees the whole file; the model sees as much around the cursor as its window holds. ``cancelled``
     stops the work within one forward pass when it is set. ``on_token`` is told the tokens so far. Never
     raises on the user's code: a file that does not parse gives ``guarantee="none"`` and an unconstrained text. Raises
-    TypeError, naming the argument, where one is something else.
+    TypeError, naming the argument, where one is something else, and ValueError for options that are none.
     """
     expect_able("model", model, "forward", "a FimModel")
     expect_able("language", language, "open", "a Language")
@@ -43,11 +45,18 @@ def complete(
     if cancelled is not None:
         expect_able("cancelled", cancelled, "is_set", "a threading.Event or None")
     options = options or DecodeOptions()
+    if options.names not in NAMES:
+        raise ValueError(f"names: one of {', '.join(NAMES)} expected, not {options.names}")
     started = time.perf_counter()
     session = language.open(split.left, split.right)
     healing = Healing.of(model, split) if options.heal else Healing(split, "")
     if options.closing is None and isinstance(session, ClosedSession):
         options = replace(options, closing=Closing.of(session, split.left, split.right))
+    if options.names == "require" and options.naming is None and options.constrained:
+        if not isinstance(language, NamedLanguage) or not language.name:
+            raise ValueError("names: the language does not say its name, so nothing is known of its names")
+        naming = Naming.of(language.name, split.left, split.right, session.guarantee)
+        options = replace(options, naming=naming)
     opened = time.perf_counter() - started
     if options.deadline_ms is not None:
         options = replace(options, deadline_ms=options.deadline_ms - 1000 * opened)

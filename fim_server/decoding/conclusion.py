@@ -84,6 +84,12 @@ def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | 
     """How many of the run's tokens are the middle, or None if there is none to offer."""
     if stop_reason is StopReason.CANCELLED:
         return None
+    length = _longest(run, constrained, stop_reason)
+    return None if length is None or not run.may_end(length) else length
+
+
+def _longest(run: Run, constrained: bool, stop_reason: StopReason) -> int | None:
+    """The same where it does not matter what an unconstrained text loads."""
     landed = run.landing is not None and run.landing.steps > 0
     if stop_reason is StopReason.END_TOKEN and not landed:
         return len(run.tokens)
@@ -94,7 +100,8 @@ def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | 
     if waited_for:
         whole = [point for point in points if not cuts_lexeme(run, point.tokens)]
         points = whole if whole or stop_reason is StopReason.UNLIKELY else points
-    best = max(points, key=lambda point: (0 if waited_for else point.score, point.tokens), default=None)
+    points = sorted(points, key=lambda point: (0 if waited_for else point.score, point.tokens), reverse=True)
+    best = next((point for point in points if run.may_end(point.tokens)), None)
     if best is None:
         return len(run.tokens) if stop_reason is StopReason.END_TOKEN else None
     return best.tokens
@@ -140,13 +147,16 @@ def written(run: Run, length: int) -> tuple[Written, ...]:
 def explain_nothing(run: Run, stop_reason: StopReason) -> str:
     """Why a run came to nothing, in words."""
     tokens = len(run.tokens) - run.healed_tokens
+    unbound = [name for point in run.points if point.tokens > run.healed_tokens for name in run.unbound(point.tokens)]
     match stop_reason:
+        case StopReason.CANCELLED:
+            return "cancelled"
+        case _ if unbound:
+            return f"wherever the text was complete it would load a name that nothing binds: {unbound[-1]}"
         case StopReason.BUDGET if run.landing is not None and run.landing.needed is not None:
             tokens = min(tokens, run.budget - run.allowance)
             known = f"the shortest completion known takes {run.landing.needed - run.healed_tokens}"
             return f"at no point within {tokens} tokens was the text complete; {known}"
-        case StopReason.CANCELLED:
-            return "cancelled"
         case StopReason.DEAD_END if tokens == 0:
             return "nothing can connect the text before the cursor with the text after it"
         case StopReason.DEAD_END:

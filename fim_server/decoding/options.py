@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fim_server.decoding.closing import Closing
+    from fim_server.decoding.naming import Naming
     from fim_server.decoding.protocols import Advice, Drafts
     from fim_server.models.project_context import ProjectContext
 
@@ -75,6 +76,11 @@ class DecodeOptions:
     floor: str = "off"
     """What of the left context's the middle must not close: `off`, `brackets` or `block`, see
     :meth:`~fim_server.language.session.Session.floored`; where none keeps it, as `off`."""
+    names: str = "off"
+    """`require`: the middle loads no name that is bound nowhere (:mod:`.naming`); where it could end only with such a
+    name, there is no text. `off`. For :func:`complete`, and languages of which names are known: Python."""
+    naming: Naming | None = None
+    """What decoding asks for that. :func:`complete` makes it."""
     closing: Closing | None = None
     """The closer that the right context begins with: the model's writing it ends the middle (:mod:`.closing`).
     :func:`complete` finds it."""

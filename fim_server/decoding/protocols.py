@@ -124,3 +124,10 @@ class Language(Protocol):
     """What completing asks of a language."""
 
     def open(self, left: str, right: str, /) -> Session: ...
+
+
+@runtime_checkable
+class NamedLanguage(Protocol):
+    """A language that says which one it is."""
+
+    name: str

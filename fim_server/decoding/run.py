@@ -19,6 +19,7 @@ from fim_server.decoding.closing import EVEN
 from fim_server.decoding.constraint import Constraint
 from fim_server.decoding.drafting import Drafting
 from fim_server.decoding.landing import Landing
+from fim_server.decoding.naming import DRAWS_BEFORE_MASK, Followed
 from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
 from fim_server.decoding.protocols import StartingSession
 from fim_server.decoding.results import StopReason
@@ -177,6 +178,8 @@ class Run:
         self.passes = 0
         """After those of the prompt."""
         self._closing = options.closing if constrained else None
+        naming = options.naming if options.constrained else None
+        self._names = None if naming is None else Followed(naming, model.vocabulary, healing)
         self._empty: float | None = None
         """Probability of the empty middle, where it was decided that the middle is that."""
         self.landing: Landing | None = None
@@ -294,7 +297,8 @@ class Run:
         """Whether all of the middle, with what was chosen, is too unlikely to go on with."""
         if not self._least_likelihood or self.likelihood() * choice.probability >= self._least_likelihood:
             return False
-        return self._unlikely_if_nothing or any(point.tokens > self.healed_tokens for point in self.points)
+        points = (point for point in self.points if point.tokens > self.healed_tokens)
+        return self._unlikely_if_nothing or any(self.may_end(point.tokens) for point in points)
 
     def likelihood(self) -> float:
         """Probability of all of the middle so far, where its tokens are scored."""
@@ -351,6 +355,8 @@ class Run:
         known = self.model.size  # a tokenizer may have tokens that the model has not
         forced = list(takewhile(lambda token: token < known, self.constraint.forced(self.model.vocabulary)))
         del forced[self.budget - len(self.tokens) :]
+        if self._names is not None:
+            forced = self._names.allowed_of(self.tokens, forced)
         for token in forced:
             self.constraint.commit(token)
         if forced and self.landing is not None and not self.landing.has_room(len(self.tokens) + len(forced)):
@@ -418,7 +424,8 @@ class Run:
                 return Choice(min(self.stop_ids), False, self._empty)
         token = self._sampler.draw(logits)
         allowed = self._fits(token)
-        if end_probability is not None and token not in self.stop_ids and self._means_end(token):
+        means_end = end_probability is not None and token not in self.stop_ids and self._means_end(token)
+        if means_end and self.may_end(len(self.tokens)):
             return Choice(min(self.stop_ids), False, end_probability)
         lands = allowed and self._lands(token)
         if not lands or (self.healing and self.runners_up is not None):
@@ -509,7 +516,7 @@ class Run:
         Takes out of the logits what it does not admit. ``ruled_out``: whether the budget has ruled out a token at this
         step already.
         """
-        draws = 0
+        draws = refusals = 0
         found = None
         while not self._arithmetic.is_spent(logits):  # else every allowed token lies outside the model's own vocabulary
             token = self._sampler.draw(logits)
@@ -519,6 +526,9 @@ class Run:
                 break
             self._arithmetic.refuse(logits, token)
             if not fits:
+                refusals += 1
+                if refusals == DRAWS_BEFORE_MASK and self._names is not None and not self.healing:
+                    logits[:] = self._arithmetic.masked(logits, self._names.mask(self.tokens))
                 continue
             ruled_out = True
             draws += 1
@@ -532,7 +542,7 @@ class Run:
 
     def _way_to_end(self, complete: bool, size: int) -> int | None:
         """The first token of the shortest known way to an end, where the model has ``size`` tokens."""
-        if complete:
+        if complete and self.may_end(len(self.tokens)):
             return min(self.stop_ids)
         token = self.constraint.landing_token(self.budget - len(self.tokens) - 1)
         return None if token is None or token >= size or self._is_unwanted(token) else token
@@ -546,8 +556,22 @@ class Run:
         return self.constraint.allows(token) and not self._is_unwanted(token)
 
     def _is_unwanted(self, token: int) -> bool:
-        """Whether an allowed token may not be wanted: it begins a comment, or goes on with a word that is whole."""
-        return self._begins_comment(token) or self._lengthens(token)
+        """Whether an allowed token may not be wanted: for a comment, a word that is whole, or a name's sake."""
+        return self._begins_comment(token) or self._lengthens(token) or self._is_unbound(token)
+
+    def _is_unbound(self, token: int) -> bool:
+        """Whether a token would load a name that nothing binds, or end a middle that does, where none may."""
+        if self._names is None:
+            return False
+        return not self.may_end(len(self.tokens)) if token in self.stop_ids else self._names.refuses(self.tokens, token)
+
+    def unbound(self, length: int) -> tuple[str, ...]:
+        """The names that nothing binds and that the first ``length`` tokens would load, where none may be."""
+        return () if self._names is None else self._names.unbound(self.tokens[:length])
+
+    def may_end(self, length: int) -> bool:
+        """Whether the names of the first ``length`` tokens let the middle end there."""
+        return not self.unbound(length)
 
     def _lengthens(self, token: int) -> bool:
         """Whether a token would begin the middle by going on with the word before it, where that is whole."""

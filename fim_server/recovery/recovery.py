@@ -124,8 +124,9 @@ class Recovery:
     threads at once.
     """
 
-    def __init__(self, open_session: OpenSession, *, budget: int = BUDGET) -> None:
-        """Starts with no memory; the arguments are those of `recover`."""
+    def __init__(self, open_session: OpenSession, *, budget: int = BUDGET, name: str = "") -> None:
+        """Starts with no memory; the arguments are those of `recover`, and the language's name."""
+        self.name = name
         self._open = open_session
         self._budget = budget
         self._marks: list[Mark] = []

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,13 +33,14 @@ from fim_server.server.names import Names, own_names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
 from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
-from fim_server.server.showing import ends_of, least_likelihood, shown, worth
+from fim_server.server.showing import Ends, ends_of, least_likelihood, shown, worth
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
 
 if TYPE_CHECKING:
     from fim_server.decoding.beside import Beside
     from fim_server.decoding.healing import Healing
+    from fim_server.decoding.naming import Naming
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.protocols import Advice, Drafts
     from fim_server.decoding.results import Completion
@@ -316,6 +318,7 @@ class Completer:
         options = replace(
             options,
             closing=Closing.of(opened.session, opened.left, opened.right),
+            naming=naming_of(request, opened, task.language),
             scored=True,
             advice=self._advice(request, task.language),
             drafts=self._drafts(request),
@@ -467,6 +470,12 @@ class Completer:
             return problem
         own = own_names(language.name)
         ends = ends_of(text, opened.session, takes_no_comments(request, opened.session.inside))
+        naming = naming_of(request, opened, language)
+        if naming is not None:
+            bound = tuple(end for end in ends.cuts if not naming.unbound(text[:end]))
+            if not bound:
+                return "it would load a name that nothing binds"
+            text, ends = text[: bound[-1]], Ends(bound, tuple(end for end in ends.lexemes if end <= bound[-1]))
         return Offer(
             str(next(self._identities)),
             text,
@@ -523,6 +532,21 @@ class Completer:
                     for one in found
                 ],
             )
+
+
+def naming_of(request: Request, opened: Opened, language: Language) -> Naming | None:
+    """What the texts of a request may load, where no unbound name may be loaded."""
+    if request.settings.names != "require":
+        return None
+    split = request.split
+    return _naming(language.name, split.left, split.right[opened.covered :], opened.guarantee)
+
+
+@lru_cache(maxsize=4)
+def _naming(language: str, left: str, right: str, guarantee: str) -> Naming | None:
+    from fim_server.decoding.naming import Naming
+
+    return Naming.of(language, left, right, guarantee)
 
 
 def goes_on(cuts: Iterable[int], text: str, completion: Completion, own: OwnNames | None) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ SECTION = "fim-server"
 """The settings' name in an editor's configuration."""
 
 TRIGGERS = ("automatic", "manual", "off")
-NAMES = ("prefer", "off")
+NAMES = ("prefer", "off", "require")
 PROJECT_CONTEXT = ("auto", "on", "off")
 MULTILINE = ("auto", "never", "always")
 
@@ -66,7 +66,8 @@ class ServerSettings:
     floor: str = "off"
     """What of the text before the cursor a completion must not close, to open it again: `off`, `brackets`, `block`."""
     names: str = "prefer"
-    """`prefer`: an item with a name that nobody knows is less likely to be right; `off`."""
+    """`prefer`: an item with a name that nobody knows is less likely to be right; `require`: none loads a name that is
+    bound nowhere, in languages of which names are known; `off`."""
     project_memory: bool = True
     """Use what stands in the workspace's files and in open documents. Nothing of it leaves the machine."""
     project_context: str = "auto"

@@ -17,6 +17,7 @@ from editor import AUTOMATIC, INVOKED, SETTINGS, Client, Editor, Wire, assert_pa
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.options import DecodeOptions
 from fim_server.language import Language
+from fim_server.languages.python.binding import unbound
 from fim_server.memory import Memory
 from fim_server.memory.belief import FITTED
 from fim_server.memory.features import NAMES
@@ -388,3 +389,17 @@ async def test_without_the_model_what_is_recalled_is_all_there_is(client: Client
     await client.use()
     assert await editor.ask(AT, kind=INVOKED)
     assert (await client.run("statistics"))["promptTokens"] != before
+
+
+@pytest.mark.asyncio
+async def test_what_is_required_of_names_holds_for_what_is_recalled_as_well(client: Client, tmp_path: Path) -> None:
+    """In a file where `stream` is bound nowhere, the project's line with it is offered only where nobody minds."""
+    text = HERE.replace("stream", "flow")
+    editor = Editor(client, (tmp_path / "here.py").as_uri(), text)
+    at = text.index("        \n") + 8
+    assert LINE in await offered(client, editor, at, INVOKED)
+    await client.use(names="require")
+    for kind in (INVOKED, AUTOMATIC):
+        for item in await editor.ask(at, kind=kind):
+            assert not unbound(text[:at], written(item), text[at:])
+            assert not written(item).startswith(LINE)
