@@ -26,6 +26,7 @@ from fim_server.server.contexts import (
     without_repetition,
 )
 from fim_server.server.definitions import defined_again
+from fim_server.server.endings import with_shortest_ending
 from fim_server.server.imports import with_imports
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
@@ -349,8 +350,11 @@ class Completer:
             beside=task.beside,
         ):
             completion = task.healing.undo(completion)
-            if completion.begun and owes_block(request.split, task.language.name):
-                completion = with_empty_block(completion, opened.session, request.split)
+            if completion.begun:
+                owes = owes_block(request.split, task.language.name)
+                if owes:
+                    completion = with_empty_block(completion, opened.session, request.split)
+                completion = with_shortest_ending(completion, opened.session, request.split, owes)
             work.completions.append(completion)
             self._tokens.count(completion.statistics)
             prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
