@@ -1,8 +1,8 @@
 """``fim-server bench memory``: how fast the memory of a project is read and asked, and how often it is right.
 
 Without a server and without a model. Each folder is a package that is indexed; then cursors are drawn in its files, as
-if somebody typed each of their lines once more, with the file without the cursor's line as the open document. Times
-are of the processor, so that other work on the machine is left out.
+if somebody typed each of their lines once more, with the file without the cursor's line as the open document; and as
+many as if one line or several were typed. Times are of the processor, so that other work on the machine is left out.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fim_server._core import ProjectMemory
 from fim_server.bench.memory_cursors import Cursor, draw, first_of
-from fim_server.bench.memory_trial import SUFFIXES
+from fim_server.bench.memory_trial import SUFFIXES, asked
 from fim_server.bench.options import positive_count
 from fim_server.bench.report import DONE, machine, percentiles, progress_for, publish, setting_lines, shown
 from fim_server.errors import BenchError
+from fim_server.memory.memory import LOOKED_AT
 from fim_server.memory.offers import Offer, ranked
 from fim_server.memory.weights import fitted_weights
 from fim_server.text.terminal import Progress, Table
@@ -32,7 +33,10 @@ LENGTHS = ((0, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, None))
 """Classes of matches, in lexemes."""
 
 LINES = 8
-"""Lines of a continuation at most, where times are measured: a server asks for some."""
+"""Lines of a continuation at most."""
+
+SURE_LINES = (0.5, 0.6, 0.7, 0.8, 0.9)
+"""How likely all of several lines is right that are told of."""
 
 T = TypeVar("T")
 
@@ -89,6 +93,34 @@ def judged(cursor: Cursor, offer: Offer) -> Asked:
 
 
 @dataclass
+class Several:
+    """Offers of several lines that are likely enough to be right.
+
+    Attributes:
+        offers: How many.
+        right: Of these, all of which is right.
+        lines: Of these, after the first.
+        right_lines: Of these, that are right as all those before are.
+    """
+
+    offers: int = 0
+    right: int = 0
+    lines: int = 0
+    right_lines: int = 0
+
+    def count(self, cursor: Cursor, text: str) -> None:
+        """Take an offer into account, if it has several lines."""
+        offered, typed = ([line.rstrip() for line in each.split("\n")] for each in (text, cursor.truth))
+        same = next((at for at, (one, other) in enumerate(zip(offered, typed, strict=False)) if one != other), None)
+        right = min(len(offered), len(typed)) if same is None else same
+        if len(offered) > 1:
+            self.offers += 1
+            self.right += right == len(offered)
+            self.lines += len(offered) - 1
+            self.right_lines += max(0, right - 1)
+
+
+@dataclass
 class Report:
     """What was measured.
 
@@ -99,6 +131,8 @@ class Report:
         cursors: How many were drawn.
         asked: Those of them at which something was found.
         times: Seconds of the processor by what was done, one for each cursor.
+        several_cursors: Cursors at which one line was typed, or several.
+        several: What was offered there, by how likely all of it has to be right.
     """
 
     setting: dict[str, str]
@@ -109,6 +143,8 @@ class Report:
     cursors: int = 0
     asked: list[Asked] = field(default_factory=list)
     times: dict[str, list[float]] = field(default_factory=dict)
+    several_cursors: int = 0
+    several: dict[float, Several] = field(default_factory=lambda: {least: Several() for least in SURE_LINES})
 
     def surest(self) -> list[Asked]:
         """The offers that have a text, the surest first."""
@@ -132,6 +168,8 @@ class Report:
             ],
             "matches": [{"from": low, "to": high, **rates(chosen)} for (low, high), chosen in self.by_length()],
             "calibration": [{"from": low, **held} for low, held in self.calibration()],
+            "several_cursors": self.several_cursors,
+            "several": [{"confidence": least, **asdict(found)} for least, found in self.several.items()],
         }
 
     def by_share(self) -> Iterator[tuple[float, list[Asked]]]:
@@ -214,6 +252,13 @@ class Report:
             ],
             range(5),
         )
+        yield ""
+        yield f"{self.several_cursors:,} cursors where one line is typed, or several"
+        yield Table(
+            ("confidence in all", "offers of several lines", "right", "lines after the first", "right"),
+            [(f"{least:.1f}", *(f"{count:,}" for count in astuple(found))) for least, found in self.several.items()],
+            range(5),
+        )
 
 
 def triple(values: Sequence[float]) -> tuple[float | None, ...]:
@@ -278,6 +323,12 @@ def measure(options: MemoryOptions, progress: Progress) -> Report:
         report.held += held
         progress.say(f"asking in {folder.name}")
         ask(memory, draw(folder, SUFFIXES, options.cursors, options.seed), report)
+        for cursor, found in asked(folder, options.cursors, options.seed, LOOKED_AT, LINES):
+            report.several_cursors += 1
+            best = next(iter(ranked(found, fitted_weights())), None)
+            for least, several in report.several.items():
+                if best is not None:
+                    several.count(cursor, best.text[: best.end_of_lines(least)])
     return report
 
 

@@ -1,7 +1,7 @@
 """Cursors drawn in real files, with what somebody typed there: what the weights are fitted to and the benchmark asks.
 
-A line is typed at its end, or inside of a bracket whose closer an editor has put there. The memory knows nothing of
-that line.
+A line is typed at its end, or inside of a bracket whose closer an editor has put there; or several lines, at the end of
+their first. The memory knows nothing of what is typed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 CLOSERS = {"(": ")", "[": "]", "{": "}"}
@@ -19,6 +19,9 @@ FIRST = re.compile(r"[ \t]*(?:\w+|[^\w\s])")
 
 IN_BRACKETS = 0.5
 """How often a cursor just after an opening bracket has the closer on its right."""
+
+MISSING_LINES = (1, 1, 2, 3, 5, 8)
+"""How many lines are typed where it may be several, each as often."""
 
 LONGEST_FILE = 200_000
 """Characters; a cursor costs a reading of its file."""
@@ -34,7 +37,7 @@ class Cursor:
         line: That line, up to the cursor.
         closer: What stands right of the cursor on the line already.
         after: The lines below.
-        truth: What was typed there, up to the line's end or the closer.
+        truth: What was typed there, up to the line's end or the closer, or with further lines.
     """
 
     key: str
@@ -92,14 +95,25 @@ def cursor_in(key: str, text: str, random: random.Random) -> Cursor | None:
     return Cursor(key, before, line[:column], closer, "\n".join(lines[number + 1 :]), truth)
 
 
-def draw(folder: Path, suffixes: tuple[str, ...], count: int, seed: int) -> Iterator[Cursor]:
-    """Cursors in the files below a folder, some in a row in each file.
+def lines_from(cursor: Cursor, random: random.Random) -> Cursor:
+    """A cursor at the end of what stands there of its line, with more lines to be typed, or no more."""
+    below = cursor.after.split("\n")
+    further = random.choice(MISSING_LINES) - 1
+    truth = "\n".join((cursor.truth, *below[:further]))
+    return replace(cursor, after="\n".join(below[further:]), truth=truth)
+
+
+def draw(
+    folder: Path, suffixes: tuple[str, ...], count: int, seed: int, several_lines: bool = False
+) -> Iterator[Cursor]:
+    """Cursors in the files below a folder.
 
     Args:
         folder: Where the files are; keys are their paths.
         suffixes: Of the files.
         count: Cursors, at most.
         seed: Of what is drawn.
+        several_lines: Whether several lines may be to be typed, and nothing stands right of the cursor.
     """
     chance = random.Random(f"{folder.name} {seed}")
     paths = sorted(path for path in folder.rglob("*") if path.suffix in suffixes and path.is_file())
@@ -120,6 +134,7 @@ def draw(folder: Path, suffixes: tuple[str, ...], count: int, seed: int) -> Iter
             return
         ((key, text),) = chance.choices(texts, weights)
         cursor = cursor_in(key, text, chance)
-        if cursor is not None:
-            drawn += 1
-            yield cursor
+        if cursor is None or (several_lines and cursor.closer):
+            continue
+        drawn += 1
+        yield lines_from(cursor, chance) if several_lines else cursor

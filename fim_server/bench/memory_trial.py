@@ -11,21 +11,24 @@ from fim_server.bench.memory_cursors import Cursor, draw
 SUFFIXES = (".py",)
 
 
-def asked(folder: Path, count: int, seed: int, limit: int) -> Iterator[tuple[Cursor, list[Continuation]]]:
-    """Cursors in a package's files, with the continuations there; the file without the cursor's line is open.
+def asked(
+    folder: Path, count: int, seed: int, limit: int, most_lines: int = 1
+) -> Iterator[tuple[Cursor, list[Continuation]]]:
+    """Cursors in a package's files, with the continuations there; the file without what is typed there is open.
 
     Args:
         folder: The package.
         count: Cursors.
         seed: Of what is drawn.
         limit: Continuations of each.
+        most_lines: Of a continuation; where it is more than one, several lines may be to be typed.
     """
     memory = ProjectMemory()
     memory.index_folder(folder, SUFFIXES)
     last = None
-    for cursor in draw(folder, SUFFIXES, count, seed):
+    for cursor in draw(folder, SUFFIXES, count, seed, most_lines > 1):
         if last is not None and last != cursor.key:
             memory.close(last)
         last = cursor.key
         memory.update(cursor.key, cursor.before, cursor.after)
-        yield cursor, memory.continuations(cursor.key, cursor.left, cursor.right, 1, limit)
+        yield cursor, memory.continuations(cursor.key, cursor.left, cursor.right, most_lines, limit)

@@ -1,7 +1,7 @@
 """The recipe of the memory's weights: ``python -m fim_server.bench.memory_weights FOLDER...``.
 
 Each folder is a package. Cursors are drawn in its files, its memory is asked there as a server would ask it (the rest
-of the package indexed, the file without the cursor's line open), and two logistic models are fitted to what was typed
+of the package indexed, the file without what is typed open), and three logistic models are fitted to what was typed
 there, by Newton's method with a small penalty on the weights. Takes a minute or two; the same folders and seed give the
 same file.
 """
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fim_server._core import Continuation
 from fim_server.bench.memory_cursors import Cursor
 from fim_server.bench.memory_trial import asked
-from fim_server.memory.features import NAMES, features
+from fim_server.memory.features import FURTHER_NAMES, NAMES, features, further_features
 
 Array = NDArray[np.float64]
 
@@ -31,6 +31,9 @@ STEPS = 50
 
 ALTERNATIVES = 4
 """Continuations of a cursor that are learnt from: those that an offer is chosen among."""
+
+MOST_LINES = 8
+"""Of a continuation whose further lines are learnt from."""
 
 LONGEST = 12
 """Lexemes of the longest beginning that is learnt from."""
@@ -47,13 +50,24 @@ def beginnings(cursor: Cursor, one: Continuation) -> Iterator[tuple[list[float],
         yield features(one, share, length, words), cursor.truth.startswith(beginning) and not torn
 
 
+def further_lines(cursor: Cursor, one: Continuation) -> Iterator[tuple[list[float], bool]]:
+    """Each further line of a continuation, as far as those before it are right, with whether it is."""
+    typed = [line.rstrip() for line in cursor.truth.split("\n")]
+    for at, line in enumerate(one.text.split("\n")):
+        right = at < len(typed) and line.rstrip() == typed[at]
+        if at:
+            yield further_features(one), right
+        if not right:
+            return
+
+
 def is_word(character: str) -> bool:
     """Whether a character may be part of a word."""
     return character.isalnum() or character == "_"
 
 
-def examples(folders: Sequence[Path], cursors: int, seed: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """What the two models learn from: features [examples, features] and answers [examples], 1 for right.
+def examples(folders: Sequence[Path], cursors: int, seed: int) -> Iterator[tuple[str, Sequence[str], Array, Array]]:
+    """What each model learns from: its name and features' names, features [examples, features], answers [examples].
 
     Args:
         folders: Packages.
@@ -62,6 +76,7 @@ def examples(folders: Sequence[Path], cursors: int, seed: int) -> tuple[tuple[Ar
     """
     begun: list[tuple[list[float], bool]] = []
     whole: list[tuple[list[float], bool]] = []
+    further: list[tuple[list[float], bool]] = []
     for folder in folders:
         for cursor, found in asked(folder, cursors, seed, ALTERNATIVES):
             for one in found:
@@ -69,11 +84,15 @@ def examples(folders: Sequence[Path], cursors: int, seed: int) -> tuple[tuple[Ar
                 length = one.shares[-1][0] if one.shares else 0
                 right = one.text.rstrip() == cursor.truth.rstrip()
                 whole.append((features(one, one.share, length, len(one.shares)), right))
-    return arrays(begun), arrays(whole)
+        for cursor, found in asked(folder, cursors, seed, 1, MOST_LINES):
+            further.extend(example for one in found for example in further_lines(cursor, one))
+    yield "beginning", NAMES, *arrays(begun)
+    yield "whole", NAMES, *arrays(whole)
+    yield "further", FURTHER_NAMES, *arrays(further)
 
 
 def arrays(rows: Sequence[tuple[list[float], bool]]) -> tuple[Array, Array]:
-    """Examples as arrays."""
+    """Examples as arrays; an answer is 1 for right."""
     return np.array([row for row, _ in rows]), np.array([float(right) for _, right in rows])
 
 
@@ -116,11 +135,11 @@ def page(folders: Sequence[Path], cursors: int, seed: int) -> str:
         "# Weights of the models in fim_server/memory/features.py, fitted by fim_server/bench/memory_weights.py",
         f"# to {cursors} cursors (seed {seed}) in each of: {', '.join(sorted(folder.name for folder in folders))}.",
     ]
-    for name, (inputs, answers) in zip(("beginning", "whole"), examples(folders, cursors, seed), strict=True):
+    for name, named, inputs, answers in examples(folders, cursors, seed):
         weights = fit(inputs, answers)
         surprise = loss(weights, inputs, answers)
         lines += ["", f"# {len(answers)} examples, {answers.mean():.3f} right; {surprise:.4f} bits each.", f"[{name}]"]
-        lines += [f"{feature} = {weight:.4f}" for feature, weight in zip(NAMES, weights, strict=True)]
+        lines += [f"{feature} = {weight:.4f}" for feature, weight in zip(named, weights, strict=True)]
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,8 @@
 """What speaks for a continuation, as numbers that a logistic model weighs.
 
 Two questions are asked of each continuation: whether its first word is what somebody would type, and whether all of its
-line is. The second is asked again of each of its beginnings, by the share of the matches that go on alike up to there.
+line is. The first is asked again of each of its beginnings, by the share of the matches that go on alike up to there. A
+third is asked where it has further lines: whether the next one is right if those before it are.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ NAMES = (
     "words",
 )
 """The features, in the order of the numbers."""
+
+FURTHER_NAMES = ("bias", "matched")
+"""The features of a further line. How many places go on like that, and how sure the first line is, says no more of
+lines in packages that the weights were not fitted to."""
 
 FEW = 3
 """Lexemes that a match has by chance."""
@@ -93,3 +98,8 @@ def features(one: Continuation, share: float, length: int, words: int) -> list[f
         log1p(length),
         log1p(words),
     ]
+
+
+def further_features(one: Continuation) -> list[float]:
+    """The features of each further line of a continuation: a number for each of :data:`FURTHER_NAMES`."""
+    return [1.0, log1p(one.matched)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fim_server._core import Continuation
-from fim_server.memory.features import features
+from fim_server.memory.features import features, further_features
 from fim_server.memory.weights import Weights, confidence
 
 
@@ -18,12 +18,15 @@ class Offer:
         beginnings: For each lexeme of the text's first line: characters up to its end, and the probability that the
             text is right up to there. These never rise.
         whole: The probability that the first line is right to its end, and ends there.
+        lines: For each further line: characters of the text up to its end, and the probability that all is right up to
+            there. These fall.
         continuation: What it was made of, and where it was found.
     """
 
     text: str
     beginnings: tuple[tuple[int, float], ...]
     whole: float
+    lines: tuple[tuple[int, float], ...]
     continuation: Continuation
 
     @property
@@ -32,11 +35,16 @@ class Offer:
         return next((sure for end, sure in self.beginnings if self.text[:end].strip()), 0.0)
 
     def until(self, confidence: float) -> str:
-        """The longest beginning that is at least so sure, whole lexemes of it: all of it where ``whole`` is."""
+        """The longest beginning that is at least so sure, of whole lexemes, or of whole lines beyond the first."""
         if self.whole >= confidence:
-            return self.text
+            return self.text[: self.end_of_lines(confidence)]
         ends = [end for end, sure in self.beginnings if sure >= confidence]
         return self.text[: max(ends, default=0)].rstrip(" \t")
+
+    def end_of_lines(self, confidence: float) -> int:
+        """Where the last of its lines ends up to which it is at least so sure; the first in any case."""
+        end = self.text.find("\n")
+        return max((at for at, sure in self.lines if sure >= confidence), default=len(self.text) if end < 0 else end)
 
 
 def offer_of(one: Continuation, weights: Weights) -> Offer:
@@ -53,7 +61,15 @@ def offer_of(one: Continuation, weights: Weights) -> Offer:
         beginnings.append((length, sure))
     length = one.shares[-1][0] if one.shares else 0
     whole = confidence(weights.whole, features(one, one.share, length, len(one.shares)))
-    return Offer(one.text, tuple(beginnings), min(whole, sure), one)
+    whole = min(whole, sure)
+    going_on = confidence(weights.further, further_features(one))
+    lines, at, sure = [], one.text.find("\n"), whole
+    while at >= 0:
+        following = one.text.find("\n", at + 1)
+        sure *= going_on
+        lines.append((len(one.text) if following < 0 else following, sure))
+        at = following
+    return Offer(one.text, tuple(beginnings), whole, tuple(lines), one)
 
 
 def ranked(found: list[Continuation], weights: Weights) -> list[Offer]:

@@ -9,20 +9,22 @@ from functools import cache
 from importlib import resources
 from math import exp
 
-from fim_server.memory.features import NAMES
+from fim_server.memory.features import FURTHER_NAMES, NAMES
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A weight for each of :data:`fim_server.memory.features.NAMES`, for each question.
+    """A weight for each of :data:`.features.NAMES`, for each question.
 
     Attributes:
         beginning: Whether a beginning of a continuation is right as far as it goes.
         whole: Whether it is right up to its line's end, and the line ends there.
+        further: Whether a further line is right where those before it are; for :data:`.features.FURTHER_NAMES`.
     """
 
     beginning: tuple[float, ...]
     whole: tuple[float, ...]
+    further: tuple[float, ...]
 
 
 def confidence(weights: Sequence[float], features: Sequence[float]) -> float:
@@ -41,5 +43,8 @@ def fitted_weights() -> Weights:
     """The weights that come with the package (``python -m fim_server.bench.memory_weights`` fits them)."""
     file = resources.files("fim_server.memory").joinpath("weights.toml")
     tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    beginning, whole = (tuple(float(tables[question][name]) for name in NAMES) for question in ("beginning", "whole"))
-    return Weights(beginning, whole)
+
+    def weights(question: str, names: Sequence[str]) -> tuple[float, ...]:
+        return tuple(float(tables[question][name]) for name in names)
+
+    return Weights(weights("beginning", NAMES), weights("whole", NAMES), weights("further", FURTHER_NAMES))

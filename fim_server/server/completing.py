@@ -26,6 +26,7 @@ from fim_server.server.contexts import (
     without_repetition,
 )
 from fim_server.server.definitions import defined_again
+from fim_server.server.endings import with_shortest_ending
 from fim_server.server.imports import with_imports
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
@@ -211,15 +212,18 @@ class Completer:
             return []
         self._project.tell(request.uri, request.split)
         found = []
-        for one in self._project.recall(request.uri, request.split, opened.guarantee):
+        several = not request.single_line
+        for one in self._project.recall(request.uri, request.split, opened.guarantee, several):
             offer = self._offer(one.completion, request, opened, language)
             if request.word_ends and is_word((one.completion.text or "")[:1]):
                 continue
             if isinstance(offer, Offer) and offer.cuts:
-                end = offer.cuts[-1]
-                whole = one.whole if end == len(offer.text) else 0.0
-                if fits(offer.text[:end], request.split, opened) is None:
-                    found.append((replace(offer, text=offer.text[:end], recalled=True, calibrated=True), whole))
+                cuts = cuts_of_lines(offer.text, offer.cuts)
+                text = offer.text[: cuts[-1]] if cuts else ""
+                reaches_line_end = text == offer.text or "\n" in offer.text[: len(text) + 1]
+                whole = one.whole if reaches_line_end else 0.0
+                if cuts and fits(text, request.split, opened) is None:
+                    found.append((replace(offer, text=text, cuts=cuts, recalled=True, calibrated=True), whole))
         return found
 
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
@@ -362,8 +366,11 @@ class Completer:
             beside=task.beside,
         ):
             completion = task.healing.undo(completion)
-            if completion.begun and owes_block(request.split, task.language.name):
-                completion = with_empty_block(completion, opened.session, request.split)
+            if completion.begun:
+                owes = owes_block(request.split, task.language.name)
+                if owes:
+                    completion = with_empty_block(completion, opened.session, request.split)
+                completion = with_shortest_ending(completion, opened.session, request.split, owes)
             work.completions.append(completion)
             self._tokens.count(completion.statistics)
             prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
@@ -546,6 +553,12 @@ def goes_on(cuts: Iterable[int], text: str, completion: Completion, own: OwnName
         return ()
     whole = text + completion.following if text == completion.text else text
     return tuple(end for end in cuts if whole.startswith(own.trailers, end))
+
+
+def cuts_of_lines(text: str, cuts: Sequence[int]) -> tuple[int, ...]:
+    """Those of the cuts of a text that are in its first line, or at the end of a further one."""
+    first = text.find("\n")
+    return tuple(end for end in cuts if first < 0 or end <= first or text[end : end + 1] in ("", "\n"))
 
 
 def others_of(offers: Iterable[Offer], further: Iterable[Offer]) -> list[Offer]:

@@ -182,7 +182,8 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
     """What an answer says at another cursor, or None if that leads elsewhere.
 
     Where one line is wanted (within a word, before a bracket that the editor has closed), several lines are cut to the
-    first, unless somebody asked for them: what is asked for does not shrink while it is typed.
+    first, unless somebody asked for them, or sees them and they are the project's memory's: what is asked for, and what
+    is mostly right, does not shrink while it is typed.
     """
     if not left.startswith(answer.left):
         return None
@@ -190,13 +191,18 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
     offers = []
     for offer in answer.offers:
         rest = rest_of(offer, answer.right, typed, right)
-        if rest is not None and single_line and not answer.complete:
+        if rest is not None and single_line and not answer.complete and not is_seen_with_lines(rest):
             rest = first_line(rest)
         if rest is not None:
             offers.append(rest)
     if not offers:
         return None
     return replace(answer, left=left, right=right, single_line=single_line, offers=tuple(offers), moved=True)
+
+
+def is_seen_with_lines(offer: Offer) -> bool:
+    """Whether somebody has lines of an offer before their eyes that the project's memory has."""
+    return offer.recalled and 0 <= offer.text.find("\n") < offer.seen
 
 
 def first_line(offer: Offer) -> Offer | None:

@@ -40,13 +40,17 @@ DRAFTED_LEXEMES, LEAST_DRAFTED = 6, 0.1
 saves where it is right."""
 
 
+MOST_LINES, LINES_CONFIDENCE = 8, 0.7
+"""Lines of what is recalled at most, and how likely all of several has to be right."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recalled:
     """What the memory offers at a cursor, in the form of what a model has written."""
 
     completion: Completion
     whole: float
-    """How likely it is right up to its line's end."""
+    """How likely it is right up to its first line's end."""
 
 
 class Project:
@@ -155,9 +159,12 @@ class Project:
                 return folder.name, path.relative_to(folder).as_posix()
         return "", path.name
 
-    def recall(self, uri: str, split: Split, guarantee: str) -> list[Recalled]:
-        """What stood elsewhere where the same stood before, the best first."""
-        offers = self.memory.offers(key_of(uri), split.left, split.right)
+    def recall(self, uri: str, split: Split, guarantee: str, several_lines: bool = False) -> list[Recalled]:
+        """What stood elsewhere where the same stood before, the best first.
+
+        ``several_lines``: where it is sure enough, with the lines that came after.
+        """
+        offers = self.memory.offers(key_of(uri), split.left, split.right, MOST_LINES if several_lines else 1)
         return [recalled(offer, guarantee) for offer in offers if offer.text.strip()]
 
     def advice(self, uri: str, left: str) -> ProjectAdvice:
@@ -203,12 +210,14 @@ class ProjectAdvice:
 
 
 def recalled(offer: Offer, guarantee: str) -> Recalled:
-    """An offer of the memory as a completion whose tokens are its lexemes."""
+    """An offer as a completion whose tokens are its lexemes, and its further lines as far as they are sure."""
+    text = offer.text[: offer.end_of_lines(LINES_CONFIDENCE)]
     tokens, before = [], 1.0
-    for end, sure in offer.beginnings:
-        tokens.append(Written(end, min(1.0, sure / before) if before else 0.0))
-        before = sure
-    completion = Completion(offer.text, guarantee, StopReason.END_TOKEN, None, won=Won.END_TOKEN, written=tuple(tokens))
+    for end, sure in (*offer.beginnings, *offer.lines):
+        if end <= len(text):
+            tokens.append(Written(end, min(1.0, sure / before) if before else 0.0))
+            before = sure
+    completion = Completion(text, guarantee, StopReason.END_TOKEN, None, won=Won.END_TOKEN, written=tuple(tokens))
     return Recalled(completion, offer.whole)
 
 

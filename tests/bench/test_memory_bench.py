@@ -9,7 +9,7 @@ import pytest
 
 from bench_corpus import TYPED_SOURCE as SOURCE
 from fim_server._core import ProjectMemory
-from fim_server.bench.memory import Asked, Report, judged
+from fim_server.bench.memory import Asked, Report, Several, judged
 from fim_server.bench.memory_cursors import Cursor
 from fim_server.cli import main
 from fim_server.memory.offers import ranked
@@ -40,6 +40,14 @@ def test_the_surest_are_offered() -> None:
     assert dict(report.calibration())[0.8]["first_right"] == 1.0
 
 
+def test_several_lines_are_right_as_far_as_all_before_are() -> None:
+    several = Several()
+    cursor = Cursor("a.py", "", "", "", "", "one\ntwo  \nthree")
+    for text in ("one", "one\ntwo", "one\ntwo\nfour\nthree", "other\ntwo", "one\ntwo\nthree\nfour"):
+        several.count(cursor, text)
+    assert several == Several(offers=4, right=1, lines=8, right_lines=1 + 1 + 0 + 2)
+
+
 def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for package in ("one", "two"):
         (tmp_path / package).mkdir()
@@ -51,6 +59,9 @@ def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (report["files"], report["characters"], report["cursors"]) == (4, 4 * len(SOURCE), 40)
     assert set(report["times"]) == {"update", "continuations", "confidence", "predict"}
     assert 0 < report["found"] <= 40
+    assert report["several_cursors"] == 40
+    offers = [one["offers"] for one in report["several"]]
+    assert offers == sorted(offers, reverse=True)
     assert main(command) == 0
     assert "lexemes matched" in capsys.readouterr().out
     assert main(["bench", "memory", "--path", str(tmp_path / "nothing")]) == 2

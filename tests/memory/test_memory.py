@@ -150,6 +150,6 @@ def test_weights_are_fitted(project: Path, tmp_path: Path) -> None:
     out = tmp_path / "weights.toml"
     assert memory_weights.main([str(project), "--cursors", "40", "--out", str(out)]) == 0
     page = out.read_text(encoding="utf-8")
-    assert page.count("matched = ") == 2 + page.count("_matched = ")
+    assert page.count("matched = ") == 3 + page.count("_matched = ")
     assert memory_weights.main([str(project), "--cursors", "40", "--out", str(out)]) == 0
     assert out.read_text(encoding="utf-8") == page

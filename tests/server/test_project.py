@@ -17,10 +17,14 @@ from editor import AUTOMATIC, INVOKED, SETTINGS, Client, Editor, Wire, assert_pa
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.options import DecodeOptions
 from fim_server.language import Language
+from fim_server.memory import Memory
 from fim_server.memory.belief import FITTED
+from fim_server.memory.features import NAMES
+from fim_server.memory.weights import Weights
 from fim_server.models.load import load_model
 from fim_server.server import lifecycle
-from fim_server.server.project import LEAST_CHARACTERS, Project, key_of, path_of
+from fim_server.server.completing import cuts_of_lines
+from fim_server.server.project import LEAST_CHARACTERS, LINES_CONFIDENCE, Project, key_of, path_of
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request
 from fim_server.server.worker import CompletionWorker
@@ -35,6 +39,7 @@ def report_totals(ledger, stream):
 """
 HERE = "def other(ledger, stream):\n    for account in ledger.accounts:\n        \n\n\nprint(other)\n"
 AT = HERE.index("        \n") + 8
+NOTED = "ledger.note_written(account)"
 LINE = "stream.write(account.name, account.balance_of_year)"
 
 
@@ -71,6 +76,70 @@ def test_what_stands_in_a_file_of_the_project_is_recalled(project: Project, tmp_
     assert best.completion.text == LINE
     assert best.completion.written[-1].end == len(LINE)
     assert all(0 <= token.probability <= 1 for token in best.completion.written)
+
+
+@pytest.fixture
+def certain(tmp_path: Path) -> Iterator[Project]:
+    """A project that is sure of all lines that it recalls."""
+    sure, never = (30.0, *[0.0] * (len(NAMES) - 1)), (30.0, 0.0)
+    project = Project(Memory(weights=Weights(sure, sure, never)))
+    (tmp_path / "report.py").write_text(ELSEWHERE)
+    project.read([tmp_path.as_uri()], [".py"])
+    yield project
+    project.close()
+
+
+@pytest.mark.parametrize(
+    ("below", "expected"),
+    [
+        ("\n\n\nprint(other)\n", f"{LINE}\n        {NOTED}"),
+        (f"\n        {NOTED}\n", LINE),  # which stands there already
+    ],
+)
+def test_lines_of_the_project_are_recalled_together(
+    certain: Project, tmp_path: Path, below: str, expected: str
+) -> None:
+    uri = (tmp_path / "here.py").as_uri()
+    split = told(certain, uri, HERE[:AT] + below, AT)
+    several, one = (certain.recall(uri, split, "exact", lines)[0].completion for lines in (True, False))
+    assert (several.text, one.text) == (expected, LINE)
+    assert several.written[-1].end == len(expected)
+
+
+def test_lines_that_are_unsure_are_left_out(project: Project, tmp_path: Path) -> None:
+    project.read([tmp_path.as_uri()], [".py"])
+    split = told(project, "untitled:x", HERE, AT)
+    offer = project.memory.offers("untitled:x", split.left, split.right, 8)[0]
+    assert offer.text == f"{LINE}\n        {NOTED}"
+    ((end, sure),) = offer.lines
+    assert end == len(offer.text)
+    assert sure < min(offer.whole, LINES_CONFIDENCE)
+    assert (offer.until(0.0), offer.until(offer.whole)) == (offer.text, LINE)
+    assert project.recall("untitled:x", split, "exact", True)[0].completion.text == LINE
+
+
+def test_recalled_lines_end_where_lines_end(certain: Project, tmp_path: Path) -> None:
+    """Where the program is complete within a further line, but not at its end, that line is left out."""
+    assert cuts_of_lines("a = b\nc = d(e)", [1, 5, 11]) == (1, 5)
+    assert cuts_of_lines("a = b\nc = d(\ne)", [1, 5, 11, 15]) == (1, 5, 15)
+    uri = (tmp_path / "here.py").as_uri()
+    worker = CompletionWorker(ServerSettings(), project=certain)
+    completer = worker._lane(uri).completer
+
+    def recalled(text: str, single_line: bool = False) -> list[str]:
+        split = told(certain, uri, text, text.index("|"))
+        split = Split(split.left, split.right[1:])
+        request = Request(uri, split, "python", "here.py", False, single_line, ServerSettings())
+        language = request.language()
+        return [
+            offer.text
+            for offer, _ in completer._recalled(request, completer.contexts.open(uri, language, split), language)
+        ]
+
+    loop = "def other(ledger, stream):\n    for account in ledger.accounts:\n        |"
+    assert recalled(loop + "\n")[0] == f"{LINE}\n        {NOTED}"
+    assert recalled(loop + "\n", single_line=True)[0] == LINE
+    worker.close()
 
 
 def test_the_cursors_own_line_is_not_recalled(project: Project, tmp_path: Path) -> None:

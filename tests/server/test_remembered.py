@@ -94,6 +94,14 @@ def test_of_several_lines_the_first_is_left_within_a_word() -> None:
     assert find(remembering(answered("x = f", "\n", unbroken)), "x = f(", "\n", single_line=True) is None
 
 
+def test_lines_of_the_project_that_are_seen_stay_while_they_are_typed() -> None:
+    several = replace(offer("call(a)\ny = 1"), cuts=(4, 7, 13))
+    whole, line = replace(several, recalled=True, seen=13), replace(several, recalled=True, seen=7)
+    for known, rest in ((whole, "all(a)\ny = 1"), (line, "all(a)"), (replace(whole, recalled=False), "all(a)")):
+        memory = remembering(answered("x = ", "\n", known, single_line=False))
+        assert find(memory, "x = c", "\n", single_line=True) == [(rest, 0)]
+
+
 def test_what_was_asked_for_keeps_its_lines_while_it_is_typed() -> None:
     given = answered("x = ", "\ny", offer("call(a)\nif a:\n    b"), single_line=False, complete=True)
     memory = remembering(given)
