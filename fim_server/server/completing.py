@@ -135,11 +135,22 @@ class Completer:
         self._languages: dict[tuple[str, str, str | None, bool], tuple[Language, float]] = {}
         self._writing: tuple[Stop | None, str] = (None, "")
         """What the model has written so far, and what stops it."""
+        self._line_wanted: tuple[Stop | None, int] = (None, 0)
+        """For the work that a stop watches: after how many characters the end of a line is the end."""
 
     def written_for(self, cancelled: Stop) -> str:
         """What the model has written so far where it is at the work that a stop watches. From any thread."""
         stop, text = self._writing
         return text if stop is cancelled else ""
+
+    def end_line_for(self, cancelled: Stop, typed: int) -> None:
+        """As :attr:`.Job.end_line`, of the work that a stop watches. From any thread."""
+        self._line_wanted = cancelled, typed
+
+    def _is_enough(self, cancelled: Stop, text: str) -> bool:
+        """Whether no more is wanted of what the model writes for the work that a stop watches."""
+        stop, typed = self._line_wanted
+        return stop is cancelled and "\n" in text[typed:]
 
     @property
     def languages(self) -> list[Language]:
@@ -308,6 +319,8 @@ class Completer:
         from fim_server.decoding.alternatives import alternatives
         from fim_server.decoding.closing import Closing
         from fim_server.decoding.conclusion import decoded
+        from fim_server.decoding.results import StopReason
+        from fim_server.decoding.run import Interrupted
 
         request, opened, options = task.request, task.opened, task.options
         offers: list[Offer] = []
@@ -336,7 +349,10 @@ class Completer:
 
         def note(tokens: Sequence[int]) -> None:
             text = decoded(task.model.vocabulary, tokens, strict=False)
-            self._writing = task.cancelled, text[len(task.healing.text) :]
+            written = text[len(task.healing.text) :]
+            self._writing = task.cancelled, written
+            if self._is_enough(task.cancelled, written):
+                raise Interrupted(StopReason.DEADLINE)
 
         for completion in alternatives(
             task.model,
@@ -371,6 +387,8 @@ class Completer:
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         # What was found on a part of the text is asked again: the next key finds the whole.
         lasting = (bool(offers) or not late) and not opened.is_unfinished
+        if self._is_enough(task.cancelled, self.written_for(task.cancelled)):
+            request = replace(request, single_line=True)
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting)
 
     def _advice(self, request: Request, language: Language) -> Advice | None:

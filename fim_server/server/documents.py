@@ -18,7 +18,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.workspace import TextDocument, Workspace
 
-from fim_server.server.handshake import HandshakeProtocol
+from fim_server.server.answering import AnsweringProtocol
 from fim_server.server.threads import OneThread
 from fim_server.text.document import Document, PositionEncoding
 
@@ -112,7 +112,7 @@ MOST_ARRIVALS = 64
 COMPLETIONS = frozenset({types.TEXT_DOCUMENT_INLINE_COMPLETION, types.TEXT_DOCUMENT_COMPLETION})
 
 
-class DocumentProtocol(HandshakeProtocol):
+class DocumentProtocol(AnsweringProtocol):
     """The protocol with a workspace of ours, and with requests for completions seen when they arrive.
 
     A handler that is a coroutine begins to run after all messages of one packet were taken in; the change that a client
