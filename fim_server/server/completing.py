@@ -28,6 +28,7 @@ from fim_server.server.contexts import (
 from fim_server.server.definitions import defined_again
 from fim_server.server.endings import with_shortest_ending
 from fim_server.server.imports import with_imports
+from fim_server.server.marks import with_marks
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
@@ -399,7 +400,7 @@ class Completer:
             advice = project.advice(request.uri, request.split.left)
         if request.settings.names == "off":
             return advice
-        return with_imports(advice, language.name, request, project)
+        return with_marks(with_imports(advice, language.name, request, project), language.name, request.split)
 
     def _drafts(self, request: Request) -> Drafts | None:
         """What the project's memory has the model check several tokens of in a pass."""

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from fim_server.server.names import own_names
-from fim_server.server.place import is_word
 from fim_server.server.project import key_of
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class ImportAdvice:
         """What may come after a middle."""
         begun = self.typed + middle
         rests = [(name[len(begun) :], weight) for name, weight in self.names if name.startswith(begun)]
-        self._mine = all(map(is_word, begun)) and any(rest for rest, _ in rests)
+        self._mine = any(rest for rest, _ in rests)
         if self._mine:
             return [(rest, IMPORT_SHARE * weight) for rest, weight in rests if rest]
         return [] if self.others is None else self.others(middle)
