@@ -133,6 +133,8 @@ class Completer:
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
         self._languages: dict[tuple[str, str, str | None, bool], tuple[Language, float]] = {}
+        self._last_recalled: tuple[Request, object, list[tuple[Offer, float]]] | None = None
+        """To which request, on which texts, the project's memory said what last."""
         self._writing: tuple[Stop | None, str] = (None, "")
         """What the model has written so far, and what stops it."""
         self._line_wanted: tuple[Stop | None, int] = (None, 0)
@@ -211,8 +213,11 @@ class Completer:
         """The offers of the project's memory that fit, the best first, each with how likely its whole line is right."""
         if self._project is None or not request.settings.project_memory or opened.guarantee == "none":
             return []
+        last, texts = self._last_recalled, (opened.guarantee, opened.left, opened.right)
+        if last is not None and last[0] is request and last[1] == texts:
+            return last[2]  # asked before the model was
         self._project.tell(request.uri, request.split)
-        found = []
+        found: list[tuple[Offer, float]] = []
         several = not request.single_line
         for one in self._project.recall(request.uri, request.split, opened.guarantee, several):
             offer = self._offer(one.completion, request, opened, language)
@@ -225,6 +230,7 @@ class Completer:
                 whole = one.whole if reaches_line_end else 0.0
                 if cuts and fits(text, request.split, opened) is None:
                     found.append((replace(offer, text=text, cuts=cuts, recalled=True, calibrated=True), whole))
+        self._last_recalled = request, texts, found
         return found
 
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:

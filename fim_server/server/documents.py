@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -38,7 +38,7 @@ class OpenDocument(TextDocument):
     @property
     def document(self) -> Document:
         """The text as it is now. Immutable, so it stays what it was when a later change arrives."""
-        return Document(self._document.text, self._document.newline, self.version or 0)
+        return replace(self._document, version=self.version or 0)
 
     @property
     def source(self) -> str:

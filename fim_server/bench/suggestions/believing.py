@@ -12,10 +12,7 @@ a say in what is foretold, as in the server, but none in what the model says. 10
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
@@ -27,8 +24,8 @@ from numpy.typing import NDArray
 
 from fim_server.bench.suggestions.context import LEXEME
 from fim_server.bench.suggestions.lines import Project as Sources
-from fim_server.bench.suggestions.lines import Task, draw_lines, open_folder
-from fim_server.bench.suggestions.suggesting import written
+from fim_server.bench.suggestions.lines import Task
+from fim_server.bench.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered
 from fim_server.decoding.advising import first_tokens
 from fim_server.decoding.alternatives import read_before
 from fim_server.decoding.healing import Healing
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-OPTIONS = DecodeOptions(max_new_tokens=48, max_prompt_tokens=384)
+OPTIONS = DecodeOptions(max_new_tokens=48, max_prompt_tokens=PROMPT_TOKENS)
 
 MOST_TOKENS = 14
 """Of a line that are gone through."""
@@ -240,14 +237,10 @@ def steps(model: FimModel, sources: Sources, seed: int) -> Iterator[Step]:
     """What the lines of a folder teach."""
     chance = random.Random(f"believing {sources.name} {seed}")
     python = Language.load("python")
-    with tempfile.TemporaryDirectory(prefix="fim-believing-") as made:
-        root = written(sources, made).as_uri()
-        whole = Project()
-        whole.read([root], [".py"])
-        whole.memory.settle()
+    with remembered(sources) as (root, whole):
         for number, task in enumerate(sources.tasks):
             split, rest = cut(task, chance)
-            uri = f"{root}/{task.file}"
+            uri = f"{root.as_uri()}/{task.file}"
             asked = list(projects(sources, whole, uri, split, chance))
             yield from Line(model, split, rest, python.open(split.left, split.right)).steps(
                 sources.name, str(number), asked
@@ -256,7 +249,6 @@ def steps(model: FimModel, sources: Sources, seed: int) -> Iterator[Step]:
             for one in asked:
                 if one.project is not whole:
                     one.project.close()
-        whole.close()
 
 
 # --- what is fitted ------------------------------------------------------------------------------------------------
@@ -385,24 +377,15 @@ def report(found: Sequence[Step]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Ask, fit, and print."""
-    parser = argparse.ArgumentParser(description="Fit how far a memory is believed beside a model.")
-    parser.add_argument("folder", nargs="+", help="a package's folder")
-    parser.add_argument("--lines", type=int, default=100, help="of each folder (default: 100)")
-    parser.add_argument("--seed", type=int, default=7, help="of what is drawn (default: 7)")
-    parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
+    parser = command_line("Fit how far a memory is believed beside a model.", "--lines", "lines of", 100, 7)
     given = parser.parse_args(arguments)
     model = load_model(given.model, None, None)
     found: list[Step] = []
-    for folder in given.folder:
-        sources = open_folder(folder)
-        draw_lines(sources, given.lines, given.seed)
-        found += steps(model, sources, given.seed)
-        print(f"{folder}: {len(found):,} tokens", file=sys.stderr)
+    for sources in drawn_of(given, lambda: f"{len(found):,} tokens"):
+        found.extend(steps(model, sources, given.seed))
     print(report(found))
     return 0
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    os._exit(status)  # threads of the model's runtime need not be waited for
+    end_with(main)
