@@ -1,6 +1,6 @@
-"""Names that a file lacks, where an import is being written: they are what it is written for, mostly.
+"""Names that a file lacks, where an import or a definition is being written: they are what it is written for, mostly.
 
-What is an import, and what a file lacks, is the language's own: the module ``imports`` in its folder, where it has one.
+What is either, and what a file lacks, is the language's own: the module ``imports`` in its folder, where it has one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_DEFINITIONS = 32
 
 @dataclass(slots=True)
 class ImportAdvice:
-    """Advice that knows the names that an import may bring, and asks another elsewhere.
+    """Advice that knows the names that something may bring, and asks another elsewhere.
 
     Attributes:
         typed: What of a name stands before the cursor.
@@ -59,16 +59,17 @@ class ImportAdvice:
 
 
 def with_imports(others: Advice | None, language: str, request: Request, project: Project | None) -> Advice | None:
-    """Advice about a request's next tokens that knows of imports as well; the other one alone where it is none."""
+    """Advice that knows of imports and definitions that were begun as well; the other one alone where none was."""
     module = module_of(language)
     if module is None:
         return others
     split = request.split
     start, end = split.left.rfind("\n") + 1, split.right.find("\n")
     line = split.left[start:]
-    if module.begun(line) is None:
-        return others
     source = split.left[:start] + ("" if end < 0 else split.right[end:])
+    if module.begun(line) is None:
+        defined = module.definable(line, source, split.left.count("\n", 0, start))
+        return others if defined is None else ImportAdvice(defined[0], defined[1], others)
     own, known = own_names(language), project
 
     def definitions(names: Sequence[str]) -> list[tuple[str, str]]:
