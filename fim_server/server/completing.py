@@ -32,6 +32,7 @@ from fim_server.server.marks import with_marks
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
+from fim_server.server.preferring import Preferences
 from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
 from fim_server.server.showing import ends_of, least_likelihood, shown, worth
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.beside import Beside
     from fim_server.decoding.healing import Healing
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import Advice, Drafts
+    from fim_server.decoding.protocols import Advice, Drafts, Preference
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
     from fim_server.models.pace import Pace
@@ -130,6 +131,7 @@ class Completer:
         self._is_wanted = is_wanted
         self._names = Names()
         self._beyond = BeyondFile()
+        self._preferences = Preferences()
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
         self._languages: dict[tuple[str, str, str | None, bool], tuple[Language, float]] = {}
@@ -339,6 +341,7 @@ class Completer:
             closing=Closing.of(opened.session, opened.left, opened.right),
             scored=True,
             advice=self._advice(request, task.language),
+            preference=self._preference(request, task.language, task.inside),
             drafts=self._drafts(request),
             word_ends=request.word_ends,
             least_likelihood=least_likelihood(
@@ -406,7 +409,16 @@ class Completer:
             advice = project.advice(request.uri, request.split.left)
         if request.settings.names == "off":
             return advice
-        return with_marks(with_imports(advice, language.name, request, project), language.name, request.split)
+        modules = self._preferences.modules(request, language.name, project)
+        found = with_imports(advice, language.name, request, project, modules)
+        return with_marks(found, language.name, request.split)
+
+    def _preference(self, request: Request, language: Language, inside: str | None) -> Preference | None:
+        """What is thought of tokens by the names that they write; ``inside``: what the cursor is inside of."""
+        if request.settings.names == "off" or inside is not None:
+            return None
+        project = self._project if request.settings.project_memory else None
+        return self._preferences.at(request, language.name, project)
 
     def _drafts(self, request: Request) -> Drafts | None:
         """What the project's memory has the model check several tokens of in a pass."""

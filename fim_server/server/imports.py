@@ -6,12 +6,9 @@ What is either, and what a file lacks, is the language's own: the module ``impor
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from fim_server.server.names import own_names
+from fim_server.server.names import module_of, own_names
 from fim_server.server.project import key_of
 
 if TYPE_CHECKING:
@@ -58,9 +55,14 @@ class ImportAdvice:
         return self.others.share(weight, heaviest, certainty, probability)
 
 
-def with_imports(others: Advice | None, language: str, request: Request, project: Project | None) -> Advice | None:
-    """Advice that knows of imports and definitions that were begun as well; the other one alone where none was."""
-    module = module_of(language)
+def with_imports(
+    others: Advice | None, language: str, request: Request, project: Project | None, modules: Any = None
+) -> Advice | None:
+    """Advice that knows of imports and definitions that were begun as well; the other one alone where none was.
+
+    ``modules``: what can be imported, as the language's module has it.
+    """
+    module = module_of(language, "imports")
     if module is None:
         return others
     split = request.split
@@ -78,12 +80,5 @@ def with_imports(others: Advice | None, language: str, request: Request, project
         found = known.memory.related(key_of(request.uri), range(0), [], [], names, own.defining_words, MOST_DEFINITIONS)
         return [(one.name, one.key) for one in found if one.name is not None]
 
-    brought = module.importable(line, source, definitions)
+    brought = module.importable(line, source, definitions, modules)
     return others if brought is None else ImportAdvice(brought[0], brought[1], others)
-
-
-@cache
-def module_of(language: str) -> Any:
-    """What a language knows of its imports: a module with ``begun`` and ``importable``; None where it has none."""
-    name = f"fim_server.languages.{language}.imports"
-    return import_module(name) if find_spec(name) is not None else None

@@ -5,12 +5,10 @@ What that is, is the language's own: the module ``marks`` in its folder, where i
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fim_server.server.imports import ImportAdvice
+from fim_server.server.names import module_of
 
 if TYPE_CHECKING:
     from fim_server.decoding.protocols import Advice
@@ -22,7 +20,7 @@ NEAR = 1 << 14
 
 def with_marks(others: Advice | None, language: str, split: Split) -> Advice | None:
     """Advice about a request's next tokens that knows of marks as well; the other one alone where none is begun."""
-    module = module_of(language)
+    module = module_of(language, "marks")
     if module is None:
         return others
     start, end = split.left.rfind("\n") + 1, split.right.find("\n")
@@ -30,10 +28,3 @@ def with_marks(others: Advice | None, language: str, split: Split) -> Advice | N
         return others
     found = module.likely(split.left[max(0, start - NEAR) : start], split.left[start:], split.right[end + 1 :][:NEAR])
     return others if found is None else ImportAdvice(found[0], found[1], others)
-
-
-@cache
-def module_of(language: str) -> Any:
-    """What a language knows of its marks: a module with ``likely``; None where it has none."""
-    name = f"fim_server.languages.{language}.marks"
-    return import_module(name) if find_spec(name) is not None else None

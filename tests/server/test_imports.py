@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from fim_server.languages.python.imports import begun, definable, importable, missing, public_names
-from fim_server.server.imports import IMPORT_SHARE, ImportAdvice, module_of, with_imports
+from fim_server.server.imports import IMPORT_SHARE, ImportAdvice, with_imports
+from fim_server.server.names import module_of
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request
 from fim_server.text.document import Split
@@ -138,7 +139,7 @@ def test_where_an_import_is_being_written() -> None:
     assert [name for name, _ in found.names] == ["logging", "json"]
     assert asked("x = ", "\n" + SOURCE) is None
     assert asked("import ", "\n" + SOURCE, "json") is None
-    assert module_of("json") is None
+    assert module_of("json", "imports") is None
 
 
 CLASSES = """

@@ -40,6 +40,7 @@ from fim_server.text.document import Split
 
 if TYPE_CHECKING:
     from fim_server.language.session import Session
+    from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
 
 Array = NDArray[np.float64]
@@ -167,9 +168,9 @@ class Line:
         self._model, self._rest = model, rest
         vocabulary = model.vocabulary
         healing = Healing.of(model, split)
-        self._healing = healing.text.encode()
-        self._todo = self._healing + rest.encode()
-        self._middle = b""
+        self.healing = healing.text.encode()
+        self._todo = self.healing + rest.encode()
+        self.middle = b""
         self._tokens = vocabulary.encode(self._todo)
         self._prompt, self._reading = read_before(model, healing.split, OPTIONS, None, bool(healing.text))
         self._standing = Standing(session.start())
@@ -182,55 +183,69 @@ class Line:
     def _breaks(self, token: int) -> bool:
         return self._model.vocabulary.token_bytes(token).lstrip(b" \t\r").startswith(b"\n")
 
-    def _is_right(self, token: int) -> bool:
+    def is_right(self, token: int) -> bool:
         """Whether a token goes on with what stands there, or ends where that does."""
         if not self._todo:
             return token in self._ends
         text = self._model.vocabulary.token_bytes(token) if token not in self._ends else b""
         return bool(text) and self._todo.startswith(text)
 
-    def steps(self, folder: str, place: str, asked: Sequence[Asked]) -> Iterator[Step]:
-        """Each token, with each of the projects."""
-        arithmetic, vocabulary, size = self._model.backend.arithmetic, self._model.vocabulary, self._model.size
-        first = LEXEME.match(self._rest)
+    def rows(self) -> Iterator[Logits]:
+        """The model's logits [V] before each token; while something is written again, those of tokens that do."""
         for part in passes(self._prompt, self._reading.resume(self._prompt), OPTIONS.prefill_chunk):
             logits = self._reading.forward(part)
-        for number in range(MOST_TOKENS):
-            if self._healing:
-                towards = [token for token in vocabulary.tokens_towards(self._healing) if token < size]
-                logits = arithmetic.only(logits, towards)
+        for token in (*self._tokens[: MOST_TOKENS - 1], None):
+            if self.healing:
+                towards = [one for one in self._model.vocabulary.tokens_towards(self.healing) if one < self._model.size]
+                logits = self._model.backend.arithmetic.only(logits, towards)
+            yield logits
+            if token is None or not self._todo:
+                break
+            self._take(token)
+            logits = self._reading.forward([token])
+
+    def right_ones(self) -> list[int]:
+        """The tokens that are right next."""
+        wanted = self._model.vocabulary.tokens_towards(self._todo) if self._todo else sorted(self._ends)
+        return [token for token in wanted if token < self._model.size and self.is_right(token)]
+
+    def foretold(self, asked: Asked) -> dict[int, float]:
+        """The tokens that a memory foretells, with its weights."""
+        vocabulary, size = self._model.vocabulary, self._model.size
+        return first_tokens(asked.advice, self.middle, self.healing, vocabulary, size, self._counts)
+
+    def steps(self, folder: str, place: str, asked: Sequence[Asked]) -> Iterator[Step]:
+        """Each token, with each of the projects."""
+        arithmetic = self._model.backend.arithmetic
+        first = LEXEME.match(self._rest)
+        for logits in self.rows():
             shares = arithmetic.shares(logits)
-            wanted = vocabulary.tokens_towards(self._todo) if self._todo else sorted(self._ends)
-            right = sum(float(shares[token]) for token in wanted if token < size and self._is_right(token))
+            right = sum(float(shares[token]) for token in self.right_ones())
             likeliest = arithmetic.top(shares, LIKELIEST)
             for one in asked:
-                weights = first_tokens(one.advice, self._middle, self._healing, vocabulary, size, self._counts)
+                weights = self.foretold(one)
                 yield Step(
                     folder,
                     one.kind,
                     f"{folder} {place} {one.name}",
                     one.advice.characters,
-                    first is not None and len(self._middle.decode(errors="ignore")) < first.end(),
+                    first is not None and len(self.middle.decode(errors="ignore")) < first.end(),
                     right,
                     likeliest[0][1],
                     tuple(
-                        Foretold(weight, float(shares[token]), self._is_right(token))
+                        Foretold(weight, float(shares[token]), self.is_right(token))
                         for token, weight in weights.items()
                     ),
-                    tuple((share, self._is_right(token)) for token, share in likeliest if token not in weights),
+                    tuple((share, self.is_right(token)) for token, share in likeliest if token not in weights),
                 )
-            if not self._todo:
-                break
-            self._take(self._tokens[number])
-            logits = self._reading.forward([self._tokens[number]])
 
     def _counts(self, token: int, text: bytes) -> bool:
-        return self._breaks(token) or self._standing.allows(self._middle, text)
+        return self._breaks(token) or self._standing.allows(self.middle, text)
 
     def _take(self, token: int) -> None:
         length = len(self._model.vocabulary.token_bytes(token))
-        self._middle += self._todo[len(self._healing) : length]
-        self._healing, self._todo = self._healing[length:], self._todo[length:]
+        self.middle += self._todo[len(self.healing) : length]
+        self.healing, self._todo = self.healing[length:], self._todo[length:]
 
 
 def steps(model: FimModel, sources: Sources, seed: int) -> Iterator[Step]:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Protocol
 
 MOST_CHARACTERS = 200_000
 """Longer files are not parsed: 126,000 characters take 60 ms, 27,000 take 10."""
@@ -30,6 +31,16 @@ GIVEN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__path__
 
 Definitions = Callable[[Sequence[str]], Iterable[tuple[str, str]]]
 """For names, those that the project's other files define, each with a file that does."""
+
+
+class Importable(Protocol):
+    """What modules there are for a file."""
+
+    def below(self, name: str, /) -> frozenset[str]:
+        """The modules of a package, whose name has a dot behind it; with an empty name, what one word imports."""
+
+    def public(self, name: str, /) -> frozenset[str] | None:
+        """What a module has for others; None where it is not found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +101,16 @@ def missing(source: str) -> Mapping[str, int]:
     return Counter(node.id for node in used if node.id in names)
 
 
-def importable(line: str, source: str, definitions: Definitions) -> tuple[str, list[tuple[str, float]]] | None:
+def importable(
+    line: str, source: str, definitions: Definitions, modules: Importable | None = None
+) -> tuple[str, list[tuple[str, float]]] | None:
     """What an import statement that ends at the cursor may bring: what is typed of a name, and names with weights.
 
     Args:
         line: The cursor's line up to it.
         source: The module without that line.
         definitions: Tells where else names are defined.
+        modules: Tells what the workspace's modules are.
 
     Returns:
         None where the line is no such statement, or nothing is missing that it may bring. The weights' sum is 1.
@@ -106,9 +120,10 @@ def importable(line: str, source: str, definitions: Definitions) -> tuple[str, l
         return None
     wanted = {name: count for name, count in missing(source).items() if name not in statement.known}
     if statement.module is None:
-        found = {name: count for name, count in wanted.items() if name in sys.stdlib_module_names}
+        known = sys.stdlib_module_names if modules is None else modules.below("")
+        found = {name: count for name, count in wanted.items() if name in known}
     else:
-        public = public_names(statement.module)
+        public = public_names(statement.module) if modules is None else modules.public(statement.module)
         if public is None:
             ends = module_files(statement.module)
             public = frozenset(
