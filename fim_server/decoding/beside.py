@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.alternatives import read_before
 from fim_server.decoding.run import Interrupted, Watch
-from fim_server.language.stop import Stop, watch_also, watching
+from fim_server.language.stop import Stop, watching
 from fim_server.models.reading import passes
 
 if TYPE_CHECKING:
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
 LEAST_BESIDE = 16
 """Tokens of a prompt for which a thread is worth while; a keystroke brings two or three."""
 
+THREADS = ThreadPoolExecutor(64, "fim-read")
+"""Kept from one prompt to the next: who starts a thread waits until it runs. One more prompt than there are threads, of
+all models and clients, is read once one of them is free."""
+
 
 class Beside:
-    """A prompt being read on a thread of its own, in the passes that :func:`.loop.prefill` would read it in.
+    """A prompt being read on another thread, in the passes that :func:`.loop.prefill` would read it in.
 
     So the logits are the same to the last bit. Its thread is watched by what watches the thread that makes it, and
     keeps the deadline.
@@ -52,9 +57,7 @@ class Beside:
         self._watch = Watch(options.deadline_ms, self._stop)
         self._future: Future[Logits | None] | None = None
         if not options.fast_forward and len(self.prompt) - self.reading.shared(self.prompt) >= LEAST_BESIDE:
-            executor = ThreadPoolExecutor(1, "fim-read", watch_also, ((*watching(), self._stop),))
-            self._future = executor.submit(self._read)
-            executor.shutdown(wait=False)
+            self._future = THREADS.submit(self._watched, (*watching(), self._stop))
 
     def logits(self, prompt: Sequence[int]) -> Logits | None:
         """The logits [V] after the prompt, once it is read; None where not all of it was, or another is asked for.
@@ -75,6 +78,12 @@ class Beside:
         future, self._future = self._future, None
         if future is not None:
             future.exception()
+
+    def _watched(self, stops: Sequence[Stop]) -> Logits | None:
+        with ExitStack() as watched:
+            for stop in stops:
+                watched.enter_context(stop)
+            return self._read()
 
     def _read(self) -> Logits | None:
         logits = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fim_server.decoding.closing import Closing
     from fim_server.decoding.naming import Naming
-    from fim_server.decoding.protocols import Advice, Drafts
+    from fim_server.decoding.protocols import Advice, Drafts, Preference
     from fim_server.models.project_context import ProjectContext
 
 from fim_server.models.backend import PREFILL_CHUNK
@@ -62,6 +62,8 @@ class DecodeOptions:
     user's."""
     advice: Advice | None = None
     """What else is known of how the text goes on: mixed with what the model says."""
+    preference: Preference | None = None
+    """What is thought of the likeliest tokens besides, once that is mixed in (:mod:`.preferring`)."""
     drafts: Drafts | None = None
     """What proposes how the text goes on, so that the model reads several tokens in a pass (:mod:`.drafting`). Used by
     one run on one prompt, where the model gives the logits after each token of a pass, and without ``fast_forward``."""

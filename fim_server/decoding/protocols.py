@@ -40,6 +40,19 @@ class Advice(Protocol):
         """
 
 
+class Preference(Protocol):
+    """What makes tokens likelier or less likely than the model says, by what they would write."""
+
+    def __call__(self, middle: str, healing: str, texts: Sequence[str | None], /) -> Sequence[float]:
+        """What to add to the logarithms of the probabilities of tokens.
+
+        Args:
+            middle: The text so far.
+            healing: What the left context ends with and the tokens are to write again.
+            texts: The tokens' texts; None of one that is no text by itself.
+        """
+
+
 class Drafts(Protocol):
     """What proposes how a text goes on, for the model to check in one pass; what it proposes decides nothing."""
 

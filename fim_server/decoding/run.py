@@ -21,6 +21,7 @@ from fim_server.decoding.drafting import Drafting
 from fim_server.decoding.landing import Landing
 from fim_server.decoding.naming import DRAWS_BEFORE_MASK, Followed
 from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
+from fim_server.decoding.preferring import preferred
 from fim_server.decoding.protocols import StartingSession
 from fim_server.decoding.results import StopReason
 from fim_server.language.shapes import SINGLE_LINE
@@ -174,6 +175,7 @@ class Run:
         self.no_comments = options.no_comments
         self._word_ends = options.word_ends
         self._advice = options.advice
+        self._preference = options.preference
         self.drafting = Drafting(model, None if options.fast_forward else options.drafts)
         self.passes = 0
         """After those of the prompt."""
@@ -377,7 +379,7 @@ class Run:
             runners_up = 0 if self.runners_up is None else len(self.runners_up)
             self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
             logits = self.landing.secure(self, logits)
-        logits = self._advised(logits)
+        logits = self._preferred(self._advised(logits))
         choice = self._choose(logits)
         if not self.scored or choice.token is None:
             return choice
@@ -411,6 +413,13 @@ class Run:
             for token, weight in weights.items()
         }
         return arithmetic.mixed(logits, shares)
+
+    def _preferred(self, logits: Logits) -> Logits:
+        """The logits [V] of the next token, the likeliest changed by what is thought of them."""
+        if self._preference is None:
+            return logits
+        vocabulary, arithmetic = self.model.vocabulary, self._arithmetic
+        return preferred(logits, self._preference, self._written(), self.healing, vocabulary, arithmetic)
 
     def _written(self) -> bytes:
         """The text of the middle so far."""

@@ -75,6 +75,9 @@ class Arithmetic(Protocol):
         Those of all other tokens stay as they are.
         """
 
+    def shifted(self, logits: Logits, changes: Mapping[int, float], /) -> Logits:
+        """A copy to whose logits of some tokens something is added."""
+
     def is_spent(self, logits: Logits, /) -> bool:
         """Whether all tokens are at minus infinity."""
 

@@ -58,6 +58,9 @@ FATAL = 4
 """The log level of onnxruntime that keeps its errors off the terminal: they come as exceptions, with the same words."""
 
 
+REST_BETWEEN_PASSES = ("session.force_spinning_stop", "1")
+"""Has its threads wait for the next pass without keeping a processor busy, which the server's others may need."""
+
 NO_TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1"}
 """What keeps the library from sending usage events to its maker, and from leaving an identifier of the machine in the
 user's cache folder: it does so by default, and looks at the environment once, when it is loaded."""
@@ -138,6 +141,7 @@ class OnnxBackend:
             options = self._library.SessionOptions()
             options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
             options.log_severity_level = FATAL
+            options.add_session_config_entry(*REST_BETWEEN_PASSES)
             graph = folder / described["decoder"]["filename"]
             if not graph.is_file():  # the library would wait for a pipe's other end
                 raise ValueError(f"{graph.name}: no such file")

@@ -184,6 +184,13 @@ class TorchArithmetic:
         found[ids] = torch.logaddexp(logits[ids], logits.logsumexp(0) + (given / (1 - given.sum())).log())
         return found
 
+    def shifted(self, logits: torch.Tensor, changes: Mapping[int, float]) -> torch.Tensor:
+        """A copy with something added to some tokens' logits."""
+        found = logits.clone()
+        ids = torch.tensor(list(changes), device=logits.device)
+        found[ids] += torch.tensor(list(changes.values()), device=logits.device, dtype=logits.dtype)
+        return found
+
     def is_spent(self, logits: torch.Tensor) -> bool:
         """Whether there is nothing to choose."""
         return bool(torch.isinf(logits.max()))

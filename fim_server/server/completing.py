@@ -27,10 +27,13 @@ from fim_server.server.contexts import (
     without_repetition,
 )
 from fim_server.server.definitions import defined_again
+from fim_server.server.endings import with_shortest_ending
 from fim_server.server.imports import with_imports
+from fim_server.server.marks import with_marks
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
+from fim_server.server.preferring import Preferences
 from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
 from fim_server.server.showing import Ends, ends_of, least_likelihood, shown, worth
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.healing import Healing
     from fim_server.decoding.naming import Naming
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import Advice, Drafts
+    from fim_server.decoding.protocols import Advice, Drafts, Preference
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
     from fim_server.models.pace import Pace
@@ -130,16 +133,30 @@ class Completer:
         self._is_wanted = is_wanted
         self._names = Names()
         self._beyond = BeyondFile()
+        self._preferences = Preferences()
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
         self._languages: dict[tuple[str, str, str | None, bool], tuple[Language, float]] = {}
+        self._last_recalled: tuple[Request, object, list[tuple[Offer, float]]] | None = None
+        """To which request, on which texts, the project's memory said what last."""
         self._writing: tuple[Stop | None, str] = (None, "")
         """What the model has written so far, and what stops it."""
+        self._line_wanted: tuple[Stop | None, int] = (None, 0)
+        """For the work that a stop watches: after how many characters the end of a line is the end."""
 
     def written_for(self, cancelled: Stop) -> str:
         """What the model has written so far where it is at the work that a stop watches. From any thread."""
         stop, text = self._writing
         return text if stop is cancelled else ""
+
+    def end_line_for(self, cancelled: Stop, typed: int) -> None:
+        """As :attr:`.Job.end_line`, of the work that a stop watches. From any thread."""
+        self._line_wanted = cancelled, typed
+
+    def _is_enough(self, cancelled: Stop, text: str) -> bool:
+        """Whether no more is wanted of what the model writes for the work that a stop watches."""
+        stop, typed = self._line_wanted
+        return stop is cancelled and "\n" in text[typed:]
 
     @property
     def languages(self) -> list[Language]:
@@ -200,8 +217,11 @@ class Completer:
         """The offers of the project's memory that fit, the best first, each with how likely its whole line is right."""
         if self._project is None or not request.settings.project_memory or opened.guarantee == "none":
             return []
+        last, texts = self._last_recalled, (opened.guarantee, opened.left, opened.right)
+        if last is not None and last[0] is request and last[1] == texts:
+            return last[2]  # asked before the model was
         self._project.tell(request.uri, request.split)
-        found = []
+        found: list[tuple[Offer, float]] = []
         several = not request.single_line
         for one in self._project.recall(request.uri, request.split, opened.guarantee, several):
             offer = self._offer(one.completion, request, opened, language)
@@ -214,6 +234,7 @@ class Completer:
                 whole = one.whole if reaches_line_end else 0.0
                 if cuts and fits(text, request.split, opened) is None:
                     found.append((replace(offer, text=text, cuts=cuts, recalled=True, calibrated=True), whole))
+        self._last_recalled = request, texts, found
         return found
 
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
@@ -308,6 +329,8 @@ class Completer:
         from fim_server.decoding.alternatives import alternatives
         from fim_server.decoding.closing import Closing
         from fim_server.decoding.conclusion import decoded
+        from fim_server.decoding.results import StopReason
+        from fim_server.decoding.run import Interrupted
 
         request, opened, options = task.request, task.opened, task.options
         offers: list[Offer] = []
@@ -321,6 +344,7 @@ class Completer:
             naming=naming_of(request, opened, task.language),
             scored=True,
             advice=self._advice(request, task.language),
+            preference=self._preference(request, task.language, task.inside),
             drafts=self._drafts(request),
             word_ends=request.word_ends,
             least_likelihood=least_likelihood(
@@ -337,7 +361,10 @@ class Completer:
 
         def note(tokens: Sequence[int]) -> None:
             text = decoded(task.model.vocabulary, tokens, strict=False)
-            self._writing = task.cancelled, text[len(task.healing.text) :]
+            written = text[len(task.healing.text) :]
+            self._writing = task.cancelled, written
+            if self._is_enough(task.cancelled, written):
+                raise Interrupted(StopReason.DEADLINE)
 
         for completion in alternatives(
             task.model,
@@ -352,8 +379,11 @@ class Completer:
             beside=task.beside,
         ):
             completion = task.healing.undo(completion)
-            if completion.begun and owes_block(request.split, task.language.name):
-                completion = with_empty_block(completion, opened.session, request.split)
+            if completion.begun:
+                owes = owes_block(request.split, task.language.name)
+                if owes:
+                    completion = with_empty_block(completion, opened.session, request.split)
+                completion = with_shortest_ending(completion, opened.session, request.split, owes)
             work.completions.append(completion)
             self._tokens.count(completion.statistics)
             prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
@@ -369,6 +399,8 @@ class Completer:
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         # What was found on a part of the text is asked again: the next key finds the whole.
         lasting = (bool(offers) or not late) and not opened.is_unfinished
+        if self._is_enough(task.cancelled, self.written_for(task.cancelled)):
+            request = replace(request, single_line=True)
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting)
 
     def _advice(self, request: Request, language: Language) -> Advice | None:
@@ -380,7 +412,16 @@ class Completer:
             advice = project.advice(request.uri, request.split.left)
         if request.settings.names == "off":
             return advice
-        return with_imports(advice, language.name, request, project)
+        modules = self._preferences.modules(request, language.name, project)
+        found = with_imports(advice, language.name, request, project, modules)
+        return with_marks(found, language.name, request.split)
+
+    def _preference(self, request: Request, language: Language, inside: str | None) -> Preference | None:
+        """What is thought of tokens by the names that they write; ``inside``: what the cursor is inside of."""
+        if request.settings.names == "off" or inside is not None:
+            return None
+        project = self._project if request.settings.project_memory else None
+        return self._preferences.at(request, language.name, project)
 
     def _drafts(self, request: Request) -> Drafts | None:
         """What the project's memory has the model check several tokens of in a pass."""
@@ -476,6 +517,9 @@ class Completer:
             if not bound:
                 return "it would load a name that nothing binds"
             text, ends = text[: bound[-1]], Ends(bound, tuple(end for end in ends.lexemes if end <= bound[-1]))
+            problem = fits(text, request.split, opened)
+            if problem is not None:
+                return problem
         return Offer(
             str(next(self._identities)),
             text,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -18,7 +18,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.workspace import TextDocument, Workspace
 
-from fim_server.server.handshake import HandshakeProtocol
+from fim_server.server.answering import AnsweringProtocol
 from fim_server.server.threads import OneThread
 from fim_server.text.document import Document, PositionEncoding
 
@@ -38,7 +38,7 @@ class OpenDocument(TextDocument):
     @property
     def document(self) -> Document:
         """The text as it is now. Immutable, so it stays what it was when a later change arrives."""
-        return Document(self._document.text, self._document.newline, self.version or 0)
+        return replace(self._document, version=self.version or 0)
 
     @property
     def source(self) -> str:
@@ -112,7 +112,7 @@ MOST_ARRIVALS = 64
 COMPLETIONS = frozenset({types.TEXT_DOCUMENT_INLINE_COMPLETION, types.TEXT_DOCUMENT_COMPLETION})
 
 
-class DocumentProtocol(HandshakeProtocol):
+class DocumentProtocol(AnsweringProtocol):
     """The protocol with a workspace of ours, and with requests for completions seen when they arrive.
 
     A handler that is a coroutine begins to run after all messages of one packet were taken in; the change that a client

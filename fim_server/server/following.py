@@ -132,6 +132,10 @@ async def follow(
         del ls.left[request.uri]
     mine = ls.running[request.uri] = UnderWay(leader.request, leader.job)
     typed = typed_since(leader.request, request) or ""
+    if request.single_line and not leader.request.single_line:
+        leader.job.end_line(len(typed))
+    coming = asyncio.wrap_future(leader.job.future)
+    coming.add_done_callback(lambda done: done.cancelled() or done.exception())  # others may wait for it, or nobody
     started = time.perf_counter()
     ls.at_work += 1
     try:
@@ -139,7 +143,7 @@ async def follow(
             if not agrees(leader, typed):
                 leader.job.cancelled.set()
                 return None, 1000 * (time.perf_counter() - started)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.wait((coming,), timeout=LOOK_SECONDS)
     except asyncio.CancelledError:
         leave(ls, mine)
         raise

@@ -1,18 +1,14 @@
-"""Names that a file lacks, where an import is being written: they are what it is written for, mostly.
+"""Names that a file lacks, where an import or a definition is being written: they are what it is written for, mostly.
 
-What is an import, and what a file lacks, is the language's own: the module ``imports`` in its folder, where it has one.
+What is either, and what a file lacks, is the language's own: the module ``imports`` in its folder, where it has one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from fim_server.server.names import own_names
-from fim_server.server.place import is_word
+from fim_server.server.names import module_of, own_names
 from fim_server.server.project import key_of
 
 if TYPE_CHECKING:
@@ -30,7 +26,7 @@ MOST_DEFINITIONS = 32
 
 @dataclass(slots=True)
 class ImportAdvice:
-    """Advice that knows the names that an import may bring, and asks another elsewhere.
+    """Advice that knows the names that something may bring, and asks another elsewhere.
 
     Attributes:
         typed: What of a name stands before the cursor.
@@ -47,7 +43,7 @@ class ImportAdvice:
         """What may come after a middle."""
         begun = self.typed + middle
         rests = [(name[len(begun) :], weight) for name, weight in self.names if name.startswith(begun)]
-        self._mine = all(map(is_word, begun)) and any(rest for rest, _ in rests)
+        self._mine = any(rest for rest, _ in rests)
         if self._mine:
             return [(rest, IMPORT_SHARE * weight) for rest, weight in rests if rest]
         return [] if self.others is None else self.others(middle)
@@ -59,17 +55,23 @@ class ImportAdvice:
         return self.others.share(weight, heaviest, certainty, probability)
 
 
-def with_imports(others: Advice | None, language: str, request: Request, project: Project | None) -> Advice | None:
-    """Advice about a request's next tokens that knows of imports as well; the other one alone where it is none."""
-    module = module_of(language)
+def with_imports(
+    others: Advice | None, language: str, request: Request, project: Project | None, modules: Any = None
+) -> Advice | None:
+    """Advice that knows of imports and definitions that were begun as well; the other one alone where none was.
+
+    ``modules``: what can be imported, as the language's module has it.
+    """
+    module = module_of(language, "imports")
     if module is None:
         return others
     split = request.split
     start, end = split.left.rfind("\n") + 1, split.right.find("\n")
     line = split.left[start:]
-    if module.begun(line) is None:
-        return others
     source = split.left[:start] + ("" if end < 0 else split.right[end:])
+    if module.begun(line) is None:
+        defined = module.definable(line, source, split.left.count("\n", 0, start))
+        return others if defined is None else ImportAdvice(defined[0], defined[1], others)
     own, known = own_names(language), project
 
     def definitions(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -78,12 +80,5 @@ def with_imports(others: Advice | None, language: str, request: Request, project
         found = known.memory.related(key_of(request.uri), range(0), [], [], names, own.defining_words, MOST_DEFINITIONS)
         return [(one.name, one.key) for one in found if one.name is not None]
 
-    brought = module.importable(line, source, definitions)
+    brought = module.importable(line, source, definitions, modules)
     return others if brought is None else ImportAdvice(brought[0], brought[1], others)
-
-
-@cache
-def module_of(language: str) -> Any:
-    """What a language knows of its imports: a module with ``begun`` and ``importable``; None where it has none."""
-    name = f"fim_server.languages.{language}.imports"
-    return import_module(name) if find_spec(name) is not None else None

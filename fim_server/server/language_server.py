@@ -185,6 +185,20 @@ class FimLanguageServer(LanguageServer):
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
+    def with_answer(self, tell: Callable[[], object]) -> None:
+        """:meth:`.AnsweringProtocol.with_answer`; what goes wrong there is logged."""
+        self.protocol.with_answer(lambda: self._attempt(tell))
+
+    def once_answered(self, work: Callable[[], object]) -> None:
+        """:meth:`.AnsweringProtocol.once_answered`; what goes wrong there is logged."""
+        self.protocol.once_answered(lambda: self._attempt(work))
+
+    def _attempt(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001  # whatever goes wrong in it
+            self.report_failure(error)
+
     async def _guarded(self, work: Coroutine[Any, Any, Any]) -> None:
         """Await something whose failure must not be lost, and must not end the server."""
         try:

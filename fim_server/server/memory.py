@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 CAPACITY = 64
 """Offers that are remembered, all documents together."""
 
+NEAR = 64
+"""Characters before a cursor that are compared before all of the text is, which may be long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -185,7 +188,8 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
     first, unless somebody asked for them, or sees them and they are the project's memory's: what is asked for, and what
     is mostly right, does not shrink while it is typed.
     """
-    if not left.startswith(answer.left):
+    near = max(0, len(answer.left) - NEAR)
+    if not left.startswith(answer.left[near:], near) or not left.startswith(answer.left):
         return None
     typed = left[len(answer.left) :]
     offers = []

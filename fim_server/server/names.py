@@ -11,8 +11,10 @@ import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import fim_server.languages
 from fim_server.server.place import is_word
@@ -84,6 +86,13 @@ def own_names(language: str) -> OwnNames | None:
         tuple(data.get("trailers", ())),
         tuple(data.get("marks", ())),
     )
+
+
+@cache
+def module_of(language: str, name: str) -> Any:
+    """A module of what a language knows of its names, in its folder; None where it has none of that name."""
+    path = f"fim_server.languages.{language}.{name}"
+    return import_module(path) if find_spec(path) is not None else None
 
 
 class Names:

@@ -5,15 +5,36 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fim_server import _core
 
 CONTROL_GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 """Where Linux says what the processes of a container may have together, by its versions."""
+
+T = TypeVar("T")
+
+
+def lately(seconds: float) -> Callable[[Callable[[], T]], Callable[[], T]]:
+    """Have a function asked no more often than so, and its last answer given in between."""
+
+    def asked_less(ask: Callable[[], T]) -> Callable[[], T]:
+        known: list[tuple[float, T]] = []
+
+        def answer() -> T:
+            now = time.monotonic()
+            if not known or now - known[-1][0] >= seconds:
+                known[:] = [(now, ask())]
+            return known[-1][1]
+
+        return answer
+
+    return asked_less
 
 
 def resident_bytes() -> int | None:
@@ -23,6 +44,11 @@ def resident_bytes() -> int | None:
     return None
 
 
+resident_lately = lately(1.0)(resident_bytes)
+"""As :func:`resident_bytes` was, a second ago at most: for what is told with each answer."""
+
+
+@lately(10.0)
 def machine_bytes() -> int | None:
     """Bytes of memory of the machine, or of the container where it has less; None where the system does not tell."""
     found: list[int] = []

@@ -89,6 +89,11 @@ class Project:
                 self.memory.left(folder)
 
     @property
+    def folders(self) -> tuple[Path, ...]:
+        """The client's."""
+        return self._folders
+
+    @property
     def is_begun(self) -> bool:
         """Whether anything was told, or is to be read."""
         return self._is_begun

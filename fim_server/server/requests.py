@@ -312,10 +312,15 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     if work.origin == "memory":
         origin = work.origin
     tell_answered(ls, asked.uri, work.costs, found, origin)
-    if found.offers and work.origin == "memory":
-        confirm(ls, request, work.answer)
-    elif found.offers:
-        prefetch(ls, request, found)
+
+    def go_on() -> None:
+        if is_current(ls, asked) and work.origin == "memory":
+            confirm(ls, request, work.answer)
+        elif is_current(ls, asked):
+            prefetch(ls, request, found)
+
+    if found.offers:
+        ls.once_answered(go_on)
     return Answered(found, request.split)
 
 

@@ -15,7 +15,7 @@ from fim_server.server.budget import MEGABYTE
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.memory import Answer
 from fim_server.server.messages import latency_json, lines_json, model_json
-from fim_server.server.process import resident_bytes
+from fim_server.server.process import resident_lately
 from fim_server.server.work import Costs
 
 STATUS = "fim-server/status"
@@ -88,7 +88,7 @@ def name_of(uri: str) -> str:
 
 def memory_json(ls: FimLanguageServer) -> dict[str, Any]:
     """The status's field `memory`; what is not known is null."""
-    resident, allowed = resident_bytes(), ls.budget.bytes_for(ls.settings.memory_mb)
+    resident, allowed = resident_lately(), ls.budget.bytes_for(ls.settings.memory_mb)
     return {
         "residentMb": None if resident is None else resident // MEGABYTE,
         "budgetMb": None if allowed is None else allowed // MEGABYTE,
@@ -116,14 +116,20 @@ def offer_json(entry: Entry, state: State) -> dict[str, Any]:
 def tell_declined(ls: FimLanguageServer, uri: str, arrived: float, reason: str) -> None:
     """Tell why a request gets nothing; ``arrived``: when it came, by ``time.perf_counter``."""
     costs = Costs(total_ms=1000 * (time.perf_counter() - arrived))
-    ls.last = last_json(uri, costs, None, "none", reason)
-    tell_status(ls)
+    last = last_json(uri, costs, None, "none", reason)
+    ls.with_answer(lambda: tell_last(ls, last))
 
 
 def tell_answered(ls: FimLanguageServer, uri: str, costs: Costs, answer: Answer, origin: str) -> None:
-    """Tell what a request gets, and log it; ``origin``: `model`, `prefetch` or `cache`."""
-    ls.last = last_json(uri, costs, answer, origin, answer.reason)
-    log_answer(ls, ls.last)
+    """Tell what a request gets, and log it once it has; ``origin``: `model`, `prefetch` or `cache`."""
+    last = last_json(uri, costs, answer, origin, answer.reason)
+    ls.with_answer(lambda: tell_last(ls, last))
+    ls.once_answered(lambda: log_answer(ls, last))
+
+
+def tell_last(ls: FimLanguageServer, last: dict[str, Any]) -> None:
+    """Send the status with what there is to say of an answer."""
+    ls.last = last
     tell_status(ls)
 
 

@@ -124,6 +124,9 @@ class Job:
     """Stops the work when it is set: within some milliseconds, or, on torch, within one forward pass of the model."""
     written: Callable[[], str] = lambda: ""
     """What the model has written for it so far, where it is being worked at."""
+    end_line: Callable[[int], None] = lambda typed: None
+    """Has the model end with the line in which the first so many characters of what it writes end, if it goes on at all
+    after that: who has typed these wants no more."""
 
 
 @dataclass(frozen=True, slots=True)

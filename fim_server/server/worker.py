@@ -241,7 +241,12 @@ class CompletionWorker:
         future = lane.submit(cancelled, lambda: completer.answer(loading, request, cancelled, submitted), is_asked=True)
         if request.settings.prefetch:
             self._read(lane, afterwards, lambda stop: completer.read_on(loading, request, cancelled, stop))
-        return Job(future, cancelled, lambda: completer.written_for(cancelled))
+        return Job(
+            future,
+            cancelled,
+            lambda: completer.written_for(cancelled),
+            lambda typed: completer.end_line_for(cancelled, typed),
+        )
 
     def recall(self, request: Request) -> Job | None:
         """Queue a question to the project's memory alone, before the model's; as :meth:`submit`.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
@@ -21,6 +21,9 @@ from fim_server.errors import DocumentError, LimitError
 from fim_server.language.limited_files import read_all, read_limited
 
 LINE_BREAK = re.compile("\r\n|\r|\n")
+
+STRETCH = 1 << 12
+"""Characters in which a line is looked for at first; twice as many each time that it is further on."""
 
 
 class PositionEncoding(StrEnum):
@@ -72,15 +75,19 @@ class Document:
     newline: str = "\n"
     """The line break most used in the original."""
     version: int = 0
+    anchor: tuple[int, int] = field(default=(0, 0), compare=False, repr=False)
+    """A line, from 0, and the offset of its first character: the last edit's, near which lines are found soonest."""
+    sound: bool | None = field(default=None, compare=False, repr=False)
+    """Whether it is known that there is no half of a surrogate pair in the text."""
 
     @classmethod
     def from_text(cls, text: str, version: int = 0) -> Document:
         """Take over an editor's text, with any line breaks."""
         if "\r" not in text:
-            return cls(text, "\n", version)
+            return cls(text, "\n", version, sound=is_sound(text))
         breaks = LINE_BREAK.findall(text)
         newline = max(("\n", "\r\n", "\r"), key=breaks.count)
-        return cls(LINE_BREAK.sub("\n", text), newline, version)
+        return cls(LINE_BREAK.sub("\n", text), newline, version, sound=is_sound(text))
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str) -> Document:
@@ -158,13 +165,32 @@ class Document:
         A character past the end of its line means the end (LSP 3.17, ``Position``), as does a line past the end of
         the text; one inside a surrogate pair means the start of that pair.
         """
-        if line >= len(self.line_starts):
+        start = self.start_of_line(line)
+        if start is None:
             return len(self.text)
-        text = self.line(line)
+        end = self.text.find("\n", start)
+        text = self.text[start : len(self.text) if end < 0 else end]
         if encoding is PositionEncoding.UTF32 or text.isascii():
-            return self.line_starts[line] + min(character, len(text))
+            return start + min(character, len(text))
         ends = accumulate(encoding.width(c) for c in text)
-        return self.line_starts[line] + sum(1 for end in ends if end <= character)
+        return start + sum(1 for end in ends if end <= character)
+
+    def start_of_line(self, line: int) -> int | None:
+        """Offset of the first character of a line, from 0; None where there is none. Near the last edit at once."""
+        at, start = self.anchor if line >= self.anchor[0] else (0, 0)
+        missing, stretch = line - at, STRETCH
+        while (found := self.text.count("\n", start, start + stretch)) < missing:
+            missing, start, stretch = missing - found, start + stretch, 2 * stretch
+            if start >= len(self.text):
+                return None
+        while stretch > STRETCH:
+            stretch //= 2
+            found = self.text.count("\n", start, start + stretch)
+            if found < missing:
+                missing, start = missing - found, start + stretch
+        for _ in range(missing):
+            start = self.text.index("\n", start) + 1
+        return start
 
     def line_column_at(self, offset: int) -> tuple[int, int]:
         """1-based line and column of an offset: the inverse of :meth:`offset_at_line_column`."""
@@ -174,7 +200,11 @@ class Document:
     def replace(self, start: int, end: int, text: str) -> Document:
         """The document with the characters ``start:end`` replaced; ``text`` may have any line breaks."""
         inserted = LINE_BREAK.sub("\n", text)
-        return Document(self.text[:start] + inserted + self.text[end:], self.newline, self.version)
+        line, known = self.anchor if self.anchor[1] <= start else (0, 0)
+        anchor = line + self.text.count("\n", known, start), self.text.rfind("\n", 0, start) + 1
+        whole = self.text[:start] + inserted + self.text[end:]
+        sound = (self.sound and is_sound(inserted)) or is_sound(whole)
+        return Document(whole, self.newline, self.version, anchor, sound)
 
     def split(self, offset: int) -> Split:
         """Cut the text at an offset.
@@ -182,7 +212,16 @@ class Document:
         Raises :class:`DocumentError` where the text holds half a surrogate pair, which no encoding can carry.
         """
         try:
-            self.text.encode()
+            if not self.sound:
+                self.text.encode()
         except UnicodeEncodeError as error:
             raise DocumentError(f"half a surrogate pair at character {error.start}") from None
         return Split(self.text[:offset], self.text[offset:], self.version, self.newline)
+
+
+def is_sound(text: str) -> bool:
+    """Whether a text holds no half of a surrogate pair."""
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False

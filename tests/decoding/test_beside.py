@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from fim_server.decoding.beside import Beside
 from fim_server.decoding.options import DecodeOptions
 from fim_server.errors import StoppedError
 from fim_server.language import Language, Stop
+from fim_server.language.stop import watching
 from fim_server.models.model import FimModel
 from fim_server.models.reading import KEPT_TOKENS, MOST_READINGS, Lent, Reading, Readings, passes
 from fim_server.text.document import Split
@@ -30,6 +32,22 @@ OPTIONS = DecodeOptions(max_new_tokens=8, max_prompt_tokens=150, prefill_chunk=2
 @pytest.fixture(scope="module", params=["torch", "onnx"])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FimModel:
     return small_model(request.param, tmp_path_factory.mktemp("tiny") / "model")
+
+
+def test_a_thread_is_watched_by_nothing_of_the_prompt_before(model: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "THREADS", ThreadPoolExecutor(1))
+    found = []
+    for _ in range(2):
+        with Stop() as stop:
+            beside = Beside(model, SPLIT, OPTIONS, Readings(model))
+            found.append(beside.logits(beside.prompt))
+            beside.close()
+        stop.set()
+    first, second = found
+    assert first is not None
+    assert second is not None
+    assert np.array_equal(np.asarray(first), np.asarray(second))
+    assert module.THREADS.submit(watching).result(PATIENCE) == ()
 
 
 def test_the_logits_are_those_of_the_same_passes(model: FimModel) -> None:

@@ -102,6 +102,18 @@ def test_draws_have_the_shares_of_the_softmax(temperature: float) -> None:
     assert float((((counts - expected) ** 2) / expected).sum()) < 16.3
 
 
+def test_some_logits_are_shifted() -> None:
+    logits = row(200, 4)
+    logits[7] = float("-inf")
+    before, changes = logits.copy(), {3: 1.5, 7: 2.0, 150: -0.25}
+    for found in (OURS.shifted(logits, changes), THEIRS.shifted(torch.from_numpy(logits), changes).numpy()):
+        others = [token for token in range(200) if token not in changes]
+        assert np.array_equal(found[others], before[others])
+        assert found[[3, 150]].tolist() == pytest.approx([before[3] + 1.5, before[150] - 0.25])
+        assert np.isneginf(found[7])
+    assert np.array_equal(logits, before), "shifted copies"
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_shares_are_mixed_with_the_models_own(seed: int) -> None:
     logits = row(200, seed)

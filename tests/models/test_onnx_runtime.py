@@ -258,6 +258,13 @@ def test_nothing_is_told_or_kept_of_the_user(tmp_path: Path) -> None:
 # --- completions ----------------------------------------------------------------------------------------------------
 
 
+def test_its_threads_keep_no_processor_between_passes(exported: FimModel) -> None:
+    backend = exported.backend
+    assert isinstance(backend, OnnxBackend)
+    options = backend._session.get_session_options()
+    assert options.get_session_config_entry("session.force_spinning_stop") == "1"
+
+
 def test_completions_parse(exported: FimModel) -> None:
     written = 0
     for index, cut in enumerate(itertools.islice(cuts(random.Random(32), 40_000, 4), 8)):

@@ -36,6 +36,8 @@ class Model:
             completer._writing = cancelled, self.written
             if cancelled.is_set():
                 return None
+            if completer._is_enough(cancelled, self.written):
+                break
         text = self.text.removeprefix(request.split.left.removeprefix("x = "))
         return None if cancelled.is_set() else Work(answer_of(request, (offer(text),)))
 
@@ -126,6 +128,19 @@ async def test_what_is_typed_as_it_is_written_is_asked_once(
     assert client.server.at_work == 0
     assert not client.server.running
     assert not client.server.left
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("cancelling", [True, False])
+async def test_who_wants_one_line_waits_for_no_further_ones(client: Connected, model: Model, cancelling: bool) -> None:
+    """In a word one line is wanted, before it was several."""
+    await first_asked(client, model, "call(fi")
+    type_on(client, "c", cancelling=cancelling)
+    await until_followed(client)
+    assert client.answers("c") == []
+    model.written = "call(first)\nand"
+    assert await client.texts("c") == ["all(first)"]
+    assert not model.gate.gate.is_set()
 
 
 @pytest.mark.asyncio

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fim_server.languages.python.imports import begun, importable, missing, public_names
-from fim_server.server.imports import IMPORT_SHARE, ImportAdvice, module_of, with_imports
+from fim_server.languages.python.imports import begun, definable, importable, missing, public_names
+from fim_server.server.imports import IMPORT_SHARE, ImportAdvice, with_imports
+from fim_server.server.names import module_of
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request
 from fim_server.text.document import Split
@@ -138,4 +139,59 @@ def test_where_an_import_is_being_written() -> None:
     assert [name for name, _ in found.names] == ["logging", "json"]
     assert asked("x = ", "\n" + SOURCE) is None
     assert asked("import ", "\n" + SOURCE, "json") is None
-    assert module_of("json") is None
+    assert module_of("json", "imports") is None
+
+
+CLASSES = """
+class Shelf:
+    def __init__(self):
+        self.books = self.read()
+        self.hook = print
+        self.hook(self.__class__(), self.size)
+
+    def lend(self):
+        return self.find(1) or self.find(2)
+
+
+class Other(Shelf):
+    def lend(self):
+        return self.give()
+
+
+def main(shelf=Catalogue(), path=Path):
+    return total(shelf), logging.info(json), Catalogue, PI
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "above", "expected"),
+    [
+        ("def ", "\n\ndef main", {"total": 1.0}),
+        ("async def to", "\n\ndef main", {"total": 1.0}),
+        ("def x", "\n\ndef main", None),
+        ("class ", "\n\ndef main", {"Catalogue": 0.5, "Path": 0.25, "PI": 0.25}),
+        ("    def ", "    def lend", {"read": 1 / 3, "find": 2 / 3}),
+        ("    def f", "\n\n\nclass Other", {"find": 1.0}),
+        ("    def ", "        return self.give()", None),  # bases have more
+        ("        def ", "    def lend", None),
+        ("    class ", "    def lend", None),
+        ("defer ", "\n\ndef main", None),
+        ("def total(", "\n\ndef main", None),
+    ],
+)
+def test_what_is_used_and_lacks_is_defined(line: str, above: str, expected: dict[str, float] | None) -> None:
+    at = CLASSES.index(above) + 1
+    start = CLASSES.rfind("\n", 0, at) + 1
+    source = CLASSES[:start] + "\n" + CLASSES[start:]
+    found = definable(line, source, source.count("\n", 0, start))
+    assert (None if found is None else dict(found[1])) == (None if expected is None else pytest.approx(expected))
+    assert found is None or line.endswith(found[0])
+    assert definable(line, source + "x = (", 0) is None
+
+
+def test_definitions_have_advice_as_imports_do(tmp_path: Path) -> None:
+    split = Split("def t", "\n" + CLASSES)
+    request = Request("file:///a.py", split, "python", "a.py", False, True, ServerSettings())
+    advice = with_imports(None, "python", request, None)
+    assert advice is not None
+    assert advice("") == [("otal", IMPORT_SHARE)]

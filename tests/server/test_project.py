@@ -7,6 +7,7 @@ import weakref
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -105,6 +106,38 @@ def test_lines_of_the_project_are_recalled_together(
     several, one = (certain.recall(uri, split, "exact", lines)[0].completion for lines in (True, False))
     assert (several.text, one.text) == (expected, LINE)
     assert several.written[-1].end == len(expected)
+
+
+def test_the_model_is_asked_beside_what_was_recalled_before_it(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for both, and another request again; offers are those that are found without asking before."""
+    project.read([tmp_path.as_uri()], [".py"])
+    uri = (tmp_path / "here.py").as_uri()
+    split = told(project, uri, HERE, AT)
+    settings = ServerSettings(model="embedded", prefetch=False, deadline_ms=None, prompt_tokens=64, min_confidence=0.0)
+    asked = Request(uri, split, "python", "here.py", True, True, settings)
+    recall, count = Project.recall, []
+
+    def counted(self: Project, *arguments: Any) -> Any:
+        count.append(arguments)
+        return recall(self, *arguments)
+
+    monkeypatch.setattr(Project, "recall", counted)
+    worker = CompletionWorker(settings, project=project)
+    worker.load().result()
+    texts, calls = [], []
+    for request, before in ((asked, True), (replace(asked), False), (replace(asked), True)):
+        if before and (recalling := worker.recall(request)) is not None:
+            recalling.future.result()
+        work = worker.submit(request).future.result()
+        assert work is not None
+        texts.append([offer.text for offer in work.answer.offers])
+        calls.append(len(count))
+    worker.close()
+    assert calls == [1, 2, 3]
+    assert texts[0] == texts[1] == texts[2]
+    assert LINE in texts[0]
 
 
 def test_lines_that_are_unsure_are_left_out(project: Project, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -283,6 +284,33 @@ def test_the_prompt_is_read_while_the_session_is_opened(monkeypatch: pytest.Monk
     found = worker.submit(request("a", text, "\n\n\nload(os.sep)\n", unhurried)).future.result(PATIENCE)
     assert found is not None
     assert found.completions[0].statistics.prefilled_tokens > 0
+    worker.close()
+
+
+LINES = [
+    ("import os\n", "\n\ndef f():\n    return 1\n"),
+    ("class Point:\n    def __init__(self, x, y):\n        self.x = x\n        ", "\n"),
+]
+"""Cursors where the embedded model writes several lines."""
+
+
+@pytest.mark.parametrize(("left", "right"), LINES)
+def test_a_model_that_is_to_end_with_its_line_writes_that_line_and_no_more(left: str, right: str) -> None:
+    worker = ready(load_model(None, "cpu"))
+    asked = replace(
+        request("a", left, right, SETTINGS.having("deadline_ms", None).having("min_confidence", 0.0)), single_line=False
+    )
+    whole = worker.submit(asked).future.result(PATIENCE)
+    job = worker.submit(asked)
+    job.end_line(0)
+    line = job.future.result(PATIENCE)
+    assert whole is not None
+    assert line is not None
+    (longer,), (shorter,) = whole.answer.offers, line.answer.offers
+    assert shorter.text == longer.text.partition("\n")[0]
+    assert line.completions[0].statistics.tokens < whole.completions[0].statistics.tokens
+    assert (whole.answer.single_line, line.answer.single_line) == (False, True)
+    assert line.answer.lasting
     worker.close()
 
 

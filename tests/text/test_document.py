@@ -1,12 +1,14 @@
 """Positions: every editor's units, every line break, and the cursors that are nowhere."""
 
 import io
+import random
 import sys
 from pathlib import Path
 
 import pytest
 
 from fim_server.errors import DocumentError
+from fim_server.text import document as documents
 from fim_server.text.document import Document, PositionEncoding, Split
 
 TEXT = "a = 'é😀'\n\nbc\n"
@@ -123,3 +125,31 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_half_a_surrogate_pair_is_refused() -> None:
     with pytest.raises(DocumentError, match="half a surrogate pair at character 1"):
         Document.from_text("a\ud83d").split(0)
+
+
+@pytest.mark.parametrize("stretch", [1, 3, 16, documents.STRETCH])
+@pytest.mark.parametrize("seed", range(3))
+def test_lines_are_found_where_counting_them_all_finds_them(
+    seed: int, stretch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was edited before, and wherever."""
+    monkeypatch.setattr(documents, "STRETCH", stretch)
+    draw = random.Random(seed)
+    document = Document.from_text("")
+    for _ in range(60):
+        start, end = sorted(draw.choices(range(len(document.text) + 1), k=2))
+        end = min(end, start + draw.choice((0, 0, 1, 40)))
+        document = document.replace(start, end, "".join(draw.choices("ab\n", k=draw.choice((0, 1, 30)))))
+        starts = Document(document.text).line_starts
+        assert [document.start_of_line(line) for line in range(len(starts) + 2)] == [*starts, None, None]
+
+
+def test_whether_there_is_half_a_pair_is_known_after_every_edit() -> None:
+    document = Document.from_text("é = 1\n")
+    for start, end, text, sound in [(0, 0, "a", True), (1, 1, "\ud83d", False), (0, 1, "b", False), (1, 2, "", True)]:
+        document = document.replace(start, end, text)
+        if sound:
+            assert document.split(0).right == document.text
+        else:
+            with pytest.raises(DocumentError, match="half a surrogate pair at character 1"):
+                document.split(0)

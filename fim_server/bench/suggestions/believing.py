@@ -12,10 +12,7 @@ a say in what is foretold, as in the server, but none in what the model says. 10
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
@@ -27,8 +24,8 @@ from numpy.typing import NDArray
 
 from fim_server.bench.suggestions.context import LEXEME
 from fim_server.bench.suggestions.lines import Project as Sources
-from fim_server.bench.suggestions.lines import Task, draw_lines, open_folder
-from fim_server.bench.suggestions.suggesting import written
+from fim_server.bench.suggestions.lines import Task
+from fim_server.bench.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered
 from fim_server.decoding.advising import first_tokens
 from fim_server.decoding.alternatives import read_before
 from fim_server.decoding.healing import Healing
@@ -43,11 +40,12 @@ from fim_server.text.document import Split
 
 if TYPE_CHECKING:
     from fim_server.language.session import Session
+    from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
 
 Array = NDArray[np.float64]
 
-OPTIONS = DecodeOptions(max_new_tokens=48, max_prompt_tokens=384)
+OPTIONS = DecodeOptions(max_new_tokens=48, max_prompt_tokens=PROMPT_TOKENS)
 
 MOST_TOKENS = 14
 """Of a line that are gone through."""
@@ -170,9 +168,9 @@ class Line:
         self._model, self._rest = model, rest
         vocabulary = model.vocabulary
         healing = Healing.of(model, split)
-        self._healing = healing.text.encode()
-        self._todo = self._healing + rest.encode()
-        self._middle = b""
+        self.healing = healing.text.encode()
+        self._todo = self.healing + rest.encode()
+        self.middle = b""
         self._tokens = vocabulary.encode(self._todo)
         self._prompt, self._reading = read_before(model, healing.split, OPTIONS, None, bool(healing.text))
         self._standing = Standing(session.start())
@@ -185,69 +183,79 @@ class Line:
     def _breaks(self, token: int) -> bool:
         return self._model.vocabulary.token_bytes(token).lstrip(b" \t\r").startswith(b"\n")
 
-    def _is_right(self, token: int) -> bool:
+    def is_right(self, token: int) -> bool:
         """Whether a token goes on with what stands there, or ends where that does."""
         if not self._todo:
             return token in self._ends
         text = self._model.vocabulary.token_bytes(token) if token not in self._ends else b""
         return bool(text) and self._todo.startswith(text)
 
-    def steps(self, folder: str, place: str, asked: Sequence[Asked]) -> Iterator[Step]:
-        """Each token, with each of the projects."""
-        arithmetic, vocabulary, size = self._model.backend.arithmetic, self._model.vocabulary, self._model.size
-        first = LEXEME.match(self._rest)
+    def rows(self) -> Iterator[Logits]:
+        """The model's logits [V] before each token; while something is written again, those of tokens that do."""
         for part in passes(self._prompt, self._reading.resume(self._prompt), OPTIONS.prefill_chunk):
             logits = self._reading.forward(part)
-        for number in range(MOST_TOKENS):
-            if self._healing:
-                towards = [token for token in vocabulary.tokens_towards(self._healing) if token < size]
-                logits = arithmetic.only(logits, towards)
+        for token in (*self._tokens[: MOST_TOKENS - 1], None):
+            if self.healing:
+                towards = [one for one in self._model.vocabulary.tokens_towards(self.healing) if one < self._model.size]
+                logits = self._model.backend.arithmetic.only(logits, towards)
+            yield logits
+            if token is None or not self._todo:
+                break
+            self._take(token)
+            logits = self._reading.forward([token])
+
+    def right_ones(self) -> list[int]:
+        """The tokens that are right next."""
+        wanted = self._model.vocabulary.tokens_towards(self._todo) if self._todo else sorted(self._ends)
+        return [token for token in wanted if token < self._model.size and self.is_right(token)]
+
+    def foretold(self, asked: Asked) -> dict[int, float]:
+        """The tokens that a memory foretells, with its weights."""
+        vocabulary, size = self._model.vocabulary, self._model.size
+        return first_tokens(asked.advice, self.middle, self.healing, vocabulary, size, self._counts)
+
+    def steps(self, folder: str, place: str, asked: Sequence[Asked]) -> Iterator[Step]:
+        """Each token, with each of the projects."""
+        arithmetic = self._model.backend.arithmetic
+        first = LEXEME.match(self._rest)
+        for logits in self.rows():
             shares = arithmetic.shares(logits)
-            wanted = vocabulary.tokens_towards(self._todo) if self._todo else sorted(self._ends)
-            right = sum(float(shares[token]) for token in wanted if token < size and self._is_right(token))
+            right = sum(float(shares[token]) for token in self.right_ones())
             likeliest = arithmetic.top(shares, LIKELIEST)
             for one in asked:
-                weights = first_tokens(one.advice, self._middle, self._healing, vocabulary, size, self._counts)
+                weights = self.foretold(one)
                 yield Step(
                     folder,
                     one.kind,
                     f"{folder} {place} {one.name}",
                     one.advice.characters,
-                    first is not None and len(self._middle.decode(errors="ignore")) < first.end(),
+                    first is not None and len(self.middle.decode(errors="ignore")) < first.end(),
                     right,
                     likeliest[0][1],
                     tuple(
-                        Foretold(weight, float(shares[token]), self._is_right(token))
+                        Foretold(weight, float(shares[token]), self.is_right(token))
                         for token, weight in weights.items()
                     ),
-                    tuple((share, self._is_right(token)) for token, share in likeliest if token not in weights),
+                    tuple((share, self.is_right(token)) for token, share in likeliest if token not in weights),
                 )
-            if not self._todo:
-                break
-            self._take(self._tokens[number])
-            logits = self._reading.forward([self._tokens[number]])
 
     def _counts(self, token: int, text: bytes) -> bool:
-        return self._breaks(token) or self._standing.allows(self._middle, text)
+        return self._breaks(token) or self._standing.allows(self.middle, text)
 
     def _take(self, token: int) -> None:
         length = len(self._model.vocabulary.token_bytes(token))
-        self._middle += self._todo[len(self._healing) : length]
-        self._healing, self._todo = self._healing[length:], self._todo[length:]
+        self.middle += self._todo[len(self.healing) : length]
+        self.healing, self._todo = self.healing[length:], self._todo[length:]
 
 
 def steps(model: FimModel, sources: Sources, seed: int) -> Iterator[Step]:
     """What the lines of a folder teach."""
     chance = random.Random(f"believing {sources.name} {seed}")
     python = Language.load("python")
-    with tempfile.TemporaryDirectory(prefix="fim-believing-") as made:
-        root = written(sources, made).as_uri()
-        whole = Project()
-        whole.read([root], [".py"])
-        whole.memory.settle()
+    with remembered(sources) as (root, whole):
         for number, task in enumerate(sources.tasks):
             split, rest = cut(task, chance)
-            uri = f"{root}/{task.file}"
+            uri = f"{root.as_uri()}/{task.file}"
             asked = list(projects(sources, whole, uri, split, chance))
             yield from Line(model, split, rest, python.open(split.left, split.right)).steps(
                 sources.name, str(number), asked
@@ -256,7 +264,6 @@ def steps(model: FimModel, sources: Sources, seed: int) -> Iterator[Step]:
             for one in asked:
                 if one.project is not whole:
                     one.project.close()
-        whole.close()
 
 
 # --- what is fitted ------------------------------------------------------------------------------------------------
@@ -385,24 +392,15 @@ def report(found: Sequence[Step]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Ask, fit, and print."""
-    parser = argparse.ArgumentParser(description="Fit how far a memory is believed beside a model.")
-    parser.add_argument("folder", nargs="+", help="a package's folder")
-    parser.add_argument("--lines", type=int, default=100, help="of each folder (default: 100)")
-    parser.add_argument("--seed", type=int, default=7, help="of what is drawn (default: 7)")
-    parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
+    parser = command_line("Fit how far a memory is believed beside a model.", "--lines", "lines of", 100, 7)
     given = parser.parse_args(arguments)
     model = load_model(given.model, None, None)
     found: list[Step] = []
-    for folder in given.folder:
-        sources = open_folder(folder)
-        draw_lines(sources, given.lines, given.seed)
-        found += steps(model, sources, given.seed)
-        print(f"{folder}: {len(found):,} tokens", file=sys.stderr)
+    for sources in drawn_of(given, lambda: f"{len(found):,} tokens"):
+        found.extend(steps(model, sources, given.seed))
     print(report(found))
     return 0
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    os._exit(status)  # threads of the model's runtime need not be waited for
+    end_with(main)

@@ -11,12 +11,8 @@ then it is told how often those were right that it holds for so likely. On two c
 
 from __future__ import annotations
 
-import argparse
 import math
-import os
 import random
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -26,11 +22,10 @@ from fim_server.bench.played_editor import DELETE, Editor, next_key
 from fim_server.bench.scenarios import Item
 from fim_server.bench.suggestions.judge import Judgement, Truth, judge
 from fim_server.bench.suggestions.lines import Project as Sources
-from fim_server.bench.suggestions.lines import Task, draw_lines, open_folder
-from fim_server.bench.suggestions.suggesting import written
+from fim_server.bench.suggestions.lines import Task
+from fim_server.bench.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered
 from fim_server.server.memory import Offer
 from fim_server.server.place import Place, wants_single_line
-from fim_server.server.project import Project
 from fim_server.server.settings import ServerSettings
 from fim_server.server.showing import likelihood
 from fim_server.server.work import Request
@@ -39,9 +34,6 @@ from fim_server.text.document import Split
 
 KEYS_OF_A_LINE = 3
 """Keys of a line at which the worker is asked."""
-
-PROMPT_TOKENS = 384
-"""So that the texts do not depend on how fast the machine is."""
 
 LEAST = 1e-6
 """A probability is taken to be at least that far from 0 and 1."""
@@ -93,11 +85,7 @@ def examples(sources: Sources, cursors: int, seed: int, model: str | None) -> It
     settings = ServerSettings(
         model=model, prefetch=False, deadline_ms=None, prompt_tokens=PROMPT_TOKENS, min_confidence=0.0
     )
-    with tempfile.TemporaryDirectory(prefix="fim-calibration-") as folder:
-        root = written(sources, folder)
-        project = Project()
-        project.read([root.as_uri()], [".py"])
-        project.memory.settle()
+    with remembered(sources) as (root, project):
         worker = CompletionWorker(settings, project=project)
         worker.load().result()
         asked = 0
@@ -117,7 +105,6 @@ def examples(sources: Sources, cursors: int, seed: int, model: str | None) -> It
             if asked >= cursors:
                 break
         worker.close()
-        project.close()
 
 
 def fit(inputs: NDArray[np.float64], answers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -156,24 +143,15 @@ def report(what: str, found: Sequence[Example]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Ask, fit, and print."""
-    parser = argparse.ArgumentParser(description="Fit how sure an offer is to lines typed again.")
-    parser.add_argument("folder", nargs="+", help="a package's folder")
-    parser.add_argument("--cursors", type=int, default=200, help="requests in each folder (default: 200)")
-    parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: 1)")
-    parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
+    parser = command_line("Fit how sure an offer is to lines typed again.", "--cursors", "requests in", 200, 1)
     given = parser.parse_args(arguments)
     found: list[tuple[str, Example]] = []
-    for folder in given.folder:
-        sources = open_folder(folder)
-        draw_lines(sources, given.cursors, given.seed)
-        found += examples(sources, given.cursors, given.seed, given.model)
-        print(f"{folder}: {len(found)} examples", file=sys.stderr)
+    for sources in drawn_of(given, lambda: f"{len(found)} examples"):
+        found.extend(examples(sources, given.drawn, given.seed, given.model))
     for what in (TEXTS, FIRST):
         print(report(what, [example for kind, example in found if kind == what]))
     return 0
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    os._exit(status)  # threads of the model's runtime need not be waited for
+    end_with(main)

@@ -10,19 +10,13 @@ often the first lexeme and all of the rest were right, and in how many holes tha
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import re
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fim_server.bench.suggestions.lines import Project as Sources
-from fim_server.bench.suggestions.lines import draw_lines, open_folder
-from fim_server.bench.suggestions.suggesting import written
+from fim_server.bench.suggestions.recipes import add_prompt_tokens, command_line, drawn_of, end_with, remembered
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.closing import Closing
 from fim_server.decoding.healing import Healing
@@ -30,14 +24,15 @@ from fim_server.decoding.options import DecodeOptions
 from fim_server.language import Language
 from fim_server.models.load import load_model
 from fim_server.server.beyond_file import choose
-from fim_server.server.project import Project
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request
 from fim_server.text.document import Split
 
 if TYPE_CHECKING:
+    from fim_server.bench.suggestions.lines import Project as Sources
     from fim_server.models.model import FimModel
     from fim_server.models.project_context import ProjectContext
+    from fim_server.server.project import Project
 
 LEXEME = re.compile(r"\w+|[^\w\s]")
 
@@ -123,14 +118,10 @@ def table(found: Sequence[Sequence[Filled]], shares: Sequence[float]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fill in holes, and print a table."""
-    parser = argparse.ArgumentParser(description="What it is worth to show the model other files.")
-    parser.add_argument("folder", nargs="+", help="a package's folder")
-    parser.add_argument("--holes", type=int, default=22, help="lines of each folder (default: 22)")
-    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default: 0)")
+    parser = command_line("What it is worth to show the model other files.", "--holes", "lines of", 22, 0)
     parser.add_argument("--shares", type=float, nargs="+", default=[0, 0.25], help="of the prompt, for other files")
     parser.add_argument("--without-memory", action="store_true", help="mix nothing into what the model says")
-    parser.add_argument("--prompt-tokens", type=int, default=384, help="longest prompt (default: 384)")
-    parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
+    add_prompt_tokens(parser)
     given = parser.parse_args(arguments)
     model, language = load_model(given.model, None, None), Language.load("python")
     plain = DecodeOptions(
@@ -142,29 +133,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     found: list[list[Filled]] = []
     shown = 0
-    for folder in given.folder:
-        sources = open_folder(folder)
-        draw_lines(sources, given.holes, given.seed)
-        with tempfile.TemporaryDirectory(prefix="fim-context-") as made:
-            root = written(sources, made).as_uri()
-            project = Project()
-            project.read([root], [".py"])
-            project.memory.settle()
-            for hole in holes(sources, project, language, root, given.seed):
+    for sources in drawn_of(given, lambda: f"{len(found)} holes\n{table(found, given.shares)}"):
+        with remembered(sources) as (root, project):
+            for hole in holes(sources, project, language, root.as_uri(), given.seed):
                 shown += hole.context is not None
                 found.append([])
                 for share in given.shares:
                     options = replace(plain, context=hole.context if share else None, context_share=share)
                     mixed = None if given.without_memory else project
                     found[-1].append(fill(model, language, hole, mixed, options))
-            project.close()
-        print(f"{folder}: {len(found)} holes", file=sys.stderr)
-        print(table(found, given.shares), file=sys.stderr)
     print(f"{len(found)} holes, {shown} with something to show\n\n{table(found, given.shares)}")
     return 0
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    os._exit(status)  # threads of the model's runtime need not be waited for
+    end_with(main)

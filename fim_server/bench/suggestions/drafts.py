@@ -10,27 +10,22 @@ depend on how many tokens a pass has (``fim_server.models.backend.RowsBackend``)
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fim_server.bench.suggestions.context import MOST_TOKENS, Hole, holes
-from fim_server.bench.suggestions.lines import draw_lines, open_folder
-from fim_server.bench.suggestions.suggesting import written
+from fim_server.bench.suggestions.recipes import add_prompt_tokens, command_line, drawn_of, end_with, remembered
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.closing import Closing
 from fim_server.decoding.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.language import Language
 from fim_server.models.load import load_model
-from fim_server.server.project import Project
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
+    from fim_server.server.project import Project
 
 KINDS = ("without drafts", "with drafts")
 
@@ -105,12 +100,8 @@ def table(found: Sequence[dict[str, Written]]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fill in holes, and print a table."""
-    parser = argparse.ArgumentParser(description="What drafts of a project's memory save.")
-    parser.add_argument("folder", nargs="+", help="a package's folder")
-    parser.add_argument("--holes", type=int, default=45, help="lines of each folder (default: 45)")
-    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default: 0)")
-    parser.add_argument("--prompt-tokens", type=int, default=384, help="longest prompt (default: 384)")
-    parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
+    parser = command_line("What drafts of a project's memory save.", "--holes", "lines of", 45, 0)
+    add_prompt_tokens(parser)
     parser.add_argument("--runtime", choices=("onnx", "torch"), help="default: as the server chooses")
     given = parser.parse_args(arguments)
     model, language = load_model(given.model, None, given.runtime), Language.load("python")
@@ -123,26 +114,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scored=True,
     )
     found: list[dict[str, Written]] = []
-    for folder in given.folder:
-        sources = open_folder(folder)
-        draw_lines(sources, given.holes, given.seed)
-        with tempfile.TemporaryDirectory(prefix="fim-drafts-") as made:
-            root = written(sources, made).as_uri()
-            project = Project()
-            project.read([root], [".py"])
-            project.memory.settle()
-            for hole in holes(sources, project, language, root, given.seed):
+    for sources in drawn_of(given, lambda: f"{len(found)} holes\n{table(found)}"):
+        with remembered(sources) as (root, project):
+            for hole in holes(sources, project, language, root.as_uri(), given.seed):
                 order = KINDS if len(found) % 2 else KINDS[::-1]
                 found.append({kind: fill(model, language, hole, project, kind == KINDS[1], options) for kind in order})
-            project.close()
-        print(f"{folder}: {len(found)} holes", file=sys.stderr)
-        print(table(found), file=sys.stderr)
     ran = f"{model.runtime}, threads: {model.backend.threads}" + ("" if model.gives_rows else ", takes no drafts")
     print(f"{len(found)} holes ({ran})\n\n{table(found)}")
     return 0
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    os._exit(status)  # threads of the model's runtime need not be waited for
+    end_with(main)

@@ -1,4 +1,4 @@
-"""What a Python file loads and nobody binds, and which of it an import statement that has begun may bring."""
+"""What a Python file loads and nobody binds, and which of it an import or a definition that has begun may bring."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Protocol
 
 MOST_CHARACTERS = 200_000
 """Longer files are not parsed: 126,000 characters take 60 ms, 27,000 take 10."""
@@ -23,11 +24,23 @@ MEMBERS = re.compile(
     r"\s*from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+\(?[ \t]*(?:\w+(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*)*(\w*)"
 )
 
+DEFINITIONS = re.compile(r"([ \t]*)(?:(class)|(?:async[ \t]+)?def)[ \t]+(\w*)")
+
 GIVEN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__path__", "__spec__", "__annotations__"}
 """Names that every module has."""
 
 Definitions = Callable[[Sequence[str]], Iterable[tuple[str, str]]]
 """For names, those that the project's other files define, each with a file that does."""
+
+
+class Importable(Protocol):
+    """What modules there are for a file."""
+
+    def below(self, name: str, /) -> frozenset[str]:
+        """The modules of a package, whose name has a dot behind it; with an empty name, what one word imports."""
+
+    def public(self, name: str, /) -> frozenset[str] | None:
+        """What a module has for others; None where it is not found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +101,16 @@ def missing(source: str) -> Mapping[str, int]:
     return Counter(node.id for node in used if node.id in names)
 
 
-def importable(line: str, source: str, definitions: Definitions) -> tuple[str, list[tuple[str, float]]] | None:
+def importable(
+    line: str, source: str, definitions: Definitions, modules: Importable | None = None
+) -> tuple[str, list[tuple[str, float]]] | None:
     """What an import statement that ends at the cursor may bring: what is typed of a name, and names with weights.
 
     Args:
         line: The cursor's line up to it.
         source: The module without that line.
         definitions: Tells where else names are defined.
+        modules: Tells what the workspace's modules are.
 
     Returns:
         None where the line is no such statement, or nothing is missing that it may bring. The weights' sum is 1.
@@ -104,9 +120,10 @@ def importable(line: str, source: str, definitions: Definitions) -> tuple[str, l
         return None
     wanted = {name: count for name, count in missing(source).items() if name not in statement.known}
     if statement.module is None:
-        found = {name: count for name, count in wanted.items() if name in sys.stdlib_module_names}
+        known = sys.stdlib_module_names if modules is None else modules.below("")
+        found = {name: count for name, count in wanted.items() if name in known}
     else:
-        public = public_names(statement.module)
+        public = public_names(statement.module) if modules is None else modules.public(statement.module)
         if public is None:
             ends = module_files(statement.module)
             public = frozenset(
@@ -116,6 +133,76 @@ def importable(line: str, source: str, definitions: Definitions) -> tuple[str, l
     found = {name: count for name, count in found.items() if name.startswith(statement.typed)}
     total = sum(found.values())
     return (statement.typed, [(name, count / total) for name, count in found.items()]) if total else None
+
+
+def definable(line: str, source: str, at: int) -> tuple[str, list[tuple[str, float]]] | None:
+    """What a definition that ends at the cursor may define: what is typed of its name, and names with weights.
+
+    At the top a function is one that is called and a class one that is used, by its capital; in a class without bases a
+    method is one that is called on `self` or `cls`.
+
+    Args:
+        line: The cursor's line up to it.
+        source: The module without that line.
+        at: How many of its lines stand above.
+
+    Returns:
+        None where no definition was begun, or nothing is missing that it may be. The weights' sum is 1.
+    """
+    begun = DEFINITIONS.fullmatch(line)
+    if begun is None or len(source) > MOST_CHARACTERS:
+        return None
+    indentation, is_class, typed = begun.groups()
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    wanted: Mapping[str, int] = {}
+    if not indentation:
+        called = {
+            node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        wanted = {
+            name: count
+            for name, count in missing(source).items()
+            if name[:1].isupper() == bool(is_class) and (is_class or name in called)
+        }
+    elif not is_class and (around := class_at(tree, source.split("\n"), at, len(indentation))) is not None:
+        wanted = missing_methods(around)
+    found = {name: count for name, count in wanted.items() if name.startswith(typed)}
+    total = sum(found.values())
+    return (typed, [(name, count / total) for name, count in found.items()]) if total else None
+
+
+def class_at(tree: ast.Module, lines: Sequence[str], at: int, column: int) -> ast.ClassDef | None:
+    """The class that a line belongs to which is put in after so many others, and begins at a column."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.lineno <= at and node.body[0].col_offset == column:
+            end = node.end_lineno or node.lineno
+            if end >= at or not any(line.strip() for line in lines[end:at]):
+                return node
+    return None
+
+
+def missing_methods(around: ast.ClassDef) -> Mapping[str, int]:
+    """What a class without bases calls on its objects and does not have, with how often it does.
+
+    Names with two underscores before are every object's.
+    """
+    if around.bases or around.keywords:
+        return {}
+    names = [node for node in ast.walk(around) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)]
+    own = [node for node in names if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")]
+    called = {id(node.func) for node in ast.walk(around) if isinstance(node, ast.Call)}
+    bound = {node.attr for node in own if isinstance(node.ctx, ast.Store)}
+    for statement in around.body:
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                bound.add(statement.name)
+            case _:
+                bound |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    missed = (node.attr for node in own if id(node) in called and node.attr not in bound)
+    return Counter(name for name in missed if not name.startswith("__"))
 
 
 def module_files(module: str) -> tuple[str, ...]:

@@ -1,0 +1,73 @@
+"""What the recipes of this folder share: the command line, folders as projects, and how their process ends.
+
+A recipe is a module that is run by itself and prints numbers, or what something is worth, from lines of packages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+from fim_server.bench.suggestions.lines import Project as Sources
+from fim_server.bench.suggestions.lines import draw_lines, open_folder
+from fim_server.bench.suggestions.suggesting import written
+from fim_server.server.project import Project
+
+PROMPT_TOKENS = 384
+"""The longest prompt where nothing else is said, so that texts do not depend on how fast the machine is."""
+
+
+def command_line(description: str, drawn: str, what: str, count: int, seed: int) -> argparse.ArgumentParser:
+    """The options of every recipe: folders, how much of each is drawn, and the model.
+
+    ``drawn``: the option that says how much, ``count`` of ``what`` where nothing is said.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("folder", nargs="+", help="a package's folder")
+    parser.add_argument(
+        drawn, type=int, metavar="N", default=count, help=f"{what} each folder (default: {count})", dest="drawn"
+    )
+    parser.add_argument("--seed", type=int, default=seed, help=f"of what is drawn (default: {seed})")
+    parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
+    return parser
+
+
+def add_prompt_tokens(parser: argparse.ArgumentParser) -> None:
+    """Add the option of those whose model reads prompts."""
+    parser.add_argument(
+        "--prompt-tokens", type=int, default=PROMPT_TOKENS, help=f"longest prompt (default: {PROMPT_TOKENS})"
+    )
+
+
+def drawn_of(given: argparse.Namespace, tell: Callable[[], str]) -> Iterator[Sources]:
+    """Each folder with the lines drawn of it; what ``tell`` says is printed to standard error after each."""
+    for folder in given.folder:
+        sources = open_folder(folder)
+        draw_lines(sources, given.drawn, given.seed)
+        yield sources
+        print(f"{folder}: {tell()}", file=sys.stderr)
+
+
+@contextmanager
+def remembered(sources: Sources) -> Iterator[tuple[Path, Project]]:
+    """A project's files on the disk, without those that lines are drawn from, and a memory that has read them."""
+    with tempfile.TemporaryDirectory(prefix="fim-recipe-") as made:
+        root = written(sources, made)
+        project = Project()
+        project.read([root.as_uri()], [".py"])
+        project.memory.settle()
+        yield root, project
+        project.close()
+
+
+def end_with(main: Callable[[], int]) -> NoReturn:
+    """Run a recipe, and end the process with its status."""
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)  # threads of the model's runtime need not be waited for

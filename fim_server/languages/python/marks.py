@@ -1,0 +1,63 @@
+"""Decorators that go with the definition below them: its first parameter says which, whatever it is for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+BEGUN = re.compile(r"([ \t]*)@([\w.]*)")
+BELOW = re.compile(
+    r"(?:[ \t]*(?:@.*)?\n)*(?P<indentation>[ \t]*)"
+    r"(?:(?P<type>class)\b|(?:async[ \t]+)?def[ \t]+(?P<name>\w+)[ \t]*\(\s*(?P<first>\w*)\s*,?\s*(?P<after>\S?))"
+)
+"""Other decorators, and the first line of a definition."""
+
+HOW = re.compile(
+    r"^[ \t]*@[ \t]*(?:classmethod|staticmethod|property|[\w.]+\.(?:setter|getter|deleter))\b", re.MULTILINE
+)
+"""Decorators that say how a function is called: there is one of them at most."""
+
+ALONE = (("property", 0.94), ("abstractmethod", 0.02), ("cached_property", 0.02))
+OF_CLASS = (("classmethod", 0.98),)
+OF_NOTHING = (("staticmethod", 0.98),)
+OF_TYPE = (("dataclass", 0.78),)
+SETTER = 0.9
+"""Shares of the decorators above methods with `self` alone, with `cls`, with neither, above classes, and above a method
+that has the name of a property above: counted in the packages for tuning (502 decorators)."""
+
+LINES_ABOVE = 400
+"""Lines in which the class that a definition is in, and a property of its name, are looked for."""
+
+
+def likely(above: str, line: str, below: str) -> tuple[str, Sequence[tuple[str, float]]] | None:
+    """What goes with the definition below a decorator that was begun.
+
+    Args:
+        above: The text above the cursor's line.
+        line: That line up to the cursor.
+        below: The text below it.
+
+    Returns:
+        The part of the decorator's name that the cursor is behind, and names with their shares; None where nothing is
+        known, or no decorator was begun.
+    """
+    begun = BEGUN.fullmatch(line)
+    found = None if begun is None else BELOW.match(below)
+    if begun is None or found is None or found["indentation"] != begun[1]:
+        return None
+    if found["type"]:
+        return begun[2], OF_TYPE
+    if not begun[1] or HOW.search(below, 0, found.end()):
+        return None
+    lines = above.split("\n")[-LINES_ABOVE:]
+    if found["first"] == "self":
+        if found["after"] == ")":
+            return begun[2], ALONE
+        property_above = re.compile(rf"{begun[1]}@[\w.]*property\n(?:{begun[1]}@.*\n)*{begun[1]}def {found['name']}\(")
+        return (begun[2], ((f"{found['name']}.setter", SETTER),)) if property_above.search("\n".join(lines)) else None
+    if found["first"] == "cls":
+        return begun[2], OF_CLASS
+    if found["after"] == "*" and not found["first"]:
+        return None
+    around = next((one for one in reversed(lines) if one.strip() and not one.startswith(begun[1])), "")
+    return (begun[2], OF_NOTHING) if around.lstrip().startswith("class ") else None

@@ -1,0 +1,81 @@
+"""Lines that begin surely and become unlikely before they are complete: the sure beginning, ended as shortly as can be.
+
+After `if ` above a block nothing is complete before the colon, so that what is written of the condition, however sure
+its first word is, could not be offered without one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fim_server.decoding.results import Won, Written
+from fim_server.errors import SearchLimitError, StoppedError
+from fim_server.language import Stop
+from fim_server.server.blocks import with_empty_block
+from fim_server.server.place import is_word
+from fim_server.server.showing import boundaries, likelihood
+
+if TYPE_CHECKING:
+    from fim_server.decoding.results import Completion
+    from fim_server.language import Session
+    from fim_server.text.document import Split
+
+ENDING_LIKELIHOOD = 0.1
+"""So that nothing is offered any more of what only ends a line once the rest is typed."""
+
+ENDING_SECONDS = 0.05
+"""How long an ending may be looked for."""
+
+MOST_BEGINNINGS = 3
+"""Beginnings of a line that an ending is looked for."""
+
+
+def with_shortest_ending(completion: Completion, session: Session, split: Split, owes_block: bool) -> Completion:
+    """A completion that has no text because it became unlikely, as what of its first line is worth most with an ending.
+
+    An ending has no words: closing brackets, and what a header ends with. It comes after a word or a bracket, not after
+    a comma or an operator. The completion as it is where there is none.
+    ``owes_block``: the line needs a block, of which there is nothing yet, see :mod:`.blocks`.
+    """
+    if completion.text is not None or not completion.begun:
+        return completion
+    line = completion.begun.split("\n", 1)[0]
+    brackets = {bracket for pair in session.spelling.brackets for bracket in pair} | session.spelling.closers
+    ends = [end for end in boundaries(line) if is_word(line[end - 1]) or line[end - 1] in brackets]
+    ends.sort(key=lambda end: -end * likelihood(completion.written, end))
+    for end in ends[:MOST_BEGINNINGS]:
+        ending = ending_after(line[:end], session, session.spelling.block_opener if owes_block else "")
+        if ending is None:
+            continue
+        text = line[:end] + ending
+        starts = (0, *(token.end for token in completion.written))
+        kept = [
+            replace(token, end=min(token.end, end))
+            for start, token in zip(starts, completion.written, strict=False)
+            if start < end
+        ]
+        written = (*kept, Written(len(text), ENDING_LIKELIHOOD))
+        if owes_block:
+            return with_empty_block(replace(completion, begun=text, written=written), session, split)
+        return replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")
+    return completion
+
+
+def ending_after(beginning: str, session: Session, block_opener: str) -> str | None:
+    """The shortest text without a word that completes a beginning; None where there is none.
+
+    ``block_opener``: where it is not empty, what the ending ends with, for a block is still to come.
+    """
+    state = session.start()
+    if state.advance(beginning) < len(beginning.encode()) or state.inside is not None:
+        return None
+    try:
+        with Stop(ENDING_SECONDS):
+            ending = state.shortest_completion()
+    except (SearchLimitError, StoppedError):
+        return None
+    if ending is not None and block_opener:
+        found = ending.find(block_opener)
+        ending = ending[: found + len(block_opener)] if found >= 0 else None
+    return ending if ending and not any(is_word(one) or one == "\n" for one in ending) else None

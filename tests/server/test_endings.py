@@ -1,0 +1,58 @@
+"""Lines that become unlikely before they are complete: what begins them surely is offered with an ending."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fim_server.decoding.results import Completion, StopReason, Won, Written
+from fim_server.language import Language
+from fim_server.server.endings import ENDING_LIKELIHOOD, with_shortest_ending
+from fim_server.text.document import Split
+
+
+def begun(*tokens: tuple[str, float]) -> Completion:
+    """What was written before it became unlikely, and was complete nowhere."""
+    text, written = "", []
+    for token, probability in tokens:
+        text += token
+        written.append(Written(len(text), probability))
+    return Completion(None, "exact", StopReason.UNLIKELY, "why", won=Won.POINT, written=tuple(written), begun=text)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "owes_block", "tokens", "expected"),
+    [
+        ("if ", "\n    pass\n", False, [("x.y", 0.9), (" is", 0.01), (" not", 0.9)], "x.y:"),
+        ("if ", "\n    pass\n", False, [("x", 0.9), (".ready", 0.9), (" and", 0.9), (" o", 0.01)], "x.ready:"),
+        ("def f(a: ", "\n    pass\n", False, [("list[int]", 0.9), (" = [", 0.1)], "list[int]):"),
+        ("x = f(", "\n", False, [("a", 0.9), (", b", 0.01)], "a)"),
+        ("if ", "\nx = 1\n", True, [("x", 0.9), (" is", 0.01)], "x:\n    pass"),
+        ("x = f(", "\n", False, [("a", 0.9), (",", 0.9), (" b.", 0.1)], "a)"),
+        ("x = ", "\n", False, [("lambda", 0.9), (" a", 0.01)], None),  # what ends it has a word
+        ("if ", "\n    pass\n", False, [("wor", 0.9)], None),  # the word may go on
+        ("if ", "\n    pass\n", False, [("'a", 0.9), (" b", 0.1)], None),  # in a string
+    ],
+)
+def test_what_is_sure_of_a_line_is_ended(
+    left: str, right: str, owes_block: bool, tokens: list[tuple[str, float]], expected: str | None
+) -> None:
+    session = Language.load("python").open(left, right)
+    given = begun(*tokens)
+    found = with_shortest_ending(given, session, Split(left, right), owes_block)
+    assert found.text == expected
+    if expected is None:
+        assert found is given
+        return
+    assert session.check(expected).complete
+    assert found.written[0].probability == tokens[0][1]
+    assert found.written[-1].end == len(expected)
+    assert found.written[-1].probability == ENDING_LIKELIHOOD
+    assert [token.end for token in found.written] == sorted({token.end for token in found.written})
+
+
+def test_what_has_a_text_stays_as_it_is() -> None:
+    session = Language.load("python").open("x = f(", "\n")
+    given = replace(begun(("a", 0.9), (", b", 0.1)), text="a)")
+    assert with_shortest_ending(given, session, Split("x = f(", "\n"), False) is given

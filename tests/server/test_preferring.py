@@ -1,0 +1,461 @@
+"""Which names there are at a cursor, what is thought of tokens by them, and what comes of that while a model writes."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fim_server.decoding.alternatives import complete_session
+from fim_server.decoding.healing import Healing
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.preferring import LOOKED_AT, preferred, text_of
+from fim_server.language import Language
+from fim_server.languages.python import preferring
+from fim_server.languages.python.preferring import Preference, callee, fitted_weights, is_text, parameters_of
+from fim_server.languages.python.scopes import MOST_CHARACTERS, Scope, Words, bound_in, parameters, scope_at
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
+from fim_server.server.preferring import Preferences
+from fim_server.server.project import Project
+from fim_server.server.settings import ServerSettings
+from fim_server.server.work import Request
+from fim_server.text.document import Split
+
+FILE = '''
+import os.path as place, sys
+from lending.errors import (
+    LendingError,  # not here
+    UnknownMember as Unknown,
+)
+
+FEE = 3
+
+class Loan:
+    """A loan."""
+
+    fields: list[str] = []
+
+    def __init__(self, book, member, today=None):
+        self.book, self.due = book, today
+
+    def begin(self, days, *, limit=0):
+        def later(number):
+            return number
+        for number, day in enumerate(days):
+            total = day + FEE
+            |
+        return total
+
+    def is_open(self):
+        with open(self.book) as file:
+            local = [line for line in file]
+
+if sys.argv:
+    try:
+        flag = True
+    except ValueError as error:
+        pass
+
+def fee(loan, rate: float = 0.5, /, **others):
+    return (found := loan)
+'''
+LEFT, RIGHT = FILE.split("|")
+
+
+def names(words: Words) -> set[str]:
+    return set(words._known)
+
+
+def test_the_names_around_a_cursor() -> None:
+    scope = scope_at(LEFT, RIGHT)
+    assert names(scope.used) == {"self", "days", "number", "day", "total"}
+    assert names(scope.unused) == {"limit", "later"}
+    assert names(scope.outer) == {
+        *("place", "sys", "LendingError", "Unknown", "FEE", "Loan", "flag", "error", "fee"),
+    }
+    assert names(scope.members) == {"book", "due"}
+    assert names(scope.unused_members) == {"fields", "__init__", "is_open"}  # it stands in `begin`
+    assert scope.function == "begin"
+    assert {"local", "line", "file", "loan"} <= names(scope.words)
+    assert names(scope.attributes) == {"path", "errors", "argv", "book", "due"}
+    assert scope.parameters_of("begin") == ["days", "limit"]
+    assert scope.parameters_of("Loan") == ["book", "member", "today"]
+    assert scope.parameters_of("fee") == ["loan", "rate", "others"]
+    assert scope.parameters_of("nobody") == []
+    assert names(scope.attributes_of("self")) == {"book", "due"}
+
+
+def test_the_cursors_own_line_binds_nothing() -> None:
+    assert "value" not in names(scope_at("def f(a):\n    value = ", "\n").words)
+
+
+def test_in_a_class_and_in_the_module() -> None:
+    scope = scope_at("class A:\n    one: int\n    two = 2\n    ", "\n\nB = A\n")
+    assert names(scope.used) >= {"one", "two"}
+    assert not names(scope.unused)
+    assert names(scope_at("a = 1\n", "\nb = 2\n").outer) == {"a", "b"}
+    assert scope_at("a = 1\n", "\nb = 2\n").function == ""
+
+
+def test_of_a_dataclass_the_fields_are_parameters() -> None:
+    scope = scope_at("@dataclass\nclass A:\n    one: int\n    two: str = ''\n\n    def f(self): pass\n\n", "\n")
+    assert scope.parameters_of("A") == ["one", "two"]
+
+
+def test_a_function_in_a_function_sees_what_is_around() -> None:
+    scope = scope_at("def f(a):\n    b = a\n    def g(c):\n        ", "\n    return g\n")
+    assert names(scope.unused) == {"c"}
+    assert {"a", "b", "g", "f"} <= names(scope.outer)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("a, *b = c", "ab"),
+        ("x: int = y", "x"),
+        ("for (i, j), k in z: pass", "ijk"),
+        ("with a as b, c as d: pass", "bd"),
+        ("if (n := f(x)): pass", "n"),
+        ("key = lambda p, *q, r=1: p", ["key", "p", "q", "r"]),
+        ("import a.b, c as d, e", "ade"),
+        ("from a.b import (\n  c as d,  # f\n  e,\n)", "de"),
+        ("async def f(x): pass", "f"),
+        ("class A(B): pass", "A"),
+        ("global g, h", "gh"),
+        ("a == b", ""),
+        ("f(a=1)", ""),
+        ("a.b = c", ""),
+    ],
+)
+def test_what_binds(line: str, expected: str | list[str]) -> None:
+    assert bound_in(line) >= set(expected)
+    if not expected:
+        assert bound_in(line) == set()
+
+
+def test_what_is_bound_is_what_the_compiler_says_of_real_modules() -> None:
+    """Of the names that modules bind, nine in ten at least are found, and few others are taken for such."""
+    found = wanted = both = 0
+    for name in ("ast", "textwrap", "json.decoder", "queue", "shlex", "dataclasses"):
+        source = Path(__import__(name, fromlist=["x"]).__file__ or "").read_text(encoding="utf-8")
+        tree = ast.parse(source)
+        bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        bound |= {
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
+        }
+        ours = bound_in(source)
+        imported = {
+            (alias.asname or alias.name).partition(".")[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+        }
+        handlers = {node.name for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.name}
+        bound |= imported | handlers
+        found, wanted, both = found + len(ours), wanted + len(bound), both + len(ours & bound)
+    assert both / wanted > 0.9
+    assert both / found > 0.85
+
+
+def test_parameters() -> None:
+    assert parameters("def f(self, a: dict[str, int] = {}, /, *b, c=(1, 2), **d) -> None:") == ["a", "b", "c", "d"]
+    assert parameters("def f(\n    a,  # one, two\n    *,\n    b,\n):") == ["a", "b"]
+    assert parameters("def f():") == []
+    assert parameters("def f") == []
+    assert parameters_of("    async def f(self, a):") == ["a"]
+    assert parameters_of("class A(B, C):") == []
+
+
+def test_words_know_how_words_begin() -> None:
+    words = Words(["loan", "loans", "limit"])
+    assert words.has("loan", True)
+    assert not words.has("loa", True)
+    assert words.has("loa", False)
+    assert words.has("", False)
+    assert not words.has("lob", False)
+    assert not words.has("m", False)
+    assert not Words([]).has("", False)
+
+
+def kinds(line: str, *texts: str, healing: str = "", middle: str = "") -> list[list[str]]:
+    left = LEFT.rstrip(" ") + " " * 12 + line
+    return Preference(left, scope_at(left, RIGHT), {"elsewhere_defined": ["one"]}.get).kinds(middle, healing, texts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("line", "token", "expected"),
+    [
+        ("x = ", "limit", ["unused"]),
+        ("x = ", "lim", ["unused"]),
+        ("x = ", "lim)", ["unknown"]),
+        ("x = ", " days", ["local"]),
+        ("x = da", "y", ["local"]),
+        ("x = da", "ys", ["local"]),
+        ("x = ", "FEE", ["outer"]),
+        ("x = ", "len(", ["builtin"]),
+        ("x = ", "not", ["keyword"]),
+        ("x = ", "rate", ["elsewhere"]),
+        ("x = ", "zebra", ["unknown"]),
+        ("", "zebra", ["new"]),
+        ("a, ", "zebra", ["new"]),
+        ("x = ", "begin", ["elsewhere", "itself"]),
+        ("self.", "book", ["own"]),
+        ("self.", "is_", ["own_unused"]),
+        ("self.", "begin", ["own_elsewhere"]),
+        ("self.", "zebra", ["own_unknown"]),
+        ("day.", "argv", ["attribute"]),
+        ("sys.", "argv", ["attribute_of_receiver"]),
+        ("sys.", "total", ["attribute_elsewhere"]),
+        ("sys.", "zebra", ["attribute_unknown"]),
+        ("x = self.begin(", "days", ["argument", "local"]),
+        ("x = self.begin(1, ", "limit=", ["argument", "unused"]),
+        ("x = elsewhere_defined(", "one", ["argument"]),
+        ("x = elsewhere_defined(two + ", "one", ["unknown"]),
+        ("x = total", ".", []),
+        ("x = zebra", "(", ["ends_loaded"]),
+        ("zebra", " =", ["ends_new"]),
+        ("x = rate", ")", ["ends_elsewhere"]),
+        ("x = 1", "2", []),
+        ("x = 1.", "zebra", []),
+        ("x = ", "zebra'", []),
+        ("x = 'a ", "zebra", []),
+        ("x = f'a ", "zebra", []),
+        ("x = f'{", "zebra", ["unknown"]),
+        ("x = 1  # ", "zebra", []),
+        ("def ", "zebra", []),
+        ("import ", "zebra", []),
+        ("for ", "zebra", []),
+        ("def g(", "zebra", []),
+        ("x = ", " + 1", []),
+        ("x = ", "", []),
+    ],
+)
+def test_the_kinds_of_a_token(line: str, token: str, expected: list[str]) -> None:
+    assert kinds(line, token) == [expected]
+
+
+def test_what_is_written_again_is_part_of_the_token() -> None:
+    assert kinds("x = da", "day", "dab", "days", healing="da") == [["local"], ["unknown"], ["local"]]
+    assert kinds("x = ", "s.", middle="day") == [["local"]]
+
+
+def test_of_no_text_nothing_is_thought() -> None:
+    preference = Preference(LEFT, scope_at(LEFT, RIGHT))
+    assert preference.kinds("", "", [None, ""]) == [[], []]
+    assert preference("", "", [None, "zebra"]) == [0.0, fitted_weights()["new"]]
+
+
+def test_every_kind_has_a_weight() -> None:
+    source = Path(preferring.__file__).read_text(encoding="utf-8")
+    assert all(f'"{kind.removesuffix("_unknown")}' in source for kind in fitted_weights())
+    for line, token in (("x = ", "zebra"), ("x = ", "limit"), ("self.", "book"), ("sys.", "argv"), ("zebra", "(")):
+        (mine,) = kinds(line, token)
+        assert all(kind in fitted_weights() for kind in mine)
+    weights = fitted_weights()
+    assert weights["unknown"] < weights["elsewhere"] < weights["unused"]
+    assert weights["own_unknown"] < weights["own"]
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("f(", "f"),
+        ("a.b(c[0], d(1), ", "a.b"),
+        ("f(x)[", None),
+        ("(", None),
+        ("x = [f(1), ", None),
+        ("def f(a, ", ""),
+        ("class A(", ""),
+        ("f(1)", None),
+        ("f(\n    a,\n    ", "f"),
+    ],
+)
+def test_what_is_called(before: str, expected: str | None) -> None:
+    assert (callee(before) or expected) == expected
+    assert (callee(before) is None) == (expected is None) or before == "("
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("x = ", False),
+        ("x = 'a", True),
+        ("x = 'a'", False),
+        (r"x = 'a\'", True),
+        ('x = """a" ', True),
+        ("x = f'{a", False),
+        ("x = f'{a}", True),
+        ("x = f'{{a", True),
+        ("x = '{a", True),
+        ("# a", True),
+        ("# a\nx", False),
+        ("x = 'a\ny = ", False),
+        ('x = """a\n# b', True),
+        ("x = ''", False),
+    ],
+)
+def test_what_is_text(code: str, expected: bool) -> None:
+    assert is_text(code) == expected
+
+
+def test_no_more_than_so_much_is_read() -> None:
+    far = "zebra = 1\n"
+    near = "near = 1\n" * (MOST_CHARACTERS // 9 + 1)
+    scope = scope_at(far + near, "\n" + near + far)
+    assert names(scope.outer) == {"near"}
+
+
+# --- while decoding ------------------------------------------------------------------------------------------------
+
+
+class Wanting:
+    """Prefers one text by so much, and notes what it was asked."""
+
+    def __init__(self, text: str, weight: float) -> None:
+        self.text, self.weight = text, weight
+        self.asked: list[tuple[str, str, list[str | None]]] = []
+
+    def __call__(self, middle: str, healing: str, texts: Sequence[str | None]) -> list[float]:
+        self.asked.append((middle, healing, list(texts)))
+        wanted = healing + self.text[len(middle) :]
+        is_led = self.text.startswith(middle) and len(self.text) > len(middle)
+        return [self.weight if is_led and text and wanted.startswith(text) else 0.0 for text in texts]
+
+
+@pytest.fixture(scope="module")
+def model() -> FimModel:
+    return load_model("embedded", "cpu")
+
+
+@pytest.fixture(scope="module")
+def python() -> Language:
+    return Language.load("python")
+
+
+OPTIONS = DecodeOptions(max_new_tokens=16, single_line=True, scored=True)
+
+
+def written(model: FimModel, python: Language, split: Split, options: DecodeOptions) -> str | None:
+    session, healing = python.open(split.left, split.right), Healing.of(model, split)
+    return healing.undo(complete_session(model, session, healing.split, options, healing=healing.text)).text
+
+
+def test_the_likeliest_are_changed_and_no_other(model: FimModel) -> None:
+    arithmetic, vocabulary = model.backend.arithmetic, model.vocabulary
+    logits = np.random.default_rng(3).normal(size=model.size).astype(np.float32)
+    likeliest = [token for token, _ in arithmetic.top(arithmetic.shares(logits), LOOKED_AT)]
+
+    def preference(middle: str, healing: str, texts: Sequence[str | None]) -> list[float]:
+        assert (middle, healing) == ("größ", "")
+        assert list(texts) == [text_of(vocabulary, token) for token in likeliest]
+        return [1.5] + [0.0] * (len(texts) - 1)
+
+    found = preferred(logits, preference, "größe".encode()[:-1], b"", vocabulary, arithmetic)
+    assert found[likeliest[0]] == pytest.approx(logits[likeliest[0]] + 1.5)
+    others = [token for token in range(model.size) if token != likeliest[0]]
+    assert np.array_equal(np.asarray(found)[others], logits[others])
+
+
+def test_while_something_is_written_again_only_tokens_that_do_are_left(model: FimModel) -> None:
+    arithmetic, vocabulary = model.backend.arithmetic, model.vocabulary
+    logits = np.zeros(model.size, dtype=np.float32)
+    wanting = Wanting("urn", 1.0)
+    found = np.asarray(preferred(logits, wanting, b"", b"ret", vocabulary, arithmetic))
+    towards = set(vocabulary.tokens_towards(b"ret"))
+    assert {int(token) for token in np.flatnonzero(np.isfinite(found))} <= towards
+    assert all(text and ("ret".startswith(text) or text.startswith("ret")) for text in wanting.asked[0][2])
+
+
+def test_a_preference_leads_as_far_as_the_grammar_lets_it(model: FimModel, python: Language) -> None:
+    split = Split("def f(values):\n    return ", "\n")
+    plain = written(model, python, split, OPTIONS)
+    assert written(model, python, split, replace(OPTIONS, preference=Wanting("", 5.0))) == plain
+    asked = Wanting("", 0.0)
+    written(model, python, split, replace(OPTIONS, preference=asked))
+    _, healing, texts = asked.asked[0]
+    words = [text.removeprefix(healing) for text in texts if text and text.removeprefix(healing).isidentifier()]
+    other = next(word for word in words if plain is not None and not plain.startswith(word))
+    led = written(model, python, split, replace(OPTIONS, preference=Wanting(other, 30.0)))
+    assert led is not None
+    assert led.startswith(other)
+    refused = written(model, python, split, replace(OPTIONS, preference=Wanting("]] + [[", 30.0)))
+    assert refused is not None
+    assert python.open(split.left, split.right).check(refused).complete
+
+
+def test_a_name_that_nobody_knows_is_written_less(model: FimModel, python: Language) -> None:
+    """With weights that rule a kind out, what is written instead is of another kind."""
+    split = Split("def f(values, other):\n    return ", "\n")
+
+    class Against:
+        def __init__(self) -> None:
+            self._preference = Preference(split.left, scope_at(split.left, split.right))
+
+        def __call__(self, middle: str, healing: str, texts: Sequence[str | None]) -> list[float]:
+            found = self._preference.kinds(middle, healing, texts)
+            return [-40.0 if {"unknown", "builtin", "ends_loaded", "keyword"} & set(one) else 0.0 for one in found]
+
+    text = written(model, python, split, replace(OPTIONS, preference=Against()))
+    assert text is not None
+    words = {node.id for node in ast.walk(ast.parse(text.strip() or "0")) if isinstance(node, ast.Name)}
+    assert words <= {"values", "other"}
+
+
+# --- in the server -------------------------------------------------------------------------------------------------
+
+
+def request(left: str, right: str, uri: str = "untitled:a") -> Request:
+    return Request(uri, Split(left, right), "python", "a.py", False, True, ServerSettings())
+
+
+def test_a_scope_is_read_once_for_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(left: str, right: str) -> Scope:
+        read.append(left)
+        return scope_at(left, right)
+
+    monkeypatch.setattr(preferring, "scope_at", counted)
+    preferences = Preferences()
+    for left in ("a = 1\nb", "a = 1\nbc", "a = 1\nbc = a"):
+        assert preferences.at(request(left, "\nc = 2\n"), "python", None) is not None
+    assert len(read) == 1
+    preferences.at(request("a = 1\nbc = a\n", "\nc = 2\n"), "python", None)
+    preferences.at(request("a = 1\nbc = a\n", "\nc = 3\n"), "python", None)
+    assert len(read) == 3
+
+
+def test_a_language_of_which_nothing_is_known_has_no_preference() -> None:
+    assert Preferences().at(request("{", "}"), "json", None) is None
+
+
+def test_parameters_of_what_the_projects_other_files_define(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text(
+        "class A:\n    def borrow(\n        self,\n        book,\n        today=None,\n    ):\n        return book\n"
+    )
+    project = Project()
+    project.read([tmp_path.as_uri()], [".py"])
+    assert project.memory.settle()
+    uri = (tmp_path / "a.py").as_uri()
+    preference = Preferences().at(request("library.borrow(", ")\n", uri), "python", project)
+    assert isinstance(preference, Preference)
+    assert preference.kinds("", "", ["today", "zebra", "book"]) == [["argument"], ["unknown"], ["argument"]]
+    without = Preferences().at(request("library.borrow(", ")\n", uri), "python", None)
+    assert isinstance(without, Preference)
+    assert without.kinds("", "", ["today"]) == [["unknown"]]
+    project.close()
+
+
+def test_the_language_is_asked_for_without_what_is_heavy() -> None:
+    code = "import fim_server.server.preferring, sys; print('torch' in sys.modules, 'onnxruntime' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "False"]
