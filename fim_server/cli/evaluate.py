@@ -290,8 +290,7 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
         "--python-version",
         type=python_version,
         metavar="X.Y",
-        help=f"the version whose grammar counts, or {NEWEST} (default: the judge's). Under 3.11 and older, the "
-        "fields of f-strings are not checked",
+        help=f"the version whose grammar counts, or {NEWEST} (default: the judge's)",
     )
     parser.add_argument(
         "--no-landing",

@@ -187,6 +187,8 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
             by_text[terminal.pattern.value] = terminal.name
         else:
             lexeme["pattern"] = terminal.pattern.to_regexp()
+        if terminal.name in spec.get("shown", {}):
+            lexeme["shown"] = spec["shown"][terminal.name]
         lexemes.append(lexeme)
     layout = spec.get("layout", {"rule": "none"})
     layout = None if layout.get("rule") == "none" else layout
@@ -243,7 +245,16 @@ def _read_grammar(definition: Definition, sources: Sources) -> tuple[list[Any], 
     except Exception as error:
         reason = _one_line(error)
         raise LanguageError(f"language {definition.name}: {reason or type(error).__name__}") from error
-    return terminals, rules, ignored
+    return terminals, _without_empty(rules), ignored
+
+
+def _without_empty(rules: list[Any]) -> list[Any]:
+    """BNF rules without the nonterminals that stand for nothing, such as what a template is told to put nowhere."""
+    texts = {rule.origin for rule in rules if rule.expansion}
+    empty = {rule.origin for rule in rules} - texts
+    for rule in rules:
+        rule.expansion = [symbol for symbol in rule.expansion if symbol not in empty]
+    return [rule for rule in rules if rule.origin not in empty]
 
 
 def _mode(mode: dict[str, Any], named: Callable[[str, str], str]) -> dict[str, Any]:

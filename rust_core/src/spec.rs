@@ -102,6 +102,9 @@ pub struct LexemeSpec {
     /// Larger wins among patterns of one match length; literals win over patterns.
     #[serde(default)]
     pub priority: i32,
+    /// The texts that people are told it is, where it has few.
+    #[serde(default)]
+    pub shown: Vec<String>,
 }
 
 /// How deep texts of a language may nest; deeper ones are not in it.
@@ -235,6 +238,8 @@ struct DefinitionFile {
     versions: Option<Value>,
     #[serde(default)]
     constructs: BTreeMap<String, String>,
+    #[serde(default)]
+    shown: BTreeMap<String, Vec<Text>>,
     #[serde(default)]
     limits: LimitsSpec,
     layout: Option<LayoutSpec>,

@@ -23,8 +23,6 @@ _CLASSES = {r"[_\p{XID_Start}]": "[_a-zé\u03b1\u4e2d]", r"\p{XID_Continue}": "[
 _MOST_REPEATS = 3
 _SLACK = 2  # how much deeper than the shortest way a rule may go, once the size is spent
 _OVERDRAFT = 15  # rules on a way after that, before the shortest way is taken
-# Patterns that say less than the language: what stands in the fields is not looked at, or the name in an escape.
-_SPELLINGS = {"F_STRING": ["f'{x}'", "F'{x!r:>{y}} {{'", 'rf"{x}\\d"', "f'''\n{x}'''"]}
 _NAMES = ["x", "y", "match", "case", "type", "print", "__", "é"]
 _NAMED = re.compile(r"\\N\{[^{}]*\}")
 _INDENTS = [" ", "  ", "   ", "    ", "     ", "      ", "       ", "        ", "\t", "\t ", " \t", "    \t"]
@@ -192,6 +190,8 @@ class Sentences:
                 pieces.append(rng.choice(["", "", "", "", "\f"]) + columns[-1])
             elif name not in self._text_lexemes:
                 pieces.append(self._between(before, text, line_break, depth > 0))
+            elif not self._may_touch(before, text) and self._is_spelt(name, f" {text}"):
+                text = f" {text}"
             pieces.append(text)
             depth += self.grammar.depth_by.get(name, 0)
             before = name, text
@@ -231,8 +231,6 @@ class Sentences:
         lexeme = self._lexemes[name]
         if lexeme.literal is not None:
             return lexeme.literal
-        if name in _SPELLINGS:
-            return self._rng.choice(_SPELLINGS[name])
         if name == "NAME" and self._rng.random() < 0.8:
             return self._rng.choice(_NAMES)
         sampler = self._samplers.get(name)
@@ -240,6 +238,9 @@ class Sentences:
             sampler = self._samplers[name] = Sampler(lexeme.pattern.pattern.removeprefix("(?p)"))
         while True:
             text = _NAMED.sub(r"\\N{BULLET}", sampler.sample(self._rng))
-            found = self.grammar.lexeme_at(text, 0, self._mode(name))
-            if name in found.lexemes and found.end == len(text):
+            if self._is_spelt(name, text):
                 return text
+
+    def _is_spelt(self, name: str, text: str) -> bool:
+        found = self.grammar.lexeme_at(text, 0, self._mode(name))
+        return name in found.lexemes and found.end == len(text)

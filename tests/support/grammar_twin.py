@@ -60,6 +60,10 @@ class Lexeme:
         return known
 
 
+Rule = tuple[str, tuple[tuple[str, bool], ...]]
+"""A rule's name, and its symbols: names, and whether they are rules."""
+
+
 @dataclass(frozen=True)
 class Mode:
     """The lexemes that are read while the parser can take one of the mode's own."""
@@ -94,10 +98,11 @@ class Grammar:
             )
             for terminal in terminals
         ]
-        self.rules: list[tuple[str, tuple[tuple[str, bool], ...]]] = [
+        written = [
             (str(rule.origin.name), tuple((str(s.name), isinstance(s, NonTerminal)) for s in rule.expansion))
             for rule in rules
         ]
+        self.rules = _without_empty(written, self.start)
         depths = [(opener, 1) for opener, _ in spec.get("brackets", ())]
         depths += [(closer, -1) for _, closer in spec.get("brackets", ())]
         names = {lexeme.literal: lexeme.name for lexeme in self.lexemes if lexeme.literal is not None}
@@ -305,10 +310,26 @@ def _indented(grammar: Grammar, text: str, lexeme_at: Callable[[int], Symbol]) -
         yield Symbol(dedent, size, size)
 
 
+def _without_empty(rules: list[Rule], start: str) -> list[Rule]:
+    """Rules of the same language, of which none but the start's derive the empty text."""
+    empty: set[str] = set()
+    while more := {left for left, right in rules if left not in empty and all(name in empty for name, _ in right)}:
+        empty |= more
+    found: dict[Rule, None] = {}
+    for left, right in rules:
+        ways: list[tuple[tuple[str, bool], ...]] = [()]
+        for symbol in right:
+            with_it = [(*way, symbol) for way in ways]
+            ways = ways + with_it if symbol[0] in empty else with_it
+        found |= dict.fromkeys((left, way) for way in ways if way or left == start)
+    known = {left for left, _ in found}
+    return [(left, right) for left, right in found if all(name in known for name, is_rule in right if is_rule)]
+
+
 class Recognizer:
     """Earley's recognizer. Only the start symbol may derive the empty text."""
 
-    def __init__(self, rules: list[tuple[str, tuple[tuple[str, bool], ...]]], start: str) -> None:
+    def __init__(self, rules: list[Rule], start: str) -> None:
         self.start_symbol = start
         self.accepts_nothing = any(left == start and not right for left, right in rules)
         self.after_dot: list[tuple[str, bool] | None] = []  # by dot: the symbol after it

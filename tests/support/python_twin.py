@@ -41,13 +41,6 @@ def disagreement(text: str) -> str | None:
     expected = reference(text)
     if (grammar.check(text) is None) == expected:
         return None
-    formatted = [symbol for symbol in symbols if "F_STRING" in symbol.lexemes]  # whole lexemes before 3.12
-    if formatted:
-        plain = text
-        for symbol in reversed(formatted):
-            plain = plain[: symbol.start] + "''" + plain[symbol.end :]
-        if (grammar.check(plain) is None) == reference(plain):
-            return "inside an f-string"
     if not expected and any("\\N{" in text[symbol.start : symbol.end] for symbol in symbols):
         return "name of a character"
     return "unexplained"

@@ -6,7 +6,7 @@ Python is derived from the package's own definition, so that all engines parse n
   ``else:``, because nothing can say which header it belongs to.
 - Line breaks count outside brackets only. The layout stage of fim-server knows the brackets; here every rule that can
   stand inside brackets exists twice, and inside a line break may follow every symbol.
-- A formatted string is one lexeme, as it was up to Python 3.11.
+- A formatted string is one lexeme, which is what a string is with an `f` before it: its fields are not looked at.
 - Lexemes that only forbid something (``error_lexemes``) are left out.
 
 Two other forms were tried and dropped, because masks took both peers twice as long or more: line breaks ignored
@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from fim_server.language import compile as grammar
 
-OPAQUE_STRINGS = "3.11"
-"""The newest version of Python in which a formatted string is one lexeme."""
+FORMATTED = {"[uU]?": "[fF]", "[rR]": "(?:[fF][rR]|[rR][fF])"}
+"""The prefixes of strings, as the lexeme's pattern has them, and those of formatted strings."""
 
 LONG_NEWLINE = r"[\r\n]([ \t\x0c\r\n]|#[^\r\n\x00]*[\r\n])*(#[^\r\n\x00]*)?"
 """A line break with all blank lines and comments after it. After each of its characters it may also be over: an engine
@@ -84,6 +84,14 @@ def json_grammar(end: str = "") -> str:
     return f"start: {definition.spec['start']} {end}\n{definition.grammar}"
 
 
+def formatted(pattern: str) -> str:
+    """The pattern of strings with other prefixes."""
+    for plain, prefix in FORMATTED.items():
+        assert pattern.count(plain) == 1
+        pattern = pattern.replace(plain, prefix)
+    return pattern
+
+
 def flat_python(longest_match: bool) -> Flat:
     """The newest Python without indentation.
 
@@ -92,10 +100,9 @@ def flat_python(longest_match: bool) -> Flat:
             each of its lexemes has to be as short as can be.
     """
     lowered = grammar.lower(grammar.read_builtin("python"))
-    older = grammar.lower(grammar.read_builtin("python", OPAQUE_STRINGS))
     literals = {lexeme["name"]: lexeme["literal"] for lexeme in lowered["lexemes"] if "literal" in lexeme}
     patterns = {lexeme["name"]: lexeme["pattern"] for lexeme in lowered["lexemes"] if "pattern" in lexeme}
-    patterns |= {lexeme["name"]: lexeme["pattern"] for lexeme in older["lexemes"] if lexeme["name"] == "F_STRING"}
+    patterns["F_STRING"] = formatted(patterns["STRING"])
     rules: Rules = {}
     for rule in lowered["rules"]:
         rules.setdefault(rule["lhs"], []).append(list(rule["rhs"]))

@@ -21,7 +21,7 @@ fn lexemes_are_expected_that_some_middle_goes_on_with() {
             let apart = lexed.iter().all(|lexed| lexed.begin >= left.len() || lexed.end <= left.len());
             let next = lexed.iter().find(|lexed| lexed.begin >= left.len() && !twin.is_ignored(lexed));
             if let Some(next) = next.filter(|next| apart && next.end <= left.len() + middle.len()) {
-                wanted.extend(next.lexemes.iter().map(|&lexeme| twin.language.display(lexeme)));
+                wanted.extend(next.lexemes.iter().flat_map(|&lexeme| twin.language.shown(lexeme)));
             }
         }
         let mut engine = Engine::open(&twin.language, right.as_bytes());

@@ -3,11 +3,12 @@
 use crate::bits::{self, BitRows};
 use crate::error::Error;
 use crate::grammar::adjacency::Adjacency;
-use crate::grammar::modes::Modes;
+use crate::grammar::modes::{Modes, after_dots};
 use crate::grammar::rules::Rules;
 use crate::ids::{DotId, ModeId, SymbolId};
 use crate::spec::LanguageSpec;
 use std::ops::Deref;
+use std::sync::OnceLock;
 
 /// A reduced grammar: its [`Rules`], and what follows from all of them together.
 #[derive(Debug)]
@@ -15,8 +16,12 @@ pub struct Grammar {
     rules: Rules,
     /// Per nonterminal: bitset of the nonterminals predicted with it.
     closure: BitRows,
+    /// Per symbol: whether it is a nonterminal that stands first in no rule but its own and opens no block.
+    lone: Box<[bool]>,
     adjacency: Adjacency,
     modes: Modes,
+    /// Per 64 lexemes, once they are asked for: which of them can come next after each dot, as a mask.
+    coming: Box<[OnceLock<Vec<u64>>]>,
 }
 
 impl Deref for Grammar {
@@ -37,10 +42,13 @@ impl Grammar {
     pub fn compile(spec: &LanguageSpec, producible: &[bool], mode_of: Vec<ModeId>) -> Result<Self, Error> {
         let rules = Rules::compile(spec, producible)?;
         let nonterminals = rules.symbol_count() - rules.lexeme_count();
+        let closure = closure(&rules, nonterminals);
         Ok(Self {
             modes: Modes::derive(&rules, spec, mode_of)?,
             adjacency: Adjacency::derive(&rules),
-            closure: closure(&rules, nonterminals),
+            lone: lone(&rules, &closure),
+            closure,
+            coming: vec![OnceLock::new(); rules.lexeme_count().div_ceil(64)].into(),
             rules,
         })
     }
@@ -56,6 +64,13 @@ impl Grammar {
     #[must_use]
     pub fn closure(&self, nonterminal: SymbolId) -> &[u64] {
         self.closure.row(self.nonterminal_index(nonterminal))
+    }
+
+    /// Whether a symbol is a nonterminal that stands first in no rule but its own and opens no block: the rest of a list, mostly.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_lone(&self, symbol: SymbolId) -> bool {
+        self.lone[symbol.index()]
     }
 
     /// The number of nonterminals.
@@ -119,6 +134,15 @@ impl Grammar {
         self.modes.after_lexeme(lexeme)
     }
 
+    /// Whether a lexeme can come next after a dot, whatever its rule stands in.
+    #[must_use]
+    pub fn can_come(&self, dot: DotId, lexeme: SymbolId) -> bool {
+        let (group, place) = (lexeme.index() / 64, lexeme.index() % 64);
+        let mask_of = |other: SymbolId| if other.index() / 64 == group { 1 << (other.index() % 64) } else { 0 };
+        let masks = self.coming[group].get_or_init(|| after_dots(&self.rules, mask_of, 0));
+        bits::has(masks[dot.index()], place)
+    }
+
     /// Whether what follows a lexeme is never code.
     #[must_use]
     pub fn leads_away(&self, lexeme: SymbolId) -> bool {
@@ -153,4 +177,19 @@ fn closure(rules: &Rules, nonterminals: usize) -> BitRows {
         }
     }
     closure
+}
+
+/// Per symbol: whether it is a nonterminal that stands first in no rule but its own and opens no block.
+fn lone(rules: &Rules, closure: &BitRows) -> Box<[bool]> {
+    let mut lone: Box<[bool]> = (0..rules.symbol_count()).map(|symbol| symbol >= rules.lexeme_count()).collect();
+    lone[rules.start.index()] = false;
+    for rule in rules.rules().iter().filter(|rule| rule.block.is_some()) {
+        lone[rule.lhs.index()] = false;
+    }
+    for nonterminal in 0..rules.symbol_count() - rules.lexeme_count() {
+        for other in bits::numbers(closure.row(nonterminal)).filter(|&other| other != nonterminal) {
+            lone[rules.lexeme_count() + other] = false;
+        }
+    }
+    lone
 }

@@ -28,7 +28,7 @@ impl Modes {
     /// A rule that ends a mode and does not begin with the lexeme that leads into it.
     pub(crate) fn derive(rules: &Rules, spec: &LanguageSpec, of: Vec<ModeId>) -> Result<Self, Error> {
         let code = 1 | spec.modes.iter().enumerate().filter(|(_, mode)| mode.code).map(|(at, _)| 2 << at).sum::<u64>();
-        let after = after_dots(rules, &of);
+        let after = after_dots(rules, |lexeme| bit(&of, lexeme), 1);
         let after_lexeme = (0..rules.lexeme_count()).map(|lexeme| {
             let dots = rules.occurrences(SymbolId::from_index(lexeme)).iter();
             dots.fold(0, |mask, dot| mask | after[dot.index() + 1])
@@ -53,12 +53,16 @@ impl Modes {
     /// Per dot: whether its rule is reached from one that holds lexemes of modes that read no code.
     fn find_nested(&self, rules: &Rules) -> Vec<bool> {
         let mut within = vec![false; rules.symbol_count()];
+        let mut of: Vec<Vec<usize>> = vec![Vec::new(); rules.symbol_count()];
+        for (index, rule) in rules.rules().iter().enumerate() {
+            of[rule.lhs.index()].push(index);
+        }
         let holds_text = |symbols: &[SymbolId]| symbols.iter().any(|&symbol| self.is_text(rules, symbol));
         let mut stack: Vec<SymbolId> =
             rules.rules().iter().filter(|rule| holds_text(&rule.rhs)).map(|rule| rule.lhs).collect();
         while let Some(symbol) = stack.pop() {
             if !std::mem::replace(&mut within[symbol.index()], true) {
-                for rule in rules.rules().iter().filter(|rule| rule.lhs == symbol) {
+                for rule in of[symbol.index()].iter().map(|&index| &rules.rules()[index]) {
                     stack.extend(rule.rhs.iter().filter(|symbol| !rules.is_lexeme(**symbol)));
                 }
             }
@@ -136,14 +140,14 @@ fn bit(of: &[ModeId], lexeme: SymbolId) -> u64 {
     1 << of[lexeme.index()].index()
 }
 
-/// Per dot: the modes of the lexemes that can come next, as a least fixpoint over the rules.
-fn after_dots(rules: &Rules, of: &[ModeId]) -> Vec<u64> {
+/// Per dot: the masks of the lexemes that can come next, as a least fixpoint over the rules; `end` is that of the file's end.
+pub(super) fn after_dots(rules: &Rules, mask_of: impl Fn(SymbolId) -> u64, end: u64) -> Vec<u64> {
     let mut first = vec![0u64; rules.symbol_count()];
     for (index, mask) in first.iter_mut().enumerate().take(rules.lexeme_count()) {
-        *mask = bit(of, SymbolId::from_index(index));
+        *mask = mask_of(SymbolId::from_index(index));
     }
     let mut follow = vec![0u64; rules.symbol_count()];
-    follow[rules.start.index()] = 1;
+    follow[rules.start.index()] = end;
     let mut after = vec![0u64; rules.dot_count()];
     let mut changed = true;
     while changed {

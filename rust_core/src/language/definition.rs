@@ -59,6 +59,8 @@ pub struct Definition {
     /// By nonterminal: the places of its constructs.
     constructs_of: FxHashMap<SymbolId, Vec<usize>>,
     literals: Vec<Option<String>>,
+    /// By lexeme: the texts that people are told it is; none where there are many.
+    shown: Vec<Vec<String>>,
     /// How dots stand in brackets, and in blocks; counted when a floor first asks.
     nestings: [OnceLock<Option<Nesting>>; 2],
 }
@@ -105,6 +107,7 @@ impl Definition {
             constructs,
             constructs_of,
             literals: spec.lexemes.iter().map(|lexeme| lexeme.literal.clone()).collect(),
+            shown: spec.lexemes.iter().map(|lexeme| lexeme.shown.clone()).collect(),
             nestings: Default::default(),
         })
     }
@@ -174,6 +177,15 @@ impl Definition {
         match &self.literals[lexeme.index()] {
             Some(literal) => format!("{literal:?}"),
             None => self.grammar.name(SymbolId::from(lexeme)).to_string(),
+        }
+    }
+
+    /// How a lexeme is shown to people who want to know what they may write: all its texts in quotes, where they are few.
+    #[must_use]
+    pub fn shown(&self, lexeme: LexemeId) -> Vec<String> {
+        match &*self.shown[lexeme.index()] {
+            [] => vec![self.display(lexeme)],
+            texts => texts.iter().map(|text| format!("{text:?}")).collect(),
         }
     }
 }

@@ -36,18 +36,16 @@ impl Lookahead {
     #[must_use]
     pub(crate) fn run(lexer: &Lexer, right: &[u8]) -> Self {
         let mut ends = vec![None; lexer.state_count()];
-        let mut groups: Vec<Group> = (1..lexer.state_count())
-            .map(|state| Group {
-                state: StateId::from_index(state),
-                members: vec![u32::try_from(state).expect("fits")],
-                end: None,
-            })
-            .collect();
+        let mut groups: Vec<Group> = Vec::new();
         let mut place: Vec<u32> = vec![u32::MAX; lexer.state_count()];
         for (index, &byte) in right.iter().enumerate() {
             poll();
-            let mut left = 0;
-            for at in 0..groups.len() {
+            if index == 0 {
+                Self::begin(lexer, byte, &mut groups, &mut place);
+            }
+            let first = if index == 0 { groups.len() } else { 0 };
+            let mut left = first;
+            for at in first..groups.len() {
                 let state = lexer.step(groups[at].state, byte);
                 if state == DEAD {
                     groups[at].tell(&mut ends);
@@ -88,6 +86,22 @@ impl Lookahead {
         }
         groups.iter_mut().for_each(|group| group.tell(&mut ends));
         Self { ends }
+    }
+
+    /// The groups after R's first byte, which few states live to see.
+    fn begin(lexer: &Lexer, byte: u8, groups: &mut Vec<Group>, place: &mut [u32]) {
+        for member in 1..lexer.state_count() {
+            let state = lexer.step(StateId::from_index(member), byte);
+            if state == DEAD {
+                continue;
+            }
+            let at = &mut place[state.index()];
+            if *at == u32::MAX {
+                *at = u32::try_from(groups.len()).expect("fits");
+                groups.push(Group { state, members: Vec::new(), end: None });
+            }
+            groups[*at as usize].members.push(u32::try_from(member).expect("fits"));
+        }
     }
 
     /// The longest match, at least one byte into R, of the symbol in progress in a state: its end in R and what it is.

@@ -24,7 +24,7 @@ impl Charted {
         let mut walk = Walk { charted: self, grammar, passed, stack: Vec::new() };
         for &node in nodes {
             found.extend(self.begun_at_nodes(grammar, symbol, node));
-            if self.links.is_lone(symbol) {
+            if grammar.is_lone(symbol) {
                 walk.start(symbol, None, node);
             }
         }

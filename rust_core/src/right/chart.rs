@@ -78,7 +78,7 @@ impl Charted {
         Self {
             lattice: Lattice::new(end),
             parts: Parts::new(language),
-            links: Links::new(&language.grammar),
+            links: Links::new(),
             origins: Origins::default(),
             found: 0,
         }

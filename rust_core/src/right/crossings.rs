@@ -43,7 +43,8 @@ impl Crossings {
     }
 
     /// Gives the first nodes the free items that the middle may have left in progress.
-    pub(super) fn seed(&self, language: &Language, charted: &mut Charted, classes: &Classes) {
+    pub(super) fn seed(&self, lexed: &Lexed, charted: &mut Charted, classes: &Classes) {
+        let language = lexed.language();
         let free = &language.free;
         let mut by_node: FxHashMap<NodeId, Vec<(FreeId, Cost)>> = FxHashMap::default();
         for &(from, node, cost) in &self.between {
@@ -51,6 +52,7 @@ impl Crossings {
         }
         for (id, reached_from) in by_node {
             let place = charted.lattice.place(id);
+            let next = lexed.text_at(place);
             // What the end of a block will be priced at whose first line the cursor cuts.
             let refunded = match place {
                 Place::Middle { line: Top::Exact(column), .. } => classes.further(column),
@@ -60,7 +62,7 @@ impl Crossings {
             let mut known: FxHashMap<(u32, u32, Cost), Vec<(FreeId, Cost)>> = FxHashMap::default();
             let mut items: Vec<(DotId, FreeId, Cost)> = Vec::new();
             for (dot, priced) in Free::open_dots(&language.grammar) {
-                if !stands_at(&language.grammar, place, dot) {
+                if !stands_at(&language.grammar, (place, next), dot) {
                     continue;
                 }
                 let refunded = if language.grammar.is_after_indent(dot) { refunded } else { 0 };
@@ -75,10 +77,11 @@ impl Crossings {
         }
         for &(at, symbol, node, cost) in &self.by_symbol {
             let place = charted.lattice.place(node);
+            let next = lexed.text_at(place);
             let moved = free
                 .advances(&language.grammar, symbol, at)
                 .iter()
-                .filter(|item| stands_at(&language.grammar, place, item.0));
+                .filter(|item| stands_at(&language.grammar, (place, next), item.0));
             let chunk = charted.parts.seed(moved.map(|&(dot, from, before)| (dot, from, before + cost + UNREFUNDED)));
             charted.lattice.pending(node).chunks.extend(chunk);
             charted.lattice.cross(node, false);
@@ -115,8 +118,9 @@ impl Finder<'_> {
             let texts = grammar.has_modes()
                 && free.states().any(|to| free.ignored(from, to) != INFINITE && !free.is_line(to) && free.may_end(to));
             for mode in (0..self.language.mode_count()).map(ModeId::from_index).filter(|_| texts) {
-                if !grammar.reads_code(mode) {
-                    let node = self.lattice.intern(Place::Text { position: 0, mode });
+                let place = Place::Text { position: 0, mode };
+                if !grammar.reads_code(mode) && self.lexed.text_at(place).is_some() {
+                    let node = self.lattice.intern(place);
                     self.found.between.push((from, node, 0));
                 }
             }
@@ -170,6 +174,9 @@ impl Finder<'_> {
                 for &lexeme in self.language.lexer.lexemes(accept) {
                     let symbol = SymbolId::from(lexeme);
                     for (place, _) in self.lexed.places_after(symbol, role, end) {
+                        if matches!(place, Place::Text { .. }) && self.lexed.text_at(place).is_none() {
+                            continue; // nothing is read from there
+                        }
                         let node = self.lattice.intern(place);
                         self.found.by_symbol.push((from, symbol, node, cost));
                     }
@@ -250,14 +257,16 @@ fn begun_for(
     from_all.collect()
 }
 
-/// Whether what can come after a dot can come at a place.
-fn stands_at(grammar: &Grammar, place: Place, dot: DotId) -> bool {
+/// Whether what can come after a dot can come at a place; `next`: what R has there, if it is known.
+fn stands_at(grammar: &Grammar, (place, next): (Place, Option<SymbolId>), dot: DotId) -> bool {
     if !grammar.has_modes() {
         return true;
     }
     match place {
         Place::Nested { .. } => grammar.modes_after(dot) & grammar.code_modes() != 0 && grammar.is_nested(dot),
-        Place::Text { mode, .. } => bits::has(grammar.modes_after(dot), mode.index()),
+        Place::Text { mode, .. } => {
+            bits::has(grammar.modes_after(dot), mode.index()) && next.is_some_and(|next| grammar.can_come(dot, next))
+        }
         _ => grammar.modes_after(dot) & grammar.code_modes() != 0,
     }
 }

@@ -122,6 +122,13 @@ impl Lexed {
         Some((accept, position + u32::try_from(length).expect("R fits u32")))
     }
 
+    /// What is matched at a place of text; `None` elsewhere, and where no parse goes on. Lexemes of text are never two at once.
+    pub(super) fn text_at(&self, place: Place) -> Option<SymbolId> {
+        let Place::Text { position, mode } = place else { return None };
+        let (accept, _) = self.symbol_in(mode, position)?;
+        Some(SymbolId::from(self.language.lexer.lexemes(accept)[0]))
+    }
+
     /// Whether a position is the end of R.
     pub(super) fn is_end(&self, position: u32) -> bool {
         position as usize == self.text.len()

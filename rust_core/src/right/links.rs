@@ -1,13 +1,13 @@
 //! Links: what completing or reading a symbol does to the predicted dots of a node, computed once for each prediction.
 
-use crate::bits::{contains, insert, unite, words_for};
+use crate::bits::{insert, unite, words_for};
 use crate::chart::predict::Predictions;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{DotId, LinkId, LoneId, PredictionId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::prediction::Chain;
 use crate::right::places::{Begun, Taken};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A [`Chain`] as the chart over R takes it: all of it begins at one node, but for what may belong to a list.
@@ -52,27 +52,11 @@ pub(super) struct Links {
     ids: FxHashMap<(PredictionId, SymbolId), LinkId>,
     readings: FxHashMap<(PredictionId, SymbolId, Taken, Begun), Arc<Reading>>,
     lone_dots: Vec<Arc<LoneDots>>,
-    /// Whether each symbol is a nonterminal that stands first in no rule but its own.
-    is_lone: Vec<bool>,
 }
 
 impl Links {
-    pub(super) fn new(grammar: &Grammar) -> Self {
-        let found = lone(grammar);
-        let is_lone = (0..grammar.symbol_count()).map(|index| found.contains(&SymbolId::from_index(index))).collect();
-        Self {
-            table: Vec::new(),
-            ids: FxHashMap::default(),
-            readings: FxHashMap::default(),
-            lone_dots: Vec::new(),
-            is_lone,
-        }
-    }
-
-    /// Whether a nonterminal stands first in no rule but its own.
-    #[inline]
-    pub(super) fn is_lone(&self, symbol: SymbolId) -> bool {
-        self.is_lone[symbol.index()]
+    pub(super) fn new() -> Self {
+        Self { table: Vec::new(), ids: FxHashMap::default(), readings: FxHashMap::default(), lone_dots: Vec::new() }
     }
 
     #[inline]
@@ -136,7 +120,7 @@ impl Links {
 
     /// Moved dots, and of them those that lists may begin with.
     fn split(&mut self, grammar: &Grammar, dots: impl Iterator<Item = DotId>) -> (Box<[DotId]>, Option<LoneId>) {
-        let (lone, dots): (Vec<DotId>, Vec<DotId>) = dots.partition(|&dot| self.is_lone(grammar.lhs(dot)));
+        let (lone, dots): (Vec<DotId>, Vec<DotId>) = dots.partition(|&dot| grammar.is_lone(grammar.lhs(dot)));
         if lone.is_empty() {
             return (dots.into(), None);
         }
@@ -155,18 +139,4 @@ impl Links {
         self.readings = FxHashMap::default();
         self.lone_dots = Vec::new();
     }
-}
-
-/// The nonterminals that stand first in no rule but their own and open no block: the rests of lists, mostly.
-pub(super) fn lone(grammar: &Grammar) -> FxHashSet<SymbolId> {
-    let nonterminals = || (grammar.lexeme_count()..grammar.symbol_count()).map(SymbolId::from_index);
-    nonterminals()
-        .filter(|&symbol| {
-            let index = grammar.nonterminal_index(symbol);
-            let opens_block = grammar.rules().iter().any(|rule| rule.lhs == symbol && rule.block.is_some());
-            symbol != grammar.start
-                && !opens_block
-                && nonterminals().all(|other| other == symbol || !contains(grammar.closure(other), index))
-        })
-        .collect()
 }

@@ -87,7 +87,7 @@ impl Right {
         let mut classes = Classes::of(text, measure);
         let mut charted = Charted::new(language, text.len());
         let crossings = Crossings::find(&lexed, &lookahead, &mut charted.lattice, &mut classes);
-        crossings.seed(language, &mut charted, &classes);
+        crossings.seed(&lexed, &mut charted, &classes);
         chart::parse(language, predictions, &mut lexed, &mut charted, &mut classes, known);
         Self { lookahead, lexed, charted, classes, crossings }
     }
