@@ -11,6 +11,7 @@ import ast
 import builtins
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -102,10 +103,12 @@ def unbound(left: str, middle: str, right: str) -> tuple[Unbound, ...] | None:
     if "\r" in source:
         left, middle, right = (part.replace("\r\n", "\n").replace("\r", "\n") for part in (left, middle, right))
         source = left + middle + right
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    with warnings.catch_warnings():  # of odd escapes, which are nobody's concern here
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
     if takes_all(source, tree):
         return ()
     reader = Reader(source, len(left), len(left) + len(middle))
