@@ -185,7 +185,12 @@ class PlayedOnnx(types.ModuleType):
                 binding.logits = Value(row[None, None])
 
         self.InferenceSession, self.OrtValue = InferenceSession, Values
-        self.SessionOptions = self.RunOptions = types.SimpleNamespace
+
+        class Options(types.SimpleNamespace):
+            def add_session_config_entry(self, key: str, value: str) -> None:
+                self.__dict__[key] = value
+
+        self.SessionOptions = self.RunOptions = Options
 
 
 @pytest.fixture

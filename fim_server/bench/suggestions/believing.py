@@ -396,7 +396,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     model = load_model(given.model, None, None)
     found: list[Step] = []
-    for sources in drawn_of(given, lambda: f"{len(found):,} tokens"):
+    for sources in drawn_of(given.folder, given.drawn, given.seed, lambda: f"{len(found):,} tokens"):
         found.extend(steps(model, sources, given.seed))
     print(report(found))
     return 0

@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = command_line("Fit how sure an offer is to lines typed again.", "--cursors", "requests in", 200, 1)
     given = parser.parse_args(arguments)
     found: list[tuple[str, Example]] = []
-    for sources in drawn_of(given, lambda: f"{len(found)} examples"):
+    for sources in drawn_of(given.folder, given.drawn, given.seed, lambda: f"{len(found)} examples"):
         found.extend(examples(sources, given.drawn, given.seed, given.model))
     for what in (TEXTS, FIRST):
         print(report(what, [example for kind, example in found if kind == what]))

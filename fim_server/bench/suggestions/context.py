@@ -133,7 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     found: list[list[Filled]] = []
     shown = 0
-    for sources in drawn_of(given, lambda: f"{len(found)} holes\n{table(found, given.shares)}"):
+    for sources in drawn_of(
+        given.folder, given.drawn, given.seed, lambda: f"{len(found)} holes\n{table(found, given.shares)}"
+    ):
         with remembered(sources) as (root, project):
             for hole in holes(sources, project, language, root.as_uri(), given.seed):
                 shown += hole.context is not None

@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scored=True,
     )
     found: list[dict[str, Written]] = []
-    for sources in drawn_of(given, lambda: f"{len(found)} holes\n{table(found)}"):
+    for sources in drawn_of(given.folder, given.drawn, given.seed, lambda: f"{len(found)} holes\n{table(found)}"):
         with remembered(sources) as (root, project):
             for hole in holes(sources, project, language, root.as_uri(), given.seed):
                 order = KINDS if len(found) % 2 else KINDS[::-1]

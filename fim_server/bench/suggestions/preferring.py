@@ -10,11 +10,7 @@ often the likeliest is right, with weights fitted to the other folders. 70 lines
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
-import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fim_server.bench.suggestions import believing
-from fim_server.bench.suggestions.lines import draw_lines, open_folder
-from fim_server.bench.suggestions.suggesting import written
+from fim_server.bench.suggestions.recipes import command_line, drawn_of, end_with, remembered
 from fim_server.decoding.preferring import LOOKED_AT, text_of
 from fim_server.language import Language
 from fim_server.models.load import load_model
@@ -112,14 +107,10 @@ def steps(model: FimModel, sources: Sources, seed: int) -> Iterator[Step]:
     """What the lines of a folder teach."""
     chance = random.Random(f"preferring {sources.name} {seed}")
     python, settings = Language.load("python"), ServerSettings()
-    with tempfile.TemporaryDirectory(prefix="fim-preferring-") as made:
-        root = written(sources, made).as_uri()
-        whole = Project()
-        whole.read([root], [".py"])
-        whole.memory.settle()
+    with remembered(sources) as (root, whole):
         for task in sources.tasks:
             split, rest = believing.cut(task, chance)
-            uri = f"{root}/{task.file}"
+            uri = (root / task.file).as_uri()
             asked = [one for one in believing.projects(sources, whole, uri, split, chance) if one.kind != "file"]
             line = believing.Line(model, split, rest, python.open(split.left, split.right))
             request = Request(uri, split, "python", task.file, False, True, settings)
@@ -129,7 +120,6 @@ def steps(model: FimModel, sources: Sources, seed: int) -> Iterator[Step]:
             for one in asked:
                 if one.project is not whole:
                     one.project.close()
-        whole.close()
 
 
 class Examples:
@@ -216,20 +206,13 @@ def report(found: Sequence[Step]) -> tuple[str, dict[str, float]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Ask, fit, print, and write the weights."""
-    parser = argparse.ArgumentParser(description="Fit how much likelier names that exist are.")
-    parser.add_argument("folder", nargs="+", help="a package's folder")
-    parser.add_argument("--lines", type=int, default=70, help="of each folder (default: 70)")
-    parser.add_argument("--seed", type=int, default=11, help="of what is drawn (default: 11)")
-    parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
+    parser = command_line("Fit how much likelier names that exist are.", "--lines", "lines of", 70, 11)
     parser.add_argument("--output", type=Path, help="where the weights go")
     given = parser.parse_args(arguments)
     model = load_model(given.model, None, None)
     found: list[Step] = []
-    for folder in given.folder:
-        sources = open_folder(folder)
-        draw_lines(sources, given.lines, given.seed)
-        found += steps(model, sources, given.seed)
-        print(f"{folder}: {len(found):,} tokens", file=sys.stderr)
+    for sources in drawn_of(given.folder, given.drawn, given.seed, lambda: f"{len(found):,} tokens"):
+        found.extend(steps(model, sources, given.seed))
     table, weights = report(found)
     print(table)
     text = "".join(f"{kind} = {weight:.2f}\n" for kind, weight in weights.items())
@@ -237,13 +220,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.output is not None:
         names = ", ".join(Path(folder).name for folder in given.folder)
         head = (
-            f"# By `fim_server/bench/suggestions/preferring.py`: {given.lines} lines (seed {given.seed}) of each of\n"
+            f"# By `fim_server/bench/suggestions/preferring.py`: {given.drawn} lines (seed {given.seed}) of each of\n"
         )
         given.output.write_text(f"{head}# {names}; {len(found):,} tokens.\n{text}", encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    os._exit(status)  # threads of the model's runtime need not be waited for
+    end_with(main)

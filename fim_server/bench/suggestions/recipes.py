@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -45,11 +45,11 @@ def add_prompt_tokens(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def drawn_of(given: argparse.Namespace, tell: Callable[[], str]) -> Iterator[Sources]:
-    """Each folder with the lines drawn of it; what ``tell`` says is printed to standard error after each."""
-    for folder in given.folder:
+def drawn_of(folders: Sequence[str], drawn: int, seed: int, tell: Callable[[], str]) -> Iterator[Sources]:
+    """Each folder with so many lines drawn of it; what ``tell`` says is printed to standard error after each."""
+    for folder in folders:
         sources = open_folder(folder)
-        draw_lines(sources, given.drawn, given.seed)
+        draw_lines(sources, drawn, seed)
         yield sources
         print(f"{folder}: {tell()}", file=sys.stderr)
 
