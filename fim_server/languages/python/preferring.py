@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,7 +20,16 @@ from pathlib import Path
 
 from fim_server.languages.python.imports import Importable
 from fim_server.languages.python.modules import Modules
-from fim_server.languages.python.scopes import FIRST_PARAMETERS, HEADER, Scope, Words, parameters, scope_at
+from fim_server.languages.python.scopes import (
+    FIRST_PARAMETERS,
+    HEADER,
+    WORD,
+    Scope,
+    Words,
+    bound_in,
+    parameters,
+    scope_at,
+)
 
 __all__ = ["Modules", "Preference", "parameters_of", "scope_at"]
 
@@ -60,6 +70,8 @@ class Place:
         receiver: The words that stand after the same receiver elsewhere.
         imported: What there is to import.
         arguments: The names of arguments that may stand here.
+        bound: What the line binds before: a lambda's parameters, the targets of a comprehension.
+        unused: What of that stands nowhere else in it.
         begins: Whether it may be a target: nothing but names stands before it on its line.
     """
 
@@ -67,6 +79,8 @@ class Place:
     receiver: Words | None = None
     imported: Words | None = None
     arguments: Words | None = None
+    bound: Words | None = None
+    unused: Words | None = None
     begins: bool = False
 
 
@@ -151,9 +165,9 @@ class Preference:
             kinds.append("keyword")
         if place.arguments is not None and place.arguments.has(name, is_whole):
             kinds.append("argument")
-        if scope.unused.has(name, is_whole):
+        if scope.unused.has(name, is_whole) or (place.unused is not None and place.unused.has(name, is_whole)):
             kinds.append("unused")
-        elif scope.used.has(name, is_whole):
+        elif scope.used.has(name, is_whole) or (place.bound is not None and place.bound.has(name, is_whole)):
             kinds.append("local")
         elif scope.outer.has(name, is_whole):
             kinds.append("outer")
@@ -189,8 +203,8 @@ class Preference:
             places["within"] = self._place(before[: len(before) - len(word)])
         if places["within"].of != "name":
             return []
-        known = (self.scope.used, self.scope.unused, self.scope.outer, BUILTINS, KEYWORDS)
-        if any(names.has(word, True) for names in known):
+        known = (self.scope.used, self.scope.unused, self.scope.outer, places["within"].bound, BUILTINS, KEYWORDS)
+        if any(names is not None and names.has(word, True) for names in known):
             return []
         if self.scope.words.has(word, True):
             return ["ends_elsewhere"]
@@ -222,7 +236,10 @@ class Preference:
         arguments = None
         if called is not None and ARGUMENT.search(before):
             arguments = kept(self._arguments, called.rpartition(".")[2], self._parameters_of)
-        return Place("name", arguments=arguments, begins=TARGETS.match(line) is not None)
+        here = before[self._line :]
+        bound, uses = bound_in(here), Counter(WORD.findall(here))
+        unused = Words(name for name in bound if uses[name] == 1)
+        return Place("name", None, None, arguments, Words(bound), unused, TARGETS.match(line) is not None)
 
     def _imported(self, line: str) -> Place:
         """Where a word stands in an import statement, of whose line so much is before it."""
