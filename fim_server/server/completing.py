@@ -16,7 +16,7 @@ from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
-from fim_server.server.blocks import is_header, owes_block, with_empty_block
+from fim_server.server.blocks import is_header, owes_block, with_empty_block, without_unsure_block
 from fim_server.server.contexts import (
     Contexts,
     Opened,
@@ -384,6 +384,8 @@ class Completer:
                 if owes:
                     completion = with_empty_block(completion, opened.session, request.split)
                 completion = with_shortest_ending(completion, opened.session, request.split, owes)
+            elif not request.invoked and owes_block(request.split, task.language.name):
+                completion = without_unsure_block(completion, opened.session, request.split)
             work.completions.append(completion)
             self._tokens.count(completion.statistics)
             prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)

@@ -12,7 +12,7 @@ import pytest
 
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
-from fim_server.server.blocks import is_header, owes_block, step_of, with_empty_block
+from fim_server.server.blocks import is_header, owes_block, step_of, with_empty_block, without_unsure_block
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
 from fim_server.server.settings import ServerSettings
@@ -231,6 +231,35 @@ def test_a_sure_line_whose_block_is_not_has_one_that_does_nothing(
         assert with_empty_block(found, session, split) is found
     other = Language.load("json").open("", "")  # has none
     assert with_empty_block(begun(*tokens), other, split).text is None
+
+
+@pytest.mark.parametrize(
+    ("tokens", "stop_reason", "expected"),
+    [
+        ([("x in y:", 0.9), ("\n        a", 0.31), (" = 1", 0.99)], StopReason.END_TOKEN, None),  # sure enough
+        ([("x in y:", 0.9), ("\n        a", 0.31), (" = 1", 0.9)], StopReason.END_TOKEN, "x in y:\n        pass"),
+        ([("x in y:", 0.1), ("\n        a", 0.9), (" = 1", 0.9)], StopReason.END_TOKEN, None),  # the header was not
+        ([("x in y:", 0.9), ("\n        a", 0.9)], StopReason.UNLIKELY, "x in y:\n        pass"),  # a line's beginning
+        ([("x in y:", 0.9), ("\n        a = 1", 0.9), ("\n        b", 0.01)], StopReason.UNLIKELY, None),
+        ([("x in (1, ", 0.9), ("\n        2):", 0.1), ("\n        a = 1", 0.9)], StopReason.END_TOKEN, None),
+    ],
+)
+def test_an_unsure_first_line_of_a_block_is_left_out(
+    tokens: list[tuple[str, float]], stop_reason: StopReason, expected: str | None
+) -> None:
+    split = Split("if a:\n    for ", "\n\nz = 1\n")
+    session = Language.load("python").open(split.left, split.right)
+    text = "".join(text for text, _ in tokens)
+    completion = replace(ENDED, text=text, stop_reason=stop_reason, written=written(*tokens))
+    found = without_unsure_block(completion, session, split)
+    assert found.text == (expected or text)
+    assert found.stop_reason is stop_reason
+    if expected is None:
+        assert found is completion
+    else:
+        assert session.check(expected).complete
+        assert found.written[0].probability == tokens[0][1]
+        assert found.written[-1].end == len(expected)
 
 
 @pytest.mark.parametrize(
