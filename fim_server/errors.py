@@ -13,6 +13,7 @@ __all__ = [
     "DatasetError",
     "DocumentError",
     "FimServerError",
+    "HoleError",
     "JudgeError",
     "LanguageError",
     "LimitError",
@@ -23,6 +24,7 @@ __all__ = [
     "SearchLimitError",
     "StoppedError",
     "TrainingError",
+    "VersionError",
     "VocabularyError",
 ]
 
@@ -41,6 +43,14 @@ class VocabularyError(FimServerError, ValueError):
 
 class DocumentError(FimServerError, ValueError):
     """A file or a cursor that cannot be used."""
+
+
+class HoleError(FimServerError, ValueError):
+    """A hole, as another engine's request describes it, that cannot be filled: what it says, or its two texts."""
+
+
+class VersionError(FimServerError, RuntimeError):
+    """Another engine is of a version, or of a form, that its plug-in here does not know."""
 
 
 class ModelError(FimServerError, ValueError):

@@ -33,6 +33,7 @@ LAYERS = (
     "models",
     "decoding",
     "datasets",
+    "integrations",
     "evaluation",
     "training",
     "server",
@@ -46,7 +47,9 @@ stay within one package. A new one has to be given its place here."""
 PROTOCOL_LIBRARIES = frozenset({"lsprotocol", "pygls"})
 TORCH_LIBRARIES = frozenset({"torch", "transformers"})
 """What the extra `torch` brings: the rest of the package runs without."""
-TORCH_FILES = frozenset({"bench/torch_precisions.py", "decoding/batches.py", "models/torch_backend.py"})
+PLUG_INS = frozenset({"integrations/transformers.py"})
+"""What other engines load: their libraries are there then."""
+TORCH_FILES = frozenset({"bench/torch_precisions.py", "decoding/batches.py", "models/torch_backend.py"}) | PLUG_INS
 TORCH_FOLDERS = frozenset({"training"})
 TORCH_USERS = frozenset({"evaluation/running/modes.py"})
 """What imports one of those files at module level, and is imported only after it was asked whether torch is there."""
@@ -158,9 +161,9 @@ def test_only_the_binding_knows_python() -> None:
 
 
 def test_the_top_of_the_package_can_be_taken_in() -> None:
-    """Seventeen packages and modules at the most; the native module, which is built, and marker files are none."""
+    """Eighteen packages and modules at the most; the native module, which is built, and marker files are none."""
     names = {path.relative_to(PACKAGE).parts[0] for _, path in python_sources()} | {"languages"}
-    assert len(names) <= 17, sorted(names)
+    assert len(names) <= 18, sorted(names)
 
 
 def test_no_source_is_long() -> None:

@@ -1,0 +1,175 @@
+"""A hole's middle in progress under a decoding loop that is not this package's.
+
+Such a loop tells which tokens it has taken; it may go back (drafts that were refused) or jump to another history
+(beams). So a middle is moved to a list of tokens, by way of what that shares with the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from fim_server.errors import SearchLimitError
+from fim_server.models.masking import WORD_BITS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fim_server.integrations.holes import Hole
+    from fim_server.language import Matcher, Session
+    from fim_server.tokens.vocabulary import Vocabulary
+
+SLACK = 16
+"""Tokens to spare under which a middle is made to end within its budget. A token that lengthens the shortest known end
+by more than these can still be chosen before: 5 of 31,300 tokens drawn at random from masks did."""
+
+ASKED_AGAIN = 4
+"""Tokens of slack that one token is expected to use up at most, as in `decoding.landing`."""
+
+UNKNOWN_STEPS = 8
+"""Tokens after which an end that was not found is looked for again."""
+
+
+class Middle:
+    """A middle between the texts of a hole, in tokens, which may have to end within a budget."""
+
+    def __init__(
+        self, matcher: Matcher, end_token_ids: Collection[int], budget: int | None = None, searches: bool = False
+    ) -> None:
+        """Wraps a matcher that has no tokens yet; nobody else may use it.
+
+        Args:
+            matcher: From `Session.matcher`.
+            end_token_ids: Those of its vocabulary.
+            budget: The most tokens, the end token not counted; None: nothing is promised of an end.
+            searches: Near the budget's end, look for every token with which the middle can end in time, which takes
+                some 10 ms a step and at times a second. Else the known end alone is written from there.
+        """
+        self._matcher = matcher
+        self._end_token_ids = frozenset(end_token_ids)
+        self._budget = budget
+        self._searches = searches
+        self._ask_at = 0
+        """Tokens from which on it is to be asked again how the middle can end."""
+        self.tokens: list[int] = []
+        """Those that were taken, without what came after an end token."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last token is an end token."""
+        return bool(self.tokens) and self.tokens[-1] in self._end_token_ids
+
+    def take(self, token: int) -> bool:
+        """Append a token; False where it is refused, and nothing changes then. An ended middle takes nothing."""
+        try:
+            self._matcher.commit(token)
+        except (ValueError, OverflowError, TypeError):  # refused, or no id of the vocabulary at all
+            return False
+        self.tokens.append(token)
+        return True
+
+    def rollback(self, count: int) -> None:
+        """Take back tokens. Raises ValueError where there are not so many."""
+        if count:
+            self._matcher.rollback(count)
+            del self.tokens[len(self.tokens) - count :]
+            self._ask_at = 0
+
+    def shared(self, tokens: Sequence[int]) -> int:
+        """How many tokens a history has in common with this middle."""
+        count = 0
+        for own, other in zip(self.tokens, tokens, strict=False):
+            if own != other:
+                break
+            count += 1
+        return count
+
+    def move_to(self, tokens: Sequence[int]) -> bool:
+        """Become the middle of another history, up to its first end token; False where a token of it is refused.
+
+        It then holds those before the refused one.
+        """
+        self.rollback(len(self.tokens) - self.shared(tokens))
+        for token in tokens[len(self.tokens) :]:
+            if self.ended:
+                break
+            if not self.take(token):
+                return False
+        return True
+
+    def valid(self, tokens: Sequence[int]) -> int:
+        """How many tokens could be taken, one after the other; none is."""
+        count = 0
+        for token in tokens:
+            if not self.take(token):
+                break
+            count += 1
+        ask_at = self._ask_at
+        self.rollback(count)
+        self._ask_at = ask_at
+        return count
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the middle may end here, or has."""
+        return self.ended or self._matcher.is_complete()
+
+    def fill(self, words: NDArray[np.uint32]) -> None:
+        """Fill a packed mask [W] of the tokens that may come; after an end token only end tokens."""
+        if self.ended:
+            words.fill(0)
+            self._allow(words, sorted(self._end_token_ids))
+            return
+        left = self._near()
+        if left is None:
+            self._matcher.fill_mask(words)
+            return
+        if self._searches and left > 0:
+            self._matcher.fill_landing_mask(words, left - 1)
+            if words.any():
+                return
+        words.fill(0)
+        self._allow(words, self._way_out(left))
+        if not words.any():
+            self._matcher.fill_mask(words)
+
+    def _near(self) -> int | None:
+        """The tokens left of the budget where it is near and can be kept, else None."""
+        if self._budget is None or len(self.tokens) < self._ask_at:
+            return None
+        left = self._budget - len(self.tokens)
+        try:
+            plan = self._matcher.plan(max(0, left - SLACK - 1))
+        except SearchLimitError:
+            self._ask_at = len(self.tokens) + UNKNOWN_STEPS
+            return None
+        if plan is None or len(plan) > left:
+            return None
+        slack = left - len(plan)
+        if slack > SLACK:
+            self._ask_at = len(self.tokens) + max(1, (slack - SLACK) // ASKED_AGAIN)
+            return None
+        return left
+
+    def _way_out(self, left: int) -> list[int]:
+        """The next token of a known end, or the end tokens."""
+        try:
+            plan = self._matcher.plan(left)
+        except SearchLimitError:
+            return []
+        if plan is None:
+            return []
+        return plan[:1] or sorted(self._end_token_ids)
+
+    @staticmethod
+    def _allow(words: NDArray[np.uint32], tokens: Sequence[int]) -> None:
+        for token in tokens:
+            words[token // WORD_BITS] |= 1 << (token % WORD_BITS)
+
+
+def begin(
+    session: Session, hole: Hole, vocabulary: Vocabulary, budget: int | None = None, searches: bool = False
+) -> Middle:
+    """The middle of a hole whose session is open, before its first token. ``budget``, ``searches``: as in `Middle`."""
+    return Middle(session.matcher(vocabulary, shape=hole.shape), vocabulary.end_token_ids, budget, searches)
