@@ -17,6 +17,7 @@ from fim_server.cli.arguments import (
     add_python_version,
     add_seed,
     bind,
+    positive,
 )
 from fim_server.cli.diff import diff_lines, promise
 from fim_server.cli.excerpt import excerpt_lines
@@ -59,6 +60,8 @@ class CompleteArguments:
     no_landing: bool
     floor: str
     names: str
+    search: int
+    samples: int
     diff: bool
     show: bool
     color: ColourChoice
@@ -98,6 +101,22 @@ def add_complete(commands: Any) -> None:
         choices=NAMES,
         default="off",
         help="require: a text that loads no name which is bound nowhere, or none, in Python (default: off)",
+    )
+    parser.add_argument(
+        "--search",
+        type=positive(int),
+        default=1,
+        metavar="N",
+        help="try up to N texts, and take the one that the model holds for likeliest (default: 1, the likeliest token "
+        "at each step)",
+    )
+    parser.add_argument(
+        "--samples",
+        type=positive(int),
+        default=1,
+        metavar="N",
+        help="with --temperature: draw N texts, each with what the ones before have told of what fits, and take the "
+        "last: the more, the nearer is its distribution to the model's (default: 1)",
     )
     parser.add_argument("--diff", action="store_true", help="print the changed lines instead of the text alone")
     parser.add_argument("--show", action="store_true", help="print the text in the lines around it, and what it took")
@@ -149,6 +168,8 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
         landing=not arguments.no_landing,
         floor=arguments.floor,
         names=arguments.names,
+        search=arguments.search,
+        samples=arguments.samples,
     )
     shown.say("completing")
     return complete(

@@ -10,12 +10,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.aligned import drawn
 from fim_server.decoding.conclusion import conclude, fill_in
 from fim_server.decoding.loop import decode, decode_from
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.protocols import FlooredSession
 from fim_server.decoding.results import Candidate, Statistics, StopReason
 from fim_server.decoding.run import Interrupted, Watch, budget_of, start
+from fim_server.decoding.search import searched
 from fim_server.language.stop import watch_also, watching
 from fim_server.models.reading import Reading, passes
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
@@ -86,6 +88,12 @@ def alternatives(
     texts: set[str | None] = set()
     # Masks are watched by what watches this thread.
     with ThreadPoolExecutor(1, "fim-mask", watch_also, (watching(),)) as worker:
+        if options.search > 1 and count == 1 and constrained and not options.usable_temperature:
+            yield searched(model, session, prompt, reading, options, watch, worker, healing, beside, on_token)
+            return
+        if options.samples > 1 and count == 1 and constrained and options.usable_temperature:
+            yield drawn(model, session, prompt, reading, options, watch, worker, healing, beside, on_token)
+            return
         for attempt in range(1 if count == 1 else count * ATTEMPTS):
             statistics = Statistics(prompt_tokens=len(prompt))
             run = start(model, reading, session if constrained else None, options, watch, worker, healing)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import time
 from codecs import getincrementaldecoder
 from itertools import accumulate
+from math import log2, prod
 from typing import TYPE_CHECKING
 from unicodedata import category
 
@@ -76,8 +77,23 @@ def conclude(
         written=written(run, scored) if run.scored else (),
         following=following_text(run, length) if length is not None and stop_reason is StopReason.UNLIKELY else "",
         begun=text_of(run.model, run.tokens, strict=False) if begins else "",
+        bits=bits_of(run, length, stop_reason) if run.scored and length is not None else None,
         statistics=statistics,
     )
+
+
+def bits_of(run: Run, length: int, stop_reason: StopReason) -> float | None:
+    """Of the first ``length`` tokens of a finished, scored run and the end after them; None if that was not looked at.
+
+    Tokens that only write again what stood there are not counted.
+    """
+    ended = run.ended if stop_reason is StopReason.END_TOKEN and length == len(run.tokens) else None
+    if ended is None:
+        ended = next((point.end_probability for point in run.points if point.tokens == length), None)
+    if ended is None:
+        return None
+    likelihood = prod(run.probabilities[run.healed_tokens : length]) * ended
+    return -log2(likelihood) if likelihood > 0 else None
 
 
 def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | None:

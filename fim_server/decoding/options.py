@@ -92,6 +92,14 @@ class DecodeOptions:
     """Where tokens are ``scored``: end where the probability of all of the middle together falls below."""
     unlikely_if_nothing: bool = True
     """Whether that ends a middle of which nothing is complete yet, so that there is none."""
+    search: int = 1
+    """Texts that are tried at most, of which the one is taken that the model holds for likeliest (:mod:`.search`); 1
+    takes the likeliest token at each step. For :func:`complete`, at temperature 0, where the model's own session is
+    exact."""
+    samples: int = 1
+    """Texts that are drawn at a temperature above 0, each with what the ones before have told of what fits; the last is
+    taken (:mod:`.aligned`). With 1 a text is drawn from the masked distribution, which is another one than the model's
+    among the texts that fit."""
     fast_forward: bool = False
     """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
     same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that

@@ -144,3 +144,20 @@ class NamedLanguage(Protocol):
     """A language that says which one it is."""
 
     name: str
+
+
+class Beginnings(Protocol):
+    """Where else texts could begin: :class:`.search.Frontier`."""
+
+    def note(self, run: Any, logits: Logits, choice: Any, /) -> None:
+        """A run has chosen, from logits [V] of which nothing was refused yet."""
+
+
+class Worths(Protocol):
+    """What beginnings of texts are worth: :class:`.aligned.Aligned`."""
+
+    def weighed(self, run: Any, logits: Logits, /) -> Logits:
+        """The logits [V] that a run's next token is drawn from."""
+
+    def note(self, run: Any, logits: Logits, token: int, /) -> None:
+        """A run has drawn a token where the model's logits were these, [V]."""

@@ -77,6 +77,13 @@ class Statistics:
     """The part of ``engine_ms`` that decoding waited for."""
     total_ms: float = 0.0
 
+    def add(self, other: Statistics) -> None:
+        """Add what another text on the same prompt cost."""
+        for name in self.__slots__:
+            if name not in ("prompt_tokens", "forced_share"):
+                setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.forced_share = min(1.0, self.refused_tokens / max(1, self.tokens))
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -111,6 +118,8 @@ class Completion:
     """What would have come next, by itself unlikely, where the text ends because of that."""
     begun: str = ""
     """Where there is no text because it became unlikely: what there was, complete at no point."""
+    bits: float | None = None
+    """Of the text and its end by the model, before the grammar refused anything, where they are ``scored``."""
     statistics: Statistics = field(default_factory=Statistics)
 
 

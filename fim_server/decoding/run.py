@@ -12,8 +12,6 @@ from itertools import takewhile
 from math import prod
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fim_server.decoding.advising import first_tokens
 from fim_server.decoding.closing import EVEN
 from fim_server.decoding.constraint import Constraint
@@ -24,23 +22,20 @@ from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
 from fim_server.decoding.preferring import preferred
 from fim_server.decoding.protocols import StartingSession
 from fim_server.decoding.results import StopReason
+from fim_server.decoding.unconstrained import Unconstrained
 from fim_server.language.shapes import SINGLE_LINE
-from fim_server.models.masking import WORD_BITS
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from concurrent.futures import ThreadPoolExecutor
-
-    from numpy.typing import NDArray
 
     from fim_server.decoding.closing import Closing
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import BegunReading, CancelFlag, Matcher, Session
+    from fim_server.decoding.protocols import Beginnings, BegunReading, CancelFlag, Matcher, Session, Worths
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
     from fim_server.models.reading import Reading
-    from fim_server.tokens.vocabulary import Vocabulary
 
 RUNNERS_LOOKED_AT = 8
 """How many of the model's likeliest tokens are tried as an alternative's beginning."""
@@ -87,35 +82,6 @@ class CompletePoint:
     def score(self) -> float:
         """Length-weighted end-token probability: see the formula of :mod:`.conclusion`."""
         return self.tokens * self.end_probability
-
-
-class Unconstrained:
-    """Stands in for a matcher where the grammar has no say: everything may come after what is to be written again."""
-
-    def __init__(self, vocabulary: Vocabulary, healing: bytes) -> None:
-        self._vocabulary = vocabulary
-        self._rest = healing
-
-    def fill_mask(self, words: NDArray[np.uint32]) -> None:
-        if not self._rest:
-            words.fill(0xFFFFFFFF)
-            return
-        words.fill(0)
-        tokens = self._vocabulary.towards(self._rest, self._vocabulary.size)
-        np.bitwise_or.at(words, tokens // WORD_BITS, np.uint32(1) << (tokens % WORD_BITS).astype(np.uint32))
-
-    def allows(self, token_id: int) -> bool:
-        if not self._rest:
-            return True
-        text = self._vocabulary.token_bytes(token_id)
-        return bool(text) and (self._rest.startswith(text) or text.startswith(self._rest))
-
-    def commit(self, token_id: int) -> None:
-        if self._rest:
-            self._rest = self._rest[len(self._vocabulary.token_bytes(token_id)) :]
-
-    def is_complete(self) -> bool:
-        return not self._rest
 
 
 class Interrupted(Exception):
@@ -194,6 +160,10 @@ class Run:
         """Tokens that hold nothing of the middle."""
         self.runners_up: list[RunnerUp] | None = None
         """Collected where it is a list."""
+        self.frontier: Beginnings | None = None
+        """Told of what else might have come, where it is one."""
+        self.aligned: Worths | None = None
+        """What texts drawn before have told, where it is one."""
         self.chunk = options.prefill_chunk
         """Tokens of the prompt in one forward pass."""
         self.beside: BegunReading | None = None
@@ -209,6 +179,8 @@ class Run:
         """Of each of the tokens, as :attr:`Choice.probability`."""
         self._chosen = 1.0
         """Of the token that is appended next."""
+        self.ended = 0.0
+        """Of the end, where the middle was ended and is ``scored``."""
         self.unwritten: int | None = None
         """The token that would have come next, where the middle would have become too unlikely by it."""
         self.probability = 1.0
@@ -282,6 +254,7 @@ class Run:
             return StopReason.DEAD_END
         if choice.token in self.stop_ids:
             self.refused += choice.refused
+            self.ended = choice.probability
             return StopReason.END_TOKEN
         if len(self.tokens) >= self.budget:
             return StopReason.BUDGET
@@ -305,6 +278,31 @@ class Run:
     def likelihood(self) -> float:
         """Probability of all of the middle so far, where its tokens are scored."""
         return prod(self.probabilities[self.healed_tokens :])
+
+    def follow(self, path: Sequence[int], probabilities: Sequence[float]) -> None:
+        """Append what another run has written."""
+        for token, self._chosen in zip(path, probabilities, strict=True):
+            self.append(token)
+
+    def others(self, logits: Logits, chosen: int, least: float) -> Iterator[tuple[int, float]]:
+        """The likeliest tokens besides the chosen one that may come next, with their probabilities by the logits [V].
+
+        The end is one of them, as its lowest token, with the probability of all that means it; not of an empty middle.
+        ``least``: the probability that one has to have.
+        """
+        if self.healing:
+            logits = self._arithmetic.only(logits, self.model.vocabulary.towards(self.healing, len(logits)))
+        for token, probability in self._arithmetic.top(self._arithmetic.shares(logits), RUNNERS_LOOKED_AT):
+            if probability < least or len(self.tokens) >= self.budget:
+                break
+            means_end = token in self.stop_ids or (not self.healing and self.means_end(token))
+            if token != chosen and not means_end and self._fits(token) and self._lands(token):
+                yield token, probability
+        if chosen not in self.stop_ids and len(self.tokens) > self.healed_tokens and self.constraint.is_complete():
+            end = min(self.stop_ids)
+            probability = self._probability(logits, end)
+            if probability >= least and self.may_end(len(self.tokens)):
+                yield end, probability
 
     def append(self, token: int) -> None:
         """Append an allowed token to the middle."""
@@ -380,9 +378,14 @@ class Run:
             self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
             logits = self.landing.secure(self, logits)
         logits = self._preferred(self._advised(logits))
-        choice = self._choose(logits)
+        weighed = logits if self.aligned is None or self.healing else self.aligned.weighed(self, logits)
+        choice = self._choose(weighed)
+        if self.aligned is not None and choice.token is not None:
+            self.aligned.note(self, logits, choice.token)
         if not self.scored or choice.token is None:
             return choice
+        if self.frontier is not None:
+            self.frontier.note(self, logits, choice)
         return replace(choice, probability=self._probability(logits, choice.token))
 
     def _advised(self, logits: Logits) -> Logits:
@@ -396,7 +399,7 @@ class Run:
         middle = self._written()
 
         def counts(token: int, text: bytes) -> bool:
-            return self._means_end(token) or self.constraint.stands(middle, text)
+            return self.means_end(token) or self.constraint.stands(middle, text)
 
         weights = first_tokens(self._advice, middle, self.healing, vocabulary, len(logits), counts)
         if not weights:
@@ -432,7 +435,7 @@ class Run:
                 return Choice(min(self.stop_ids), False, self._empty)
         token = self._sampler.draw(logits)
         allowed = self._fits(token)
-        means_end = end_probability is not None and token not in self.stop_ids and self._means_end(token)
+        means_end = end_probability is not None and token not in self.stop_ids and self.means_end(token)
         if means_end and self.may_end(len(self.tokens)):
             return Choice(min(self.stop_ids), False, end_probability)
         lands = allowed and self._lands(token)
@@ -489,7 +492,7 @@ class Run:
         if not ends:
             return self._arithmetic.share_of(logits, [token])
         likeliest = self._arithmetic.top(self._arithmetic.shares(logits), RUNNERS_LOOKED_AT)
-        others = {other for other, _ in likeliest if other not in self.stop_ids and self._means_end(other)}
+        others = {other for other, _ in likeliest if other not in self.stop_ids and self.means_end(other)}
         return self._arithmetic.share_of(logits, others | self.stop_ids)
 
     def _rest_alone(self, logits: Logits) -> Logits:
@@ -498,7 +501,7 @@ class Run:
         lengths = ((token, len(self.model.vocabulary.token_bytes(token))) for token in towards if token < len(logits))
         return self._arithmetic.only(logits, [token for token, length in lengths if length <= longest])
 
-    def _means_end(self, token: int) -> bool:
+    def means_end(self, token: int) -> bool:
         """Whether a token is an end where the middle may end: a line break, or the closer that stands on the right."""
         if self.single_line and self._breaks(token):
             return True
@@ -603,7 +606,7 @@ class Run:
             if probability == 0 or len(self.tokens) >= self.budget:
                 break
             empty = token in self.stop_ids and len(self.tokens) <= self.healed_tokens
-            breaks = token not in self.stop_ids and not self.healing and self._means_end(token)
+            breaks = token not in self.stop_ids and not self.healing and self.means_end(token)
             if token != chosen and not empty and not breaks and self._fits(token) and self._lands(token):
                 self.runners_up.append(RunnerUp(tuple(self.tokens), token, self.probability * probability))
                 break

@@ -1,15 +1,14 @@
 """Vocabularies: a model's tokens as byte strings, and texts as a model's tokens."""
 
+from __future__ import annotations
+
 import json
 import operator
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from fim_server import _core
 from fim_server.errors import LimitError, VocabularyError
@@ -17,6 +16,10 @@ from fim_server.language.argument_types import expect, expect_count, expect_text
 from fim_server.language.cache import cache_folder
 from fim_server.language.limited_files import read_limited
 from fim_server.tokens.tokenizer_file import for_middles, read_tokens
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 UNSETTLED_CHARACTERS, MOST_UNSETTLED = 48, 8
 """How much of a text is looked at for its unsettled end, in characters, and how long that may be, in tokens: each of
@@ -77,7 +80,7 @@ class Vocabulary:
     @staticmethod
     def from_tokenizer(
         tokenizer: Any, *, size: int | None = None, end_token_ids: Iterable[int] | None = None
-    ) -> "Vocabulary":
+    ) -> Vocabulary:
         """Reads a transformers tokenizer (a fast one). See `from_file` for which of its tokens are text.
 
         Args:
@@ -99,7 +102,7 @@ class Vocabulary:
     @staticmethod
     def from_file(
         path: str | PathLike[str], *, size: int | None = None, end_token_ids: Iterable[int] | None = None
-    ) -> "Vocabulary":
+    ) -> Vocabulary:
         """Reads a `tokenizer.json` of byte-level BPE or of SentencePiece's kind (BPE or Unigram).
 
         A token's bytes are what the file's own decoder makes of it in the middle of a text: byte-level characters, `▁`
@@ -238,6 +241,8 @@ class Vocabulary:
         After a blank these are a third of a vocabulary, and they are asked for several times for each token written.
         """
         expect("text", text, bytes, "bytes")
+        import numpy as np  # needed beside a model alone
+
         keys = self._sorted[0]
         longer = self._sorted_ids[bisect_right(keys, text) : bisect_left(keys, text + b"\xff" * (self._lengths[0] + 1))]
         parts = (self._ids.get(text[:length]) for length in range(1, len(text) + 1))
@@ -295,6 +300,8 @@ class Vocabulary:
 
     @cached_property
     def _sorted_ids(self) -> NDArray[np.intp]:
+        import numpy as np
+
         return np.array(self._sorted[1], dtype=np.intp)
 
     @cached_property
