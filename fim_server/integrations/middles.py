@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from fim_server.language import Matcher, Session
     from fim_server.tokens.vocabulary import Vocabulary
 
-SLACK = 16
-"""Tokens to spare under which a middle is made to end within its budget. A token that lengthens the shortest known end
-by more than these can still be chosen before: 5 of 31,300 tokens drawn at random from masks did."""
+MOST_SLACK, SLACK_SHARE = 16, 4
+"""Tokens to spare under which a middle is made to end within its budget: at most so many, and that part of the budget.
+A token that lengthens the shortest known end by more can still be chosen before: of 31,300 tokens drawn at random from
+masks, 4 lengthened it by more than 16, 17 by more than 6."""
 
 ASKED_AGAIN = 4
 """Tokens of slack that one token is expected to use up at most, as in `decoding.landing`."""
@@ -47,9 +48,10 @@ class Middle:
                 some 10 ms a step and at times a second. Else the known end alone is written from there.
         """
         self._matcher = matcher
-        self._end_token_ids = frozenset(end_token_ids)
+        self.end_token_ids = frozenset(end_token_ids)
         self._budget = budget
         self._searches = searches
+        self._slack = 0 if budget is None else min(MOST_SLACK, budget // SLACK_SHARE)
         self._ask_at = 0
         """Tokens from which on it is to be asked again how the middle can end."""
         self.tokens: list[int] = []
@@ -58,7 +60,7 @@ class Middle:
     @property
     def ended(self) -> bool:
         """Whether the last token is an end token."""
-        return bool(self.tokens) and self.tokens[-1] in self._end_token_ids
+        return bool(self.tokens) and self.tokens[-1] in self.end_token_ids
 
     def take(self, token: int) -> bool:
         """Append a token; False where it is refused, and nothing changes then. An ended middle takes nothing."""
@@ -119,7 +121,7 @@ class Middle:
         """Fill a packed mask [W] of the tokens that may come; after an end token only end tokens."""
         if self.ended:
             words.fill(0)
-            self._allow(words, sorted(self._end_token_ids))
+            self._allow(words, sorted(self.end_token_ids))
             return
         left = self._near()
         if left is None:
@@ -140,15 +142,15 @@ class Middle:
             return None
         left = self._budget - len(self.tokens)
         try:
-            plan = self._matcher.plan(max(0, left - SLACK - 1))
+            plan = self._matcher.plan(max(0, left - self._slack - 1))
         except SearchLimitError:
             self._ask_at = len(self.tokens) + UNKNOWN_STEPS
             return None
         if plan is None or len(plan) > left:
             return None
         slack = left - len(plan)
-        if slack > SLACK:
-            self._ask_at = len(self.tokens) + max(1, (slack - SLACK) // ASKED_AGAIN)
+        if slack > self._slack:
+            self._ask_at = len(self.tokens) + max(1, (slack - self._slack) // ASKED_AGAIN)
             return None
         return left
 
@@ -160,7 +162,7 @@ class Middle:
             return []
         if plan is None:
             return []
-        return plan[:1] or sorted(self._end_token_ids)
+        return plan[:1] or sorted(self.end_token_ids)
 
     @staticmethod
     def _allow(words: NDArray[np.uint32], tokens: Sequence[int]) -> None:
