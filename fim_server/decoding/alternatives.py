@@ -225,7 +225,7 @@ def candidates(
     known = session.guarantee != "none"
     matcher = session.matcher(vocabulary, healing=rest) if rest else session.matcher(vocabulary)
     while rest:
-        logits = arithmetic.only(logits, [token for token in vocabulary.tokens_towards(rest) if token < len(logits)])
+        logits = arithmetic.only(logits, vocabulary.towards(rest, len(logits)))
         token = arithmetic.likeliest(logits)
         written = vocabulary.token_bytes(token)
         if len(written) > len(rest) or not written or (known and not matcher.allows(token)):

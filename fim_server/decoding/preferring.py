@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from fim_server.models.backend import Arithmetic, Logits
     from fim_server.tokens.vocabulary import Vocabulary
 
-LOOKED_AT = 32
-"""Tokens that are asked about, the likeliest: what comes of the others is not changed."""
+LOOKED_AT, LEAST_SHARE = 32, 1e-4
+"""Tokens that are asked about, the likeliest, if they have so much of the likeliest one's probability: what comes of
+the others is not changed. The fitted weights of two tokens differ by a factor of 200 at most, so that none of them
+would be chosen."""
 
 
 def preferred(
@@ -35,11 +37,11 @@ def preferred(
     """
     asked = logits
     if healing:
-        towards = [token for token in vocabulary.tokens_towards(healing) if token < len(logits)]
-        asked = arithmetic.only(logits, towards)
+        asked = arithmetic.only(logits, vocabulary.towards(healing, len(logits)))
         if arithmetic.is_spent(asked):
             return logits
-    tokens = [token for token, share in arithmetic.top(arithmetic.shares(asked), LOOKED_AT) if share > 0]
+    likeliest = arithmetic.top(arithmetic.shares(asked), LOOKED_AT)
+    tokens = [token for token, share in likeliest if share > LEAST_SHARE * likeliest[0][1]]
     texts = [text_of(vocabulary, token) for token in tokens]
     changes = preference(middle.decode(errors="ignore"), healing.decode(errors="ignore"), texts)
     wanted = {token: change for token, change in zip(tokens, changes, strict=True) if change}

@@ -101,7 +101,7 @@ class Unconstrained:
             words.fill(0xFFFFFFFF)
             return
         words.fill(0)
-        tokens = np.array(self._vocabulary.tokens_towards(self._rest), dtype=np.int64)
+        tokens = self._vocabulary.towards(self._rest, self._vocabulary.size)
         np.bitwise_or.at(words, tokens // WORD_BITS, np.uint32(1) << (tokens % WORD_BITS).astype(np.uint32))
 
     def allows(self, token_id: int) -> bool:
@@ -402,8 +402,7 @@ class Run:
         if not weights:
             return logits
         if self.healing:
-            towards = [token for token in vocabulary.tokens_towards(self.healing) if token < len(logits)]
-            logits = arithmetic.only(logits, towards)
+            logits = arithmetic.only(logits, vocabulary.towards(self.healing, len(logits)))
             if arithmetic.is_spent(logits):
                 return logits
         probabilities = arithmetic.shares(logits)
@@ -461,7 +460,7 @@ class Run:
             return logits
         vocabulary, known = self.model.vocabulary, len(logits)
         if self.healing:
-            logits = self._arithmetic.only(logits, [t for t in vocabulary.tokens_towards(self.healing) if t < known])
+            logits = self._arithmetic.only(logits, vocabulary.towards(self.healing, known))
             start = self.healing + closing.text
             ends = {token for token in vocabulary.tokens_towards(start) if token < known}
             ends = {token for token in ends if vocabulary.token_bytes(token).startswith(start)}
@@ -486,8 +485,7 @@ class Run:
         """Of a chosen token, given the logits [V] that it was chosen from."""
         ends = token in self.stop_ids
         if self.healing and not ends:
-            towards = [known for known in self.model.vocabulary.tokens_towards(self.healing) if known < len(logits)]
-            logits = self._arithmetic.only(logits, towards)
+            logits = self._arithmetic.only(logits, self.model.vocabulary.towards(self.healing, len(logits)))
         if not ends:
             return self._arithmetic.share_of(logits, [token])
         likeliest = self._arithmetic.top(self._arithmetic.shares(logits), RUNNERS_LOOKED_AT)
@@ -514,8 +512,7 @@ class Run:
         """
         if self.healing:
             known = len(logits)
-            towards = self.model.vocabulary.tokens_towards(self.healing)
-            return self._arithmetic.only(logits, [token for token in towards if token < known])
+            return self._arithmetic.only(logits, self.model.vocabulary.towards(self.healing, known))
         words = self.constraint.mask()
         return None if words is None else self._arithmetic.masked(logits, words)
 

@@ -6,8 +6,9 @@ for impossible mostly is: so of the weight that the memory gives a token, a part
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from math import exp, log, log10
+from operator import mul
 
 USUAL_CHARACTERS = 30_000
 """Of a project that says neither more nor less than usual."""
@@ -45,7 +46,8 @@ class Belief:
             probability: That of this token, by the model.
         """
         numbers = features(characters, heaviest, certainty, probability)
-        logit = sum(number * mine for number, mine in zip(numbers, astuple(self), strict=True))
+        mine = (self.bias, self.size, self.heaviest, self.certainty, self.probability)
+        logit = sum(map(mul, numbers, mine))
         return weight / (1 + exp(-max(-30.0, min(30.0, logit))))
 
 

@@ -63,7 +63,7 @@ class Arithmetic(Protocol):
     def masked(self, logits: Logits, words: NDArray[np.uint32], /) -> Logits:
         """A copy with the tokens that a packed mask [W] refuses at minus infinity, and those beyond the mask."""
 
-    def only(self, logits: Logits, tokens: Sequence[int], /) -> Logits:
+    def only(self, logits: Logits, tokens: Sequence[int] | NDArray[np.intp], /) -> Logits:
         """A copy with all tokens but these at minus infinity."""
 
     def refuse(self, logits: Logits, token: int, /) -> None:

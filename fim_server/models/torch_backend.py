@@ -166,10 +166,11 @@ class TorchArithmetic:
         """A copy with what a packed mask refuses at minus infinity."""
         return apply_mask(logits, words)
 
-    def only(self, logits: torch.Tensor, tokens: Sequence[int]) -> torch.Tensor:
+    def only(self, logits: torch.Tensor, tokens: Sequence[int] | NDArray[np.intp]) -> torch.Tensor:
         """A copy with all other tokens at minus infinity."""
         found = torch.full_like(logits, float("-inf"))
-        found[tokens] = logits[tokens]
+        ids = torch.as_tensor(tokens, device=logits.device)
+        found[ids] = logits[ids]
         return found
 
     def refuse(self, logits: torch.Tensor, token: int) -> None:

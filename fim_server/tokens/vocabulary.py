@@ -8,6 +8,9 @@ from functools import cached_property
 from os import PathLike
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fim_server import _core
 from fim_server.errors import LimitError, VocabularyError
 from fim_server.language.argument_types import expect, expect_count, expect_text, expect_token
@@ -229,6 +232,18 @@ class Vocabulary:
         parts = (self._ids.get(text[:length]) for length in range(1, len(text) + 1))
         return [token for token in parts if token is not None] + self.longer_tokens(text)
 
+    def towards(self, text: bytes, size: int) -> NDArray[np.intp]:
+        """:meth:`tokens_towards` as an array [N], without the ids that a model of ``size`` tokens lacks.
+
+        After a blank these are a third of a vocabulary, and they are asked for several times for each token written.
+        """
+        expect("text", text, bytes, "bytes")
+        keys = self._sorted[0]
+        longer = self._sorted_ids[bisect_right(keys, text) : bisect_left(keys, text + b"\xff" * (self._lengths[0] + 1))]
+        parts = (self._ids.get(text[:length]) for length in range(1, len(text) + 1))
+        found = np.concatenate([np.array([token for token in parts if token is not None], dtype=np.intp), longer])
+        return found[found < size]
+
     @property
     def longest_token(self) -> int:
         """Bytes of the longest text token; 0 if there is none."""
@@ -277,6 +292,10 @@ class Vocabulary:
         """Text tokens in the order of their bytes, and their ids."""
         keys = sorted(self._ids)
         return keys, [self._ids[key] for key in keys]
+
+    @cached_property
+    def _sorted_ids(self) -> NDArray[np.intp]:
+        return np.array(self._sorted[1], dtype=np.intp)
 
     @cached_property
     def _tokenizer(self) -> Any:

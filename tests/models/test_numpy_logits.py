@@ -54,6 +54,18 @@ def test_choices_and_probabilities_are_the_same(seed: int) -> None:
     assert len(OURS.top(OURS.shares(logits[:3]), 8)) == 3
 
 
+@pytest.mark.parametrize("scale", [0.0, 0.01, 1.0, 4.0, 30.0])
+@pytest.mark.parametrize("count", [1, 32, 900, 5000])
+def test_the_greatest_shares_are_those_that_sorting_finds(scale: float, count: int) -> None:
+    logits = (np.random.default_rng(count).standard_normal(1000) * scale).astype(np.float32)
+    logits[::11] = float("-inf")
+    shares = OURS.shares(logits)
+    found = OURS.top(shares, count)
+    assert [share for _, share in found] == sorted(shares.tolist(), reverse=True)[:count]
+    assert len({token for token, _ in found}) == min(count, 1000)
+    assert all(shares[token] == share for token, share in found)
+
+
 def test_of_equal_logits_the_first_is_chosen() -> None:
     logits = np.array([1, 3, 3, 3], dtype=np.float32)
     assert OURS.likeliest(logits) == THEIRS.likeliest(torch.from_numpy(logits)) == 1

@@ -370,6 +370,21 @@ def test_the_likeliest_are_changed_and_no_other(model: FimModel) -> None:
     assert np.array_equal(np.asarray(found)[others], logits[others])
 
 
+def test_tokens_that_nobody_would_choose_are_not_asked_about(model: FimModel) -> None:
+    arithmetic, vocabulary = model.backend.arithmetic, model.vocabulary
+    logits = np.full(model.size, -40.0, dtype=np.float32)
+    by_likelihood = [300, 301, 302, 303]
+    logits[by_likelihood] = [0.0, -1.0, -9.0, -9.5]  # the last two are 1.2 and 0.7 of 10,000 times as likely
+    asked: list[Sequence[str | None]] = []
+
+    def preference(middle: str, healing: str, texts: Sequence[str | None]) -> list[float]:
+        asked.append(texts)
+        return [0.0] * len(texts)
+
+    preferred(logits, preference, b"", b"", vocabulary, arithmetic)
+    assert asked == [[text_of(vocabulary, token) for token in by_likelihood[:3]]]
+
+
 def test_while_something_is_written_again_only_tokens_that_do_are_left(model: FimModel) -> None:
     arithmetic, vocabulary = model.backend.arithmetic, model.vocabulary
     logits = np.zeros(model.size, dtype=np.float32)

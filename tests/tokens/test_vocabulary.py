@@ -633,3 +633,13 @@ def test_longer_tokens() -> None:
     assert vocabulary.longer_tokens(b"abc") == vocabulary.longer_tokens(b"x") == []
     assert sorted(vocabulary.longer_tokens(b"")) == [0, 1, 2, 3, 4, 5]
     assert vocabulary.longest_token == 4
+
+
+@pytest.mark.parametrize("text", [b" ", b"    ", b"\n", b"ret", b"return", b"\xc3", b"", b"\x00\xff"])
+def test_tokens_towards_a_text_as_an_array(text: bytes) -> None:
+    vocabulary = embedded()
+    for size in (vocabulary.size + 100, vocabulary.size, 300, 0):
+        plain = [token for token in vocabulary.tokens_towards(text) if token < size]
+        found = vocabulary.towards(text, size)
+        assert found.tolist() == plain
+        assert found.dtype == np.intp

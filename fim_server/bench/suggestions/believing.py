@@ -196,7 +196,7 @@ class Line:
             logits = self._reading.forward(part)
         for token in (*self._tokens[: MOST_TOKENS - 1], None):
             if self.healing:
-                towards = [one for one in self._model.vocabulary.tokens_towards(self.healing) if one < self._model.size]
+                towards = self._model.vocabulary.towards(self.healing, self._model.size)
                 logits = self._model.backend.arithmetic.only(logits, towards)
             yield logits
             if token is None or not self._todo:

@@ -51,7 +51,7 @@ def score(model: FimModel, reading: Reading, prompt: Sequence[int], healing: byt
     for token in tokens:
         row = logits
         if healing:
-            row = arithmetic.only(row, [one for one in vocabulary.tokens_towards(healing) if one < len(row)])
+            row = arithmetic.only(row, vocabulary.towards(healing, len(row)))
             healing = healing[len(vocabulary.token_bytes(token)) :]
         bits += _bits(arithmetic.share_of(row, [token]))
         logits = reading.forward([token])
