@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import subprocess
@@ -26,8 +27,10 @@ import httpx2
 
 from fim_server import Language, Vocabulary
 from fim_server.bench.cursors import Choice, choose
-from fim_server.errors import BenchError, FimServerError
-from fim_server.integrations.holes import PREFIX
+from fim_server.errors import BenchError, FimServerError, HoleError
+from fim_server.integrations.holes import PREFIX, Hole
+from fim_server.integrations.meter import BOUNDS
+from fim_server.language.shapes import SINGLE_LINE
 from fim_server.models.prompt import find_format
 from fim_server.models.source import locate
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
@@ -200,6 +203,15 @@ class Bench:
         hole = json.dumps({"left": left, "right": right} | keys)
         return Request(prompt, left, right, PREFIX + hole if masked else None)
 
+    def has_line(self, number: int) -> bool:
+        """Whether one line can fill a hole."""
+        left, right = self.holes[number]
+        try:
+            Hole(left, right, shape=SINGLE_LINE).open()
+        except HoleError:
+            return False
+        return True
+
     def through_processor(self, number: int) -> Request:
         """The same, masked by the logits processor."""
         given = self.request(number, masked=True)
@@ -267,7 +279,9 @@ class Bench:
             self.speed("all rows masked", answers, seconds)
             self.judge(name, requests, answers)
             self.masks(before, server.metrics())
-            lines = [self.request(number, masked=True, shape={"lines": 1}) for number in numbers]
+            lines = [
+                self.request(number, masked=True, shape={"lines": 1}) for number in numbers if self.has_line(number)
+            ]
             answers, seconds = server.answers(lines, self.options.tokens)
             self.speed("single lines", answers, seconds)
             self.judge(name, lines, answers)
@@ -282,11 +296,17 @@ class Bench:
         if not count:
             self.failures.append("no masks in the metrics")
             return
-        print(
-            f"  metrics: {count:.0f} masks, {1e6 * found['fim_server_mask_seconds_sum'] / count:.0f} µs each; sessions "
-            f"{1e3 * found['fim_server_session_seconds_total'] / found['fim_server_sessions_total']:.1f} ms each; "
-            f"refused tokens {found['fim_server_refused_tokens_total']:.0f}"
+        mean, half, most = (
+            1e6 * seconds
+            for seconds in (
+                found["fim_server_mask_seconds_sum"] / count,
+                below(found, count / 2),
+                below(found, 0.95 * count),
+            )
         )
+        opening = 1e3 * found["fim_server_session_seconds_total"] / found["fim_server_sessions_total"]
+        print(f"  {count:.0f} masks, mean {mean:.0f} µs, half below {half:.0f} µs, 95 % below {most:.0f} µs")
+        print(f"  sessions {opening:.1f} ms each; refused tokens {found['fim_server_refused_tokens_total']:.0f}")
 
     def refusals(self, server: Server) -> None:
         """Wrong requests get HTTP 400 in words."""
@@ -365,6 +385,17 @@ class Bench:
 def same(some: Sequence[Answer], others: Sequence[Answer]) -> int:
     """How many answers have the same tokens."""
     return sum(one.tokens == other.tokens for one, other in zip(some, others, strict=True))
+
+
+def below(found: Mapping[str, float], count: float) -> float:
+    """The least bound of the histogram of masks that so many of them are below. Unit: seconds."""
+    name = "fim_server_mask_seconds_bucket"
+    return next(bound for bound in (*BOUNDS, math.inf) if found[f'{name}{{le="{prometheus(bound)}"}}'] >= count)
+
+
+def prometheus(bound: float) -> str:
+    """A bound as Prometheus writes it."""
+    return "+Inf" if math.isinf(bound) else str(bound)
 
 
 def end(number: int, frame: object) -> None:

@@ -7,6 +7,7 @@ Such a loop tells which tokens it has taken; it may go back (drafts that were re
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fim_server.errors import SearchLimitError
@@ -54,8 +55,16 @@ class Middle:
         self._slack = 0 if budget is None else min(MOST_SLACK, budget // SLACK_SHARE)
         self._ask_at = 0
         """Tokens from which on it is to be asked again how the middle can end."""
+        self._leaving = False
+        """Whether the known end is being written."""
         self.tokens: list[int] = []
         """Those that were taken, without what came after an end token."""
+
+    def foresee(self) -> None:
+        """Look how the middle can end, which takes longest the first time: some loops have a thread to spare then."""
+        if self._budget is not None:
+            with suppress(SearchLimitError):
+                self._matcher.plan(self._budget - self._slack - 1 if self._budget > self._slack else 0)
 
     @property
     def ended(self) -> bool:
@@ -77,6 +86,7 @@ class Middle:
             self._matcher.rollback(count)
             del self.tokens[len(self.tokens) - count :]
             self._ask_at = 0
+            self._leaving = False
 
     def shared(self, tokens: Sequence[int]) -> int:
         """How many tokens a history has in common with this middle."""
@@ -107,9 +117,9 @@ class Middle:
             if not self.take(token):
                 break
             count += 1
-        ask_at = self._ask_at
+        known = self._ask_at, self._leaving
         self.rollback(count)
-        self._ask_at = ask_at
+        self._ask_at, self._leaving = known
         return count
 
     @property
@@ -141,6 +151,8 @@ class Middle:
         if self._budget is None or len(self.tokens) < self._ask_at:
             return None
         left = self._budget - len(self.tokens)
+        if self._leaving:  # what is left of the known end is known, too: to look for another would only take time
+            return left
         try:
             plan = self._matcher.plan(max(0, left - self._slack - 1))
         except SearchLimitError:
@@ -152,6 +164,7 @@ class Middle:
         if slack > self._slack:
             self._ask_at = len(self.tokens) + max(1, (slack - self._slack) // ASKED_AGAIN)
             return None
+        self._leaving = not self._searches
         return left
 
     def _way_out(self, left: int) -> list[int]:
@@ -174,4 +187,6 @@ def begin(
     session: Session, hole: Hole, vocabulary: Vocabulary, budget: int | None = None, searches: bool = False
 ) -> Middle:
     """The middle of a hole whose session is open, before its first token. ``budget``, ``searches``: as in `Middle`."""
-    return Middle(session.matcher(vocabulary, shape=hole.shape), vocabulary.end_token_ids, budget, searches)
+    middle = Middle(session.matcher(vocabulary, shape=hole.shape), vocabulary.end_token_ids, budget, searches)
+    middle.foresee()
+    return middle

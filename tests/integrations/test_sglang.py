@@ -1,4 +1,7 @@
-"""SGLang's grammar backend against stand-ins with the signatures of its sources; it was not run in a real SGLang."""
+"""The grammar backend against SGLang's classes: its own where it is installed, else stand-ins with their signatures.
+
+It was run in no real SGLang, which wants a GPU.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine_stand_ins import InvalidGrammarObject, sglang_stand_in
+from engine_stand_ins import sglang_or_stand_in, sglang_stand_in
 from fim_server import Vocabulary
 from fim_server.errors import VersionError
 from fim_server.integrations.holes import PREFIX, Hole
@@ -30,14 +33,16 @@ def vocabulary() -> Vocabulary:
 
 @pytest.fixture
 def backend(vocabulary: Vocabulary) -> Iterator[Any]:
-    with sglang_stand_in() as engine:
+    with sglang_or_stand_in() as engine:
         from fim_server.integrations import sglang as plug_in
 
         plug_in.register()
         plug_in.register()
         assert engine.choices.count("fim-server") == 1
         tokenizer = read_tokenizer(Path(locate("embedded")), "embedded")
-        yield engine.registry["fim-server"](None, tokenizer, vocabulary.size, set(vocabulary.end_token_ids))
+        made = engine.registry["fim-server"](None, tokenizer, vocabulary.size, set(vocabulary.end_token_ids))
+        made.invalid = engine.invalid
+        yield made
 
 
 def grammar(backend: Any, left: str, right: str) -> Any:
@@ -102,9 +107,9 @@ def test_wrong_grammars_say_what_is_wrong(backend: Any) -> None:
         (PREFIX + '{"left": "x = )"}', "nothing fits"),
     ):
         made = backend.dispatch_ebnf(key)
-        assert isinstance(made, InvalidGrammarObject)
+        assert isinstance(made, backend.invalid)
         assert said in made.error_message
-    assert isinstance(backend.dispatch_json("{}"), InvalidGrammarObject)
+    assert isinstance(backend.dispatch_json("{}"), backend.invalid)
 
 
 def test_nothing_is_kept_of_a_hole(backend: Any) -> None:

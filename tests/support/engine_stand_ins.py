@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -355,6 +357,20 @@ class BaseGrammarBackend:
 
 
 @contextmanager
+def sglang_or_stand_in() -> Iterator[SimpleNamespace]:
+    """SGLang's own classes where it is installed: they can be imported without a GPU. Else their stand-ins."""
+    if find_spec("sglang") is None:
+        with sglang_stand_in() as found:
+            yield found
+        return
+    grammars = import_module("sglang.srt.constrained.base_grammar_backend")
+    choices = import_module("sglang.srt.arg_groups.choices").GRAMMAR_BACKEND_CHOICES
+    yield SimpleNamespace(
+        choices=choices, registry=grammars.GRAMMAR_BACKEND_REGISTRY, invalid=grammars.InvalidGrammarObject
+    )
+
+
+@contextmanager
 def sglang_stand_in(version: str = "0.5.23") -> Iterator[SimpleNamespace]:
     """SGLang's modules; gives the choices of its command line and its registry."""
     choices = ["xgrammar", "outlines", "llguidance", "none"]
@@ -372,4 +388,4 @@ def sglang_stand_in(version: str = "0.5.23") -> Iterator[SimpleNamespace]:
             GRAMMAR_BACKEND_REGISTRY=registry,
             register_grammar_backend=registry.__setitem__,
         )
-        yield SimpleNamespace(choices=choices, registry=registry)
+        yield SimpleNamespace(choices=choices, registry=registry, invalid=InvalidGrammarObject)

@@ -99,7 +99,8 @@ def wrap_validation(refusal: str | None) -> None:
                 validate(self, *args, **settings)
         except HoleError as error:
             meter().add("refusals")
-            raise VLLMValidationError(f"fim-server: {error}", parameter="structured_outputs") from error
+            where = "structured_outputs" if structured else "vllm_xargs"
+            raise VLLMValidationError(f"fim-server: {error}", parameter=where) from error
         meter().add("requests")
 
     setattr(validated, INSTALLED, True)
