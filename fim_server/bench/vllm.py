@@ -28,7 +28,7 @@ import httpx2
 from fim_server import Language, Vocabulary
 from fim_server.bench.cursors import Choice, choose
 from fim_server.errors import BenchError, FimServerError, HoleError
-from fim_server.integrations.holes import PREFIX, Hole
+from fim_server.integrations.holes import PREFIX, Hole, is_hole
 from fim_server.integrations.meter import BOUNDS
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.models.prompt import find_format
@@ -101,11 +101,11 @@ class Server:
         body |= {"return_token_ids": True} | settings
         return self._client.post(f"{self.url}/v1/completions", json=body)
 
-    def answers(self, requests: Sequence[Request], tokens: int) -> tuple[list[Answer], float]:
+    def answers(self, requests: Sequence[Request], tokens: int, **settings: Any) -> tuple[list[Answer], float]:
         """The answers to requests that are sent at once, and the seconds until the last one came."""
         with ThreadPoolExecutor(len(requests)) as senders:
             started = time.perf_counter()
-            responses = list(senders.map(lambda request: self.ask(request, tokens), requests))
+            responses = list(senders.map(lambda request: self.ask(request, tokens, **settings), requests))
             seconds = time.perf_counter() - started
         found = []
         for response in responses:
@@ -233,12 +233,13 @@ class Bench:
             stopped += answer.reason == "stop"
             if not verdict.viable or (answer.reason == "stop" and not verdict.complete):
                 self.failures.append(f"{what}: {answer.text!r} does not fit")
-        for number, request in enumerate(requests):
-            if self.free and request.language == "python" and number < len(self.free):
-                text = self.free[number].text
-                plain += Language.load("python").open(request.left, request.right).check(text).complete
+        known = dict(zip(self.holes, self.free, strict=False))
+        for request in requests:
+            free = known.get((request.left, request.right))
+            if free is not None:
+                plain += Language.load("python").open(request.left, request.right).check(free.text).complete
         print(f"  masked rows: {len(masked)}, viable {viable}, complete {complete}, ended by themselves {stopped}")
-        if self.free:
+        if self.free and requests[0].language == "python":
             print(f"  (unmasked, of all {len(requests)} rows complete: {plain})")
 
     def unchanged(self, answers: Sequence[Answer]) -> None:
@@ -358,10 +359,15 @@ class Bench:
         prompts = [self.format.encode(f"data{n} = ", "", 256) for n in range(self.options.requests)]
         requests = [Request(prompt, "", "", grammar, "json") for prompt in prompts]
         server.answers(requests, 4)
-        answers, seconds = server.answers(requests, self.options.tokens)
+        # Unmasked, a model that writes code has nothing to say to such a prompt, and would end at once.
+        settings = {"ignore_eos": True} if grammar is None else {}
+        before = server.metrics()
+        answers, seconds = server.answers(requests, self.options.tokens, **settings)
         self.speed(name, answers, seconds)
         if grammar is not None:
             self.judge(name, requests, answers)
+        if is_hole(grammar):
+            self.masks(before, server.metrics())
 
     def run(self) -> int:
         """Everything that is wanted; the exit status."""

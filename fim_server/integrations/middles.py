@@ -151,6 +151,8 @@ class Middle:
         if self._budget is None or len(self.tokens) < self._ask_at:
             return None
         left = self._budget - len(self.tokens)
+        if left < 0:  # drafted tokens may go beyond the budget, where they are not kept
+            return None
         if self._leaving:  # what is left of the known end is known, too: to look for another would only take time
             return left
         try:

@@ -276,6 +276,38 @@ def test_a_request_ends_within_its_tokens(manager: Any, tokenizer: Any, vocabula
         assert opened.check(written.decode()).complete
 
 
+def test_drafts_beyond_the_budget_have_masks(manager: Any, tokenizer: Any, vocabulary: Vocabulary) -> None:
+    for most in (1, 2, 3, 4):
+        made = manager(vllm_config(vocabulary.size, drafts=3), tokenizer)
+        given = request(params(HOLES[0], vocabulary, max_tokens=most))
+        made.grammar_init(given)
+        drafted = vocabulary.encode("x + 1")[:3]
+        assert grammar_of(given).validate_tokens(drafted) == drafted
+        masks = made.grammar_bitmask([given], [drafted])
+        assert all(allowed(row) for row in masks)
+        assert grammar_of(given).accept_tokens("request", drafted)
+
+
+def test_a_mask_that_cannot_be_filled_ends_its_own_request(
+    manager: Any,
+    tokenizer: Any,
+    vocabulary: Vocabulary,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = manager(vllm_config(vocabulary.size), tokenizer)
+    given = request(params(HOLES[0], vocabulary))
+    made.grammar_init(given)
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(grammar_of(given)._middle, "fill", broken)
+    made.grammar_bitmask([given], [[]])
+    assert "could not be filled" in caplog.text
+    assert not grammar_of(given).accept_tokens("request", vocabulary.encode("x")[:1])
+
+
 def test_refused_tokens_and_ends(manager: Any, tokenizer: Any, vocabulary: Vocabulary) -> None:
     made = manager(vllm_config(vocabulary.size), tokenizer)
     given = request(params(HOLES[0], vocabulary))
@@ -373,6 +405,16 @@ def test_a_token_that_was_never_allowed_ends_the_row(manager: Any, tokenizer: An
     processor = processor_class()(vllm_config(vocabulary.size), torch.device("cpu"), False)
     written = vocabulary.encode(")")
     processor.update_state(BatchUpdate(1, added=[(0, xargs(HOLES[0], vocabulary), [1], written)]))
+    logits = processor.apply(torch.zeros(1, vocabulary.size))
+    assert torch.nonzero(~logits[0].isinf()).flatten().tolist() == vocabulary.end_token_ids
+
+
+def test_a_hole_that_cannot_be_opened_any_more_ends_the_row(
+    manager: Any, tokenizer: Any, vocabulary: Vocabulary, caplog: pytest.LogCaptureFixture
+) -> None:
+    processor = processor_class()(vllm_config(vocabulary.size), torch.device("cpu"), False)
+    processor.update_state(BatchUpdate(1, added=[(0, xargs({"left": "x = )"}, vocabulary), [1], [])]))
+    assert "could not be opened" in caplog.text
     logits = processor.apply(torch.zeros(1, vocabulary.size))
     assert torch.nonzero(~logits[0].isinf()).flatten().tolist() == vocabulary.end_token_ids
 

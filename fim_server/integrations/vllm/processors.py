@@ -6,7 +6,9 @@ vLLM's two model runners want different base classes, and load the same class; e
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,12 +22,28 @@ from fim_server.integrations.meter import meter
 from fim_server.integrations.middles import Middle
 from fim_server.integrations.vllm.plugin import check_ending, hole_of_request
 from fim_server.integrations.vllm.structured import Vocabularies, fill, open_middle
-from fim_server.models.masking import word_count
+from fim_server.models.masking import WORD_BITS, word_count
 from fim_server.models.torch_backend import apply_mask_
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Held = TypeVar("Held")
 
 logger = init_logger("vllm.fim_server")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request with a hole.
+
+    Attributes:
+        middle: What is written; None where the hole could not be opened.
+        end_token_ids: What ends the request.
+    """
+
+    middle: Middle | None
+    end_token_ids: Sequence[int]
 
 
 class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[misc]  # vLLM need not be installed
@@ -47,17 +65,23 @@ class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[mi
         config = vllm_config.model_config
         self._vocabularies = Vocabularies(cached_tokenizer_from_config(config), config.get_vocab_size())
         self._states: Any = None if is_pin_memory is not None else device_or_states
-        self._middles: dict[int, tuple[Middle, int]] = {}
-        """By row (V1) or slot (V2): the middle of a request, and the tokens of its vocabulary."""
+        self._size = config.get_vocab_size()
+        self._middles: dict[int, Asked] = {}
+        """By row (V1) or slot (V2): the requests with a hole."""
         self._written: dict[int, list[int]] = {}
         """By row, the tokens of a request, which vLLM appends to (V1)."""
 
-    def _open(self, params: SamplingParams) -> tuple[Middle, int] | None:
-        hole = hole_of_request(params)
-        if hole is None:
-            return None
-        vocabulary = self._vocabularies.ending_with(params.all_stop_token_ids)
-        return open_middle(hole, vocabulary, params.max_tokens), vocabulary.size
+    def _open(self, params: SamplingParams) -> Asked | None:
+        """The middle of a request. What goes wrong here, after it was validated, ends the request, not the engine."""
+        try:
+            hole = hole_of_request(params)
+            if hole is None:
+                return None
+            vocabulary = self._vocabularies.ending_with(params.all_stop_token_ids)
+            return Asked(open_middle(hole, vocabulary, params.max_tokens), vocabulary.end_token_ids)
+        except Exception:
+            logger.exception("fim-server: a hole could not be opened")
+            return Asked(None, sorted(params.all_stop_token_ids))
 
     # --- V1 -------------------------------------------------------------------------------------------------------
 
@@ -107,37 +131,37 @@ class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[mi
         histories = self._rows_v1(len(logits)) if ctx is None else self._rows_v2(ctx)
         if not histories:
             return logits
-        size = next(iter(self._middles.values()))[1]
-        words = np.zeros((len(histories), word_count(size)), dtype=np.uint32)
-        for place, (middle, _, history) in enumerate(histories):
-            if middle.move_to(history):
-                fill(middle, words[place], size)
-            else:
-                # Nothing that comes of it is a program, so it ends here.
-                meter().add("refused_tokens")
-                logger.error("fim-server: a request was given a token that is not allowed; it is ended")
-                for end in self._ends(middle):
-                    words[place][end // 32] |= np.uint32(1 << (end % 32))
+        words = np.zeros((len(histories), word_count(self._size)), dtype=np.uint32)
+        for place, (asked, _, history) in enumerate(histories):
+            self._mask(asked, history, words[place])
         rows = torch.tensor([row for _, row, _ in histories], device=logits.device)
         logits[rows] = apply_mask_(logits[rows], words)
         return logits
 
-    @staticmethod
-    def _ends(middle: Middle) -> list[int]:
-        return sorted(middle.end_token_ids)
+    def _mask(self, asked: Asked, history: list[int], words: NDArray[np.uint32]) -> None:
+        """Fill a row's mask; with end tokens alone where nothing that comes of the row can be a program."""
+        try:
+            if asked.middle is not None and asked.middle.move_to(history):
+                fill(asked.middle, words, self._size)
+                return
+            logger.error("fim-server: a request has no hole, or a token that is not allowed; it is ended")
+        except Exception:
+            logger.exception("fim-server: a mask could not be filled; the request is ended")
+        meter().add("refused_tokens")
+        words.fill(0)
+        for token in asked.end_token_ids:
+            words[token // WORD_BITS] |= np.uint32(1 << (token % WORD_BITS))
 
-    def _rows_v1(self, count: int) -> list[tuple[Middle, int, list[int]]]:
+    def _rows_v1(self, count: int) -> list[tuple[Asked, int, list[int]]]:
         """Middles, their rows and what is written of them."""
-        return [
-            (middle, row, known_tokens(self._written[row])) for row, (middle, _) in self._middles.items() if row < count
-        ]
+        return [(asked, row, known_tokens(self._written[row])) for row, asked in self._middles.items() if row < count]
 
-    def _rows_v2(self, ctx: Any) -> list[tuple[Middle, int, list[int]]]:
+    def _rows_v2(self, ctx: Any) -> list[tuple[Asked, int, list[int]]]:
         """The same: what is written is on the device, and drafted tokens are the inputs of a request's own rows."""
         slots, offsets = ctx.expanded_idx_mapping.tolist(), ctx.expanded_local_pos.tolist()
         inputs: list[int] | None = None
         written: dict[int, list[int]] = {}
-        found: list[tuple[Middle, int, list[int]]] = []
+        found: list[tuple[Asked, int, list[int]]] = []
         for row, (slot, offset) in enumerate(zip(slots, offsets, strict=True)):
             if slot not in self._middles:
                 continue
@@ -148,7 +172,7 @@ class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[mi
             if offset:
                 inputs = ctx.input_ids.tolist() if inputs is None else inputs
                 drafted = inputs[row - offset + 1 : row + 1]
-            found.append((self._middles[slot][0], row, known_tokens(written[slot] + drafted)))
+            found.append((self._middles[slot], row, known_tokens(written[slot] + drafted)))
         return found
 
 

@@ -76,11 +76,13 @@ class FimGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # vLLM need no
 
     def __init__(self, middle: Middle, size: int) -> None:
         self._middle, self._size = middle, size
+        self._failed = False
+        """A mask could not be filled, so nothing is taken any more."""
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Append tokens; False, at which vLLM ends the request, where one of them is refused."""
         for token in tokens:
-            if not self._middle.take(token):
+            if self._failed or not self._middle.take(token):
                 meter().add("refused_tokens")
                 logger.error("fim-server: token %d of request %s is not allowed", token, request_id)
                 return False
@@ -95,8 +97,13 @@ class FimGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # vLLM need no
         self._middle.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-        """Fill one row of int32 words."""
-        fill(self._middle, bitmask[batch_index].numpy().view(np.uint32), self._size)
+        """Fill one row of int32 words. What goes wrong ends this request, not the engine, at its next token."""
+        try:
+            fill(self._middle, bitmask[batch_index].numpy().view(np.uint32), self._size)
+        except Exception:
+            logger.exception("fim-server: a mask could not be filled")
+            self._failed = True
+            bitmask[batch_index].fill_(-1)
 
     def is_terminated(self) -> bool:
         """Whether the middle has its end token."""
