@@ -47,11 +47,13 @@ stay within one package. A new one has to be given its place here."""
 PROTOCOL_LIBRARIES = frozenset({"lsprotocol", "pygls"})
 TORCH_LIBRARIES = frozenset({"torch", "transformers"})
 """What the extra `torch` brings: the rest of the package runs without."""
-PLUG_INS = frozenset({"integrations/transformers.py"})
+PLUG_INS = frozenset(
+    f"integrations/{name}.py" for name in ("sglang", "transformers", "vllm/processors", "vllm/structured")
+)
 """What other engines load: their libraries are there then."""
 TORCH_FILES = frozenset({"bench/torch_precisions.py", "decoding/batches.py", "models/torch_backend.py"}) | PLUG_INS
 TORCH_FOLDERS = frozenset({"training"})
-TORCH_USERS = frozenset({"evaluation/running/modes.py"})
+TORCH_USERS = frozenset({"evaluation/running/modes.py", "integrations/vllm/plugin.py"})
 """What imports one of those files at module level, and is imported only after it was asked whether torch is there."""
 PROTOCOL_CLIENT = "bench/lsp_client.py"
 """The other end of the protocol, which the benchmark of the server plays."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from fim_server.errors import HoleError, LanguageError, LimitError, StoppedError
 from fim_server.language import Language, Session, Stop
 from fim_server.language.session import FLOORS
 from fim_server.language.shapes import Shape
+from fim_server.models.masking import word_count
+from fim_server.tokens.vocabulary import Vocabulary
 
 PREFIX = "fim-server:"
 """What a grammar of this engine begins with where an engine's requests hold grammars of several; JSON follows."""
@@ -85,8 +90,8 @@ class Hole:
                 if session.guarantee != "exact":
                     said = session.diagnostics[0] if session.diagnostics else "they do not parse"
                     raise HoleError(f"nothing fits between left and right: {said}")
-                if self.shape is not None:
-                    language.shaped(self.shape)
+                if self.shape is not None and not has_shaped_middle(session, self.shape):
+                    raise HoleError("shape: no text of this shape fits between left and right")
         except StoppedError:
             raise HoleError(f"reading left and right took over {seconds:g} s or {holding / 1e6:g} MB") from None
         except LimitError as error:
@@ -96,6 +101,20 @@ class Hole:
         except ValueError as error:
             raise error if isinstance(error, HoleError) else HoleError(f"shape: {error}") from error
         return session
+
+
+def has_shaped_middle(session: Session, shape: Shape) -> bool:
+    """Whether a middle of a shape can begin at all. Raises ValueError for a shape that is not understood."""
+    alphabet = _bytes()
+    words = np.zeros(word_count(alphabet.size), dtype=np.uint32)
+    session.matcher(alphabet, shape=shape).fill_mask_plain(words)
+    return bool(words.any())
+
+
+@cache
+def _bytes() -> Vocabulary:
+    """A vocabulary of single bytes and an end."""
+    return Vocabulary([*(bytes([byte]) for byte in range(256)), None], [256])
 
 
 def is_hole(grammar: object) -> bool:

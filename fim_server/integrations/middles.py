@@ -7,6 +7,7 @@ Such a loop tells which tokens it has taken; it may go back (drafts that were re
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fim_server.errors import SearchLimitError
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from fim_server.language import Matcher, Session
     from fim_server.tokens.vocabulary import Vocabulary
 
-SLACK = 16
-"""Tokens to spare under which a middle is made to end within its budget. A token that lengthens the shortest known end
-by more than these can still be chosen before: 5 of 31,300 tokens drawn at random from masks did."""
+MOST_SLACK, SLACK_SHARE = 16, 4
+"""Tokens to spare under which a middle is made to end within its budget: at most so many, and that part of the budget.
+A token that lengthens the shortest known end by more can still be chosen before: of 31,300 tokens drawn at random from
+masks, 4 lengthened it by more than 16, 17 by more than 6."""
 
 ASKED_AGAIN = 4
 """Tokens of slack that one token is expected to use up at most, as in `decoding.landing`."""
@@ -47,18 +49,27 @@ class Middle:
                 some 10 ms a step and at times a second. Else the known end alone is written from there.
         """
         self._matcher = matcher
-        self._end_token_ids = frozenset(end_token_ids)
+        self.end_token_ids = frozenset(end_token_ids)
         self._budget = budget
         self._searches = searches
+        self._slack = 0 if budget is None else min(MOST_SLACK, budget // SLACK_SHARE)
         self._ask_at = 0
         """Tokens from which on it is to be asked again how the middle can end."""
+        self._leaving = False
+        """Whether the known end is being written."""
         self.tokens: list[int] = []
         """Those that were taken, without what came after an end token."""
+
+    def foresee(self) -> None:
+        """Look how the middle can end, which takes longest the first time: some loops have a thread to spare then."""
+        if self._budget is not None:
+            with suppress(SearchLimitError):
+                self._matcher.plan(self._budget - self._slack - 1 if self._budget > self._slack else 0)
 
     @property
     def ended(self) -> bool:
         """Whether the last token is an end token."""
-        return bool(self.tokens) and self.tokens[-1] in self._end_token_ids
+        return bool(self.tokens) and self.tokens[-1] in self.end_token_ids
 
     def take(self, token: int) -> bool:
         """Append a token; False where it is refused, and nothing changes then. An ended middle takes nothing."""
@@ -75,6 +86,7 @@ class Middle:
             self._matcher.rollback(count)
             del self.tokens[len(self.tokens) - count :]
             self._ask_at = 0
+            self._leaving = False
 
     def shared(self, tokens: Sequence[int]) -> int:
         """How many tokens a history has in common with this middle."""
@@ -105,9 +117,9 @@ class Middle:
             if not self.take(token):
                 break
             count += 1
-        ask_at = self._ask_at
+        known = self._ask_at, self._leaving
         self.rollback(count)
-        self._ask_at = ask_at
+        self._ask_at, self._leaving = known
         return count
 
     @property
@@ -119,7 +131,7 @@ class Middle:
         """Fill a packed mask [W] of the tokens that may come; after an end token only end tokens."""
         if self.ended:
             words.fill(0)
-            self._allow(words, sorted(self._end_token_ids))
+            self._allow(words, sorted(self.end_token_ids))
             return
         left = self._near()
         if left is None:
@@ -139,17 +151,22 @@ class Middle:
         if self._budget is None or len(self.tokens) < self._ask_at:
             return None
         left = self._budget - len(self.tokens)
+        if left < 0:  # drafted tokens may go beyond the budget, where they are not kept
+            return None
+        if self._leaving:  # what is left of the known end is known, too: to look for another would only take time
+            return left
         try:
-            plan = self._matcher.plan(max(0, left - SLACK - 1))
+            plan = self._matcher.plan(max(0, left - self._slack - 1))
         except SearchLimitError:
             self._ask_at = len(self.tokens) + UNKNOWN_STEPS
             return None
         if plan is None or len(plan) > left:
             return None
         slack = left - len(plan)
-        if slack > SLACK:
-            self._ask_at = len(self.tokens) + max(1, (slack - SLACK) // ASKED_AGAIN)
+        if slack > self._slack:
+            self._ask_at = len(self.tokens) + max(1, (slack - self._slack) // ASKED_AGAIN)
             return None
+        self._leaving = not self._searches
         return left
 
     def _way_out(self, left: int) -> list[int]:
@@ -160,7 +177,7 @@ class Middle:
             return []
         if plan is None:
             return []
-        return plan[:1] or sorted(self._end_token_ids)
+        return plan[:1] or sorted(self.end_token_ids)
 
     @staticmethod
     def _allow(words: NDArray[np.uint32], tokens: Sequence[int]) -> None:
@@ -172,4 +189,6 @@ def begin(
     session: Session, hole: Hole, vocabulary: Vocabulary, budget: int | None = None, searches: bool = False
 ) -> Middle:
     """The middle of a hole whose session is open, before its first token. ``budget``, ``searches``: as in `Middle`."""
-    return Middle(session.matcher(vocabulary, shape=hole.shape), vocabulary.end_token_ids, budget, searches)
+    middle = Middle(session.matcher(vocabulary, shape=hole.shape), vocabulary.end_token_ids, budget, searches)
+    middle.foresee()
+    return middle

@@ -23,6 +23,10 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a shape that is none": ({"left": "", "shape": {"lines": 0}}, r"^shape: "),
     "a shape of two": ({"left": "", "shape": {"lines": 1, "regex": "a"}}, r"^shape: "),
     "a shape that cannot be read": ({"left": "", "shape": {"regex": "("}}, r"^shape: "),
+    "a shape that no text here has": (
+        {"left": "if x:\n", "right": "y", "shape": {"regex": "[0-9]"}},
+        r"^shape: no text",
+    ),
     "texts that nothing fits between": ({"left": "x = )", "right": ""}, r"^nothing fits between left and right: "),
 }
 

@@ -131,6 +131,20 @@ def test_middles_end_within_their_budgets(searches: bool, budget: int, vocabular
             assert any(contains(filled(middle, vocabulary), end) for end in vocabulary.end_token_ids)
 
 
+@pytest.mark.parametrize("budget", [0, 1, 2])
+@pytest.mark.parametrize("searches", [False, True])
+def test_a_middle_beyond_its_budget_has_the_masks_of_one_without(
+    budget: int, searches: bool, vocabulary: Vocabulary
+) -> None:
+    hole = HOLES[1]
+    over, free = begin(hole.open(), hole, vocabulary, budget, searches), begin(hole.open(), hole, vocabulary)
+    for token in vocabulary.encode("2, 3, 4"):
+        assert over.take(token)
+        assert free.take(token)
+        if len(over.tokens) > budget:
+            assert np.array_equal(filled(over, vocabulary), filled(free, vocabulary))
+
+
 def test_a_budget_that_is_far_changes_nothing(vocabulary: Vocabulary) -> None:
     for hole in HOLES:
         near, free = (begin(hole.open(), hole, vocabulary, budget) for budget in (200, None))
