@@ -174,6 +174,7 @@ async def test_asking_is_not_answered_by_what_was_not_offered_unasked(client: Cl
 async def test_a_broken_file_breaks_nothing(client: Client) -> None:
     editor = Editor(client, "broken.py", "def f(:\n    return \n)))\n")
     await editor.ask(editor.text.index("return ") + 7)
+    await client.until(lambda: any("broken.py" in line for line in client.logged))
     (said,) = [line for line in client.logged if "broken.py" in line]
     assert "guarantee exact" not in said
 
