@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import distributed
 
 from fim_server.errors import TrainingError
 from fim_server.training.fim import team
@@ -103,6 +104,24 @@ def test_one_that_never_came_is_begun_again(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(team, "_follow", come_the_second_time)
     run_together(2, lambda member: met.append(member.size))
     assert met == [2]
+
+
+def test_a_meeting_that_breaks_off_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team, "MEETING", timedelta(seconds=10))
+    monkeypatch.setattr(team, "LEAVING", 1.0)
+    new_group, first, met = distributed.new_group, os.getpid(), list[int]()
+    broken: list[int] = []
+
+    def break_off(**settings: Any) -> Any:
+        if os.getpid() == first and not broken:
+            broken.append(1)
+            raise RuntimeError("Connection closed by peer")
+        return new_group(**settings)
+
+    monkeypatch.setattr(distributed, "new_group", break_off)
+    run_together(2, lambda member: met.append(member.size))
+    assert (broken, met) == ([1], [2])
+    assert not distributed.is_initialized()
 
 
 def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,10 +152,11 @@ def _joined(rank: int, size: int, meeting: str) -> Iterator[Team]:
         distributed.init_process_group(
             "gloo", init_method=f"file://{meeting}", rank=rank, world_size=size, timeout=MEETING
         )
-    except RuntimeError as error:
-        raise Unmet(f"no answer from another one ({first_line(error)})") from error
-    with _answers():
         group = distributed.new_group(backend="gloo", timeout=PATIENCE)
+    except RuntimeError as error:  # in both of them the processes meet
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+        raise Unmet(f"no answer from another one ({first_line(error)})") from error
     try:
         yield Team(rank, size, group)
     finally:
