@@ -93,7 +93,8 @@ def searched(
     """The likeliest of up to ``options.search`` texts; the first is that of ``search=1``.
 
     Its statistics are those of all of them together. Where the deadline passes, the best so far. The arguments are
-    those of :func:`.alternatives.alternatives`, its prompt read or being read.
+    those of :func:`.alternatives.alternatives`, its prompt read or being read; ``on_token`` is told of the first text.
+    Where that is given up as unlikely, it is all: what of it is likely is another matter than how likely a text is.
     """
     started = time.perf_counter()
     frontier, best = Frontier(), None
@@ -113,7 +114,7 @@ def searched(
                 run.beside = beside
                 stop_reason = decode(run, prompt, on_token)
             else:
-                stop_reason = go_on(run, prompt, beginning, on_token)
+                stop_reason = go_on(run, prompt, beginning)
         finally:
             run.constraint.close()
         fill_in(statistics, run, time.perf_counter() - started)
@@ -123,15 +124,14 @@ def searched(
             likelihood = 0.0 if found.bits is None else 2.0**-found.bits
             if best is None or (found.text is not None and (best.text is None or likelihood > frontier.bound)):
                 best, frontier.bound = found, likelihood
-        if stop_reason in (StopReason.CANCELLED, StopReason.DEADLINE):
+        ends_all = (StopReason.CANCELLED, StopReason.DEADLINE)
+        if stop_reason in ends_all or (number == 0 and stop_reason is StopReason.UNLIKELY):
             break
     assert best is not None, "the first text is the best so far"
     return replace(best, statistics=all_of_them)
 
 
-def go_on(
-    run: Run, prompt: Sequence[int], beginning: Beginning, on_token: Callable[[Sequence[int]], None]
-) -> StopReason:
+def go_on(run: Run, prompt: Sequence[int], beginning: Beginning) -> StopReason:
     """Decode the text with a beginning."""
     *before, last = beginning.probabilities
     run.follow(beginning.path, before)
@@ -150,6 +150,6 @@ def go_on(
         return run.choose(logits)
 
     try:
-        return decode_from(run, first, on_token)
+        return decode_from(run, first, lambda tokens: None)
     except Interrupted as interruption:
         return interruption.stop_reason

@@ -211,3 +211,40 @@ def test_with_a_real_model_and_language() -> None:
     if greedy.bits is not None:
         assert found.bits is not None
         assert found.bits <= greedy.bits
+
+
+def test_what_is_given_up_as_unlikely_is_all() -> None:
+    options = DecodeOptions(max_new_tokens=12, heal=False, scored=True, least_likelihood=0.9)
+    told: list[int] = []
+    plain = complete(model_of(said(5)), Brackets(), SPLIT, options, on_token=lambda tokens: told.append(len(tokens)))
+    once = len(told)
+    found = complete(
+        model_of(said(5)),
+        Brackets(),
+        SPLIT,
+        replace(options, search=50),
+        on_token=lambda tokens: told.append(len(tokens)),
+    )
+    assert plain.stop_reason is StopReason.UNLIKELY
+    assert (found.text, found.stop_reason, found.statistics.passes) == (
+        plain.text,
+        plain.stop_reason,
+        plain.statistics.passes,
+    )
+    assert len(told) == 2 * once
+
+
+def test_only_the_first_text_is_told() -> None:
+    options = DecodeOptions(max_new_tokens=12, heal=False, scored=True)
+    first: list[list[int]] = []
+    told: list[list[int]] = []
+    one = complete(model_of(said(7)), Brackets(), SPLIT, options, on_token=lambda tokens: first.append(list(tokens)))
+    many = complete(
+        model_of(said(7)),
+        Brackets(),
+        SPLIT,
+        replace(options, search=20),
+        on_token=lambda tokens: told.append(list(tokens)),
+    )
+    assert many.statistics.passes > one.statistics.passes
+    assert told == first
