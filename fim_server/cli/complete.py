@@ -21,7 +21,7 @@ from fim_server.cli.arguments import (
 )
 from fim_server.cli.diff import diff_lines, promise
 from fim_server.cli.excerpt import excerpt_lines
-from fim_server.cli.output import DONE, NEGATIVE, complain, print_json, progress
+from fim_server.cli.output import BAD_INPUT, DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 from fim_server.decoding.naming import NAMES
 from fim_server.language import Language
@@ -127,6 +127,9 @@ def add_complete(commands: Any) -> None:
 
 def run_complete(arguments: CompleteArguments) -> int:
     """Run the command; returns the exit status. Raises DocumentError, LanguageError and ModelError."""
+    if (problem := contradiction(arguments)) is not None:
+        complain(problem)
+        return BAD_INPUT
     document = read_document(arguments.file, arguments.language)
     split = document.split(document.offset_at_line_column(*arguments.cursor))
     with progress(arguments.json) as shown:
@@ -148,6 +151,17 @@ def run_complete(arguments: CompleteArguments) -> int:
     if not arguments.json:
         report(completion, language.title)
     return DONE if completion.text is not None else NEGATIVE
+
+
+def contradiction(arguments: CompleteArguments) -> str | None:
+    """Options that mean nothing together, in words."""
+    if arguments.search > 1 and arguments.temperature:
+        return "argument --search: not with --temperature, which draws texts (--samples)"
+    if arguments.samples > 1 and not arguments.temperature:
+        return "argument --samples: only with --temperature above 0"
+    if arguments.unconstrained and max(arguments.search, arguments.samples) > 1:
+        return "argument --unconstrained: not with --search or --samples, which go by what fits"
+    return None
 
 
 def decode(arguments: CompleteArguments, language: Language, split: Split, shown: Progress) -> Completion:

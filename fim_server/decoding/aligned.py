@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 LEAST_WORTH, LEAST_SHARE = 1e-9, 1e-30
 """What a beginning is worth at least, so that it stays a text's where nothing else fits; the least share of a token."""
 
+LEAST_WARM = 0.01
+"""Logits divided by less would be no numbers of single precision; below it the likeliest token is drawn as it is."""
+
 Path = tuple[int, ...]
 
 
@@ -62,7 +65,7 @@ class Aligned:
     """
 
     def __init__(self, temperature: float) -> None:
-        self._temperature = temperature
+        self._temperature = max(temperature, LEAST_WARM)
         self._ends: list[int] | None = None
         """Tokens that mean an end where the middle may end."""
         self.places: dict[Path, Place] = {}

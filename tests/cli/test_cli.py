@@ -224,6 +224,30 @@ class TestComplete:
         assert answer["diagnostics"]
         assert status == (0 if answer["text"] is not None else 1)
 
+    def test_several_texts_are_tried(self, run: Run, hole: Path) -> None:
+        one, several, drawn = (
+            json.loads(run("complete", str(hole), CURSOR, "--json", *options)[1])
+            for options in ((), ("--search", "4"), ("--samples", "3", "--temperature", "1"))
+        )
+        assert several["statistics"]["passes"] >= one["statistics"]["passes"]
+        assert several["guarantee"] == drawn["guarantee"] == "exact"
+
+    @pytest.mark.parametrize(
+        ("options", "named"),
+        [
+            (("--search", "2", "--temperature", "1"), "--search"),
+            (("--samples", "2"), "--samples"),
+            (("--search", "2", "--unconstrained"), "--unconstrained"),
+            (("--search", "0"), "--search"),
+        ],
+    )
+    def test_what_means_nothing_together_is_refused(
+        self, run: Run, hole: Path, options: tuple[str, ...], named: str
+    ) -> None:
+        status, output, errors = run("complete", str(hole), CURSOR, *options)
+        assert (status, output, errors.count("\n")) == (2, "", 1)
+        assert f"argument {named}: " in errors
+
     def test_the_grammar_can_be_switched_off(self, run: Run, hole: Path) -> None:
         _, output, _ = run("complete", str(hole), CURSOR, "--unconstrained", "--json")
         assert json.loads(output)["guarantee"] == "none"

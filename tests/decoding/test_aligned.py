@@ -157,6 +157,17 @@ def test_a_line_break_counts_as_the_end_of_a_line() -> None:
     assert np.mean(lengths) == pytest.approx(0.7 / 0.3, abs=1.5)
 
 
+@pytest.mark.parametrize("warm", [1e-30, 1e-5, 0.01, 1e5, 1e30])
+@pytest.mark.filterwarnings("error")
+def test_at_any_temperature_what_is_drawn_fits(warm: float) -> None:
+    session = BracketSession(SPLIT.left, SPLIT.right)
+    for seed in range(4):
+        options = replace(OPTIONS, temperature=warm, samples=5, seed=seed)
+        found = complete(model_of(short(seed)), Brackets(), SPLIT, options)
+        assert found.text is None or session.complete(found.text.encode())
+        assert found.text is not None or found.stop_reason is StopReason.BUDGET
+
+
 def test_it_ends_where_it_is_cancelled() -> None:
     cancelled = threading.Event()
     cancelled.set()
