@@ -29,6 +29,8 @@ GIVEN = frozenset(dir(builtins)) | {
 GIVEN_TO_CLASSES = frozenset({"__module__", "__qualname__"})
 
 WORD = re.compile(r"(?<!\w)[^\W\d]\w*")
+STAR = re.compile(r"import[\s\\]*\*")
+"""What every import of all names has; so may strings."""
 
 FIELDS_LIE = sys.version_info < (3, 12)
 """Whether the tree does not say where in a formatted string a name stands."""
@@ -117,7 +119,7 @@ def unbound(left: str, middle: str, right: str) -> tuple[Unbound, ...] | None:
 
 def takes_all(source: str, tree: ast.AST) -> bool:
     """Whether a module imports all of another, so that it is not known what is bound."""
-    if "*" not in source or "import" not in source:
+    if STAR.search(source) is None:  # much faster than a walk
         return False
     return any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree))
 
@@ -145,7 +147,7 @@ class Reader:
             if is_bound(scope.mangled(node.id), scope):
                 continue
             if declared is None:
-                declared = declared_global(tree)
+                declared = declared_global(tree) if "global" in self._source else set()
             if node.id not in declared:
                 yield Unbound(node.id, self._offset(node))
 
