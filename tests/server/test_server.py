@@ -6,6 +6,7 @@ import asyncio
 import textwrap
 import time
 from collections.abc import AsyncIterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -227,9 +228,10 @@ async def test_a_failed_model_can_be_loaded_again(client_without_model: Client) 
     await client_without_model.until(lambda: client_without_model.statuses[-1]["state"] == "error")
     said, shown = len(client_without_model.statuses), len(client_without_model.messages)
     await client_without_model.run("reload")
-    states = [status["state"] for status in client_without_model.statuses[said:]]
-    assert states[0] == "loading"
-    assert states[-1] == "error"
+    # The old error may be told once more before, because something else of the status has changed.
+    states = [state for state, _ in groupby(status["state"] for status in client_without_model.statuses[said:])]
+    assert states[-2:] == ["loading", "error"]
+    assert states[:-2] in ([], ["error"])
     assert len(client_without_model.messages) == shown + 1  # somebody asked, and is told
     assert await Editor(client_without_model, "b.py", "a = \n").ask(4) == []
     assert await client_without_model.run("statistics")
