@@ -70,6 +70,12 @@ class LoadsModel(Protocol):
     def gpu_layers(self) -> int | None: ...
     @property
     def adapter(self) -> str | None: ...
+    @property
+    def api_key_env(self) -> str | None: ...
+    @property
+    def allow_plain_http(self) -> bool: ...
+    @property
+    def tokenizer(self) -> str | None: ...
 
 
 # --- options ------------------------------------------------------------------------------------------------------
@@ -104,7 +110,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         metavar="NAME",
-        help="a model folder, GGUF file, hub name, smollm2 or embedded (default: the first of these two that is there)",
+        help="a model folder, GGUF file, http(s)://HOST:PORT of an endpoint, hub name, smollm2 or embedded (default: "
+        "the first of these two that is there)",
     )
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
     parser.add_argument(
@@ -115,6 +122,15 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--adapter", metavar="FILE", help="for a GGUF file, a low-rank adapter in a GGUF file of its own"
+    )
+    parser.add_argument("--api-key-env", metavar="VAR", help="for an endpoint, the environment variable with the key")
+    parser.add_argument(
+        "--allow-plain-http", action="store_true", help="ask an endpoint on another machine without TLS"
+    )
+    parser.add_argument(
+        "--tokenizer",
+        metavar="PATH",
+        help="for an endpoint, a folder with its model's tokenizer.json, or its GGUF file",
     )
 
 
@@ -183,7 +199,13 @@ def layers(text: str) -> int:
 
 def load_options(arguments: LoadsModel) -> LoadOptions:
     """What a model is loaded with besides its name, its device and its runtime."""
-    return LoadOptions(arguments.gpu_layers, arguments.adapter)
+    return LoadOptions(
+        arguments.gpu_layers,
+        arguments.adapter,
+        arguments.api_key_env,
+        arguments.allow_plain_http,
+        arguments.tokenizer,
+    )
 
 
 def cursor(text: str) -> tuple[int, int]:

@@ -54,6 +54,9 @@ class CompleteArguments:
     runtime: str | None
     gpu_layers: int | None
     adapter: str | None
+    api_key_env: str | None
+    allow_plain_http: bool
+    tokenizer: str | None
     max_new_tokens: int
     temperature: float
     deadline_ms: float | None

@@ -69,6 +69,9 @@ class RunArguments:
     runtime: str | None
     gpu_layers: int | None
     adapter: str | None
+    api_key_env: str | None
+    allow_plain_http: bool
+    tokenizer: str | None
     contexts: Reads
     no_healing: bool
     single_line: bool

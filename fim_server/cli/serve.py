@@ -51,6 +51,9 @@ class ServeArguments:
     runtime: str | None
     gpu_layers: int | None
     adapter: str | None
+    api_key_env: str | None
+    allow_plain_http: bool
+    tokenizer: str | None
     max_new_tokens: int | None
     max_prompt_tokens: int | None
     temperature: float | None
@@ -111,6 +114,9 @@ def run_serve(arguments: ServeArguments) -> int:
         runtime=arguments.runtime,
         gpu_layers=arguments.gpu_layers,
         adapter=arguments.adapter,
+        api_key_env=arguments.api_key_env,
+        allow_plain_http=arguments.allow_plain_http,
+        tokenizer=arguments.tokenizer,
         python_version=arguments.python_version,
         log_level=arguments.log_level,
         **{name: value for name, value in named.items() if value is not None},

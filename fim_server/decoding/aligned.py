@@ -152,7 +152,7 @@ def drawn(
         aligned.end(run.tokens)
         fill_in(statistics, run, time.perf_counter() - started)
         all_of_them.add(statistics)
-        interrupted = stop_reason in (StopReason.CANCELLED, StopReason.DEADLINE)
+        interrupted = stop_reason in (StopReason.CANCELLED, StopReason.DEADLINE, StopReason.LOST)
         if last is None or not interrupted:
             last = conclude(run, session, True, stop_reason, statistics)
         if interrupted:

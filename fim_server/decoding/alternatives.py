@@ -121,6 +121,7 @@ def alternatives(
             if len(texts) - len({"", healing, None}) >= count or stop_reason in (
                 StopReason.CANCELLED,
                 StopReason.DEADLINE,
+                StopReason.LOST,
             ):
                 break
 

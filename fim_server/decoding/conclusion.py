@@ -112,7 +112,7 @@ def _longest(run: Run, constrained: bool, stop_reason: StopReason) -> int | None
     if not constrained and stop_reason is not StopReason.REPETITION:
         return len(run.tokens) or None
     points = [point for point in run.points if point.tokens > run.healed_tokens]  # nothing at all is no completion
-    waited_for = stop_reason in (StopReason.DEADLINE, StopReason.UNLIKELY)
+    waited_for = stop_reason in (StopReason.DEADLINE, StopReason.UNLIKELY, StopReason.LOST)
     if waited_for:
         whole = [point for point in points if not cuts_lexeme(run, point.tokens)]
         points = whole if whole or stop_reason is StopReason.UNLIKELY else points
@@ -181,6 +181,8 @@ def explain_nothing(run: Run, stop_reason: StopReason) -> str:
             return f"the model repeats itself, and at no point within {tokens} tokens was the text complete"
         case StopReason.UNLIKELY:
             return f"the model is not sure of anything within {tokens} tokens"
+        case StopReason.LOST:
+            return f"the model gave nothing more after {tokens} tokens, and at no point was the text complete"
         case StopReason.DEADLINE:
             return f"the deadline passed after {tokens} tokens, and at no point was the text complete"
         case _:

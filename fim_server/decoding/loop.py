@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.results import StopReason
 from fim_server.decoding.run import Interrupted
+from fim_server.language.stop import heed
+from fim_server.models.backend import LostError
 from fim_server.models.reading import passes
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ def decode(run: Run, prompt: Sequence[int], on_token: Callable[[Sequence[int]], 
 
 def decode_from(run: Run, first: Callable[[], Choice], on_token: Callable[[Sequence[int]], None]) -> StopReason:
     """Go on decoding from a first choice."""
+    run.reading.wait_with(run.watch.check)
     try:
         choice = first()
         while True:
@@ -71,3 +74,10 @@ def decode_from(run: Run, first: Callable[[], Choice], on_token: Callable[[Seque
             choice = decode_one_token(run, token)
     except Interrupted as interruption:
         return interruption.stop_reason
+    except LostError:
+        if not run.points:
+            raise
+        return StopReason.LOST  # what was complete before is offered
+    finally:
+        run.reading.wait_with(heed)
+        run.reading.rest()

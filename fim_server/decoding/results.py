@@ -21,6 +21,8 @@ class StopReason(StrEnum):
     """The model had begun to say the same over and over."""
     UNLIKELY = "unlikely"
     """By itself the model would hardly have written what it has (``least_likelihood``)."""
+    LOST = "lost"
+    """The model gave nothing more: an endpoint that does not answer."""
     DEAD_END = "dead_end"
     """No token at all may come next."""
 

@@ -545,6 +545,8 @@ class Run:
                 found = self._way_to_end(complete, len(logits))
             if found is not None or draws == MOST_LANDING_DRAWS:
                 break
+        else:
+            found = self._way_to_end(complete, len(logits))  # nothing that the model has told of may come
         if ruled_out and self.landing is not None:
             self.landing.note_refusal()
         return found

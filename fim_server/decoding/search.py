@@ -124,7 +124,7 @@ def searched(
             likelihood = 0.0 if found.bits is None else 2.0**-found.bits
             if best is None or (found.text is not None and (best.text is None or likelihood > frontier.bound)):
                 best, frontier.bound = found, likelihood
-        ends_all = (StopReason.CANCELLED, StopReason.DEADLINE)
+        ends_all = (StopReason.CANCELLED, StopReason.DEADLINE, StopReason.LOST)
         if stop_reason in ends_all or (number == 0 and stop_reason is StopReason.UNLIKELY):
             break
     assert best is not None, "the first text is the best so far"

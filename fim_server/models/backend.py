@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -36,6 +36,10 @@ Logits: TypeAlias = Any
 backend's :class:`Arithmetic`."""
 
 
+class LostError(RuntimeError):
+    """A model that was there gives nothing any more: an endpoint does not answer. One line, for people."""
+
+
 class Cache(Protocol):
     """The keys and values of what a model has read. One thread at a time."""
 
@@ -44,6 +48,34 @@ class Cache(Protocol):
 
         Raises RuntimeError or ValueError where that is not possible; what is in the cache is not known then.
         """
+
+
+@runtime_checkable
+class RestingCache(Cache, Protocol):
+    """A cache whose model may be at work when nobody is in a pass of it, and is waited for outside of passes."""
+
+    patience: Callable[[], None]
+    """Looked at while it is waited for; raises where that is to end."""
+
+    def rest(self) -> None:
+        """Have it do nothing more."""
+
+
+@runtime_checkable
+class CheckingBackend(Protocol):
+    """A backend whose rows may be less than the model's own."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether what is chosen from its rows is what would be from the model's own."""
+
+
+@runtime_checkable
+class PacedBackend(Protocol):
+    """A backend that finds out by itself how fast it reads."""
+
+    def reading_speed(self) -> float:
+        """Prompt tokens a second. Raises RuntimeError where it cannot tell."""
 
 
 class Sampler(Protocol):

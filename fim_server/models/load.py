@@ -21,6 +21,7 @@ from fim_server.models.model import FimModel
 from fim_server.models.onnx_backend import OnnxBackend
 from fim_server.models.options import LoadOptions
 from fim_server.models.prompt import find_format
+from fim_server.models.remote.address import is_remote
 from fim_server.models.source import is_gguf, locate, name_of
 from fim_server.models.threads import free_cores, usual_threads
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
@@ -52,8 +53,8 @@ def load_model(
 ) -> FimModel:
     """Load a model for filling in the middle.
 
-    ``name_or_path``: a folder in the transformers layout, a GGUF file, a name on the hub, `smollm2`, `embedded`, or
-    None for the first of these two that is there.
+    ``name_or_path``: a folder in the transformers layout, a GGUF file, an endpoint's address (http, https), a name on
+    the hub, `smollm2`, `embedded`, or None for the first of these two that is there.
     ``device``: a torch device, or None for a GPU where there is one. ``runtime``: `torch` or `onnx`, or None for onnx
     where the device is the CPU, the folder has an export of its weights and onnxruntime is installed; torch is
     not even imported then. A GGUF file runs on `llama.cpp` alone. Raises :class:`ModelError` for a model that cannot be
@@ -61,6 +62,10 @@ def load_model(
     """
     if runtime not in (None, *RUNTIMES):
         raise ModelError(f"runtime {runtime}: unknown; there are {', '.join(RUNTIMES[:-1])} and {RUNTIMES[-1]}")
+    if name_or_path is not None and is_remote(name_or_path):
+        return load_endpoint(name_or_path, device, runtime, options)
+    if (options.api_key_env, options.tokenizer, options.allow_plain_http) != (None, None, False):
+        raise ModelError(f"keys, plain HTTP and tokenizers are for endpoints, and {name_of(name_or_path)} is none")
     if name_or_path is not None and is_gguf(name_or_path):
         return load_gguf_file(name_or_path, device, runtime, options)
     if runtime == LLAMA_CPP:
@@ -119,6 +124,17 @@ def assemble(name: str, backend: Backend, tokenizer: Any, bound: BoundFormat) ->
     except VocabularyError as error:
         raise ModelError(f"{name}: {error}") from error
     return FimModel(name, backend, replace(bound, plain=vocabulary.encode), vocabulary)
+
+
+def load_endpoint(name: str, device: str | None, runtime: str | None, options: LoadOptions) -> FimModel:
+    """The model behind an address. Raises :class:`ModelError`, as :func:`load_model`."""
+    from fim_server.models.remote.load import load_remote
+
+    if device is not None or runtime is not None:
+        raise ModelError("an endpoint computes where and with what it does: --device and --runtime are for models here")
+    if options.gpu_layers is not None or options.adapter is not None:
+        raise ModelError("layers on a GPU and adapters are for GGUF files; an endpoint has its own")
+    return load_remote(name, options)
 
 
 def load_gguf_file(name: str, device: str | None, runtime: str | None, options: LoadOptions) -> FimModel:

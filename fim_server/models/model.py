@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fim_server.models.backend import RowsBackend
+from fim_server.models.backend import CheckingBackend, RowsBackend
 from fim_server.models.turn import Turn
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ class FimModel:
     def size(self) -> int:
         """Length of a row of logits; often padded beyond the tokenizer's own tokens."""
         return self.backend.size
+
+    @property
+    def mode(self) -> str:
+        """``exact``: texts are the model's own under the grammar; ``checked``: an endpoint's, made to fit."""
+        return "exact" if not isinstance(self.backend, CheckingBackend) or self.backend.is_exact else "checked"
 
     @property
     def gives_rows(self) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from fim_server.models.backend import PREFILL_CHUNK
+from fim_server.models.backend import PREFILL_CHUNK, PacedBackend
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
@@ -97,6 +97,9 @@ def measure(model: FimModel) -> Pace:
     Raises RuntimeError where the model's runtime does.
     """
     pace = Pace()
+    if isinstance(model.backend, PacedBackend):
+        pace.tokens_per_second = model.backend.reading_speed()
+        return pace
     size, most = MEASURED_TOKENS
     size, most = min(size, model.window), min(most, model.window)
     cache = model.new_cache(most)

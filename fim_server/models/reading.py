@@ -6,7 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fim_server.errors import StoppedError
-from fim_server.models.backend import PREFILL_CHUNK
+from fim_server.language.stop import heed
+from fim_server.models.backend import PREFILL_CHUNK, RestingCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -45,6 +46,7 @@ class Reading:
         self._cache: Any = None
         self.crops = True
         """Whether the cache could be cropped whenever that was tried."""
+        self.patience: Callable[[], None] = heed
 
     def __len__(self) -> int:
         """The number of tokens read."""
@@ -82,6 +84,7 @@ class Reading:
     def _pass(self, token_ids: Sequence[int], forward: Callable[[Any], T]) -> T:
         if self._cache is None:
             self._cache = self._model.new_cache(self.room)
+            self.wait_with(self.patience)
         try:
             logits = forward(self._cache)
         except StoppedError:
@@ -106,8 +109,20 @@ class Reading:
             for part in passes(kept, 0, PREFILL_CHUNK):
                 self.forward(part)
 
+    def wait_with(self, patience: Callable[[], None]) -> None:
+        """Have a model that is waited for look by ``patience`` whether it still is: that raises where it is not."""
+        self.patience = patience
+        if isinstance(self._cache, RestingCache):
+            self._cache.patience = patience
+
+    def rest(self) -> None:
+        """Have the model do nothing more ahead."""
+        if isinstance(self._cache, RestingCache):
+            self._cache.rest()
+
     def forget(self) -> None:
         """Start again with nothing read."""
+        self.rest()
         self._tokens, self._cache = [], None
 
 

@@ -167,8 +167,13 @@ def latency_json(costs: Costs) -> dict[str, float]:
 
 def model_json(model: FimModel) -> dict[str, str]:
     """The model that completes."""
-    device, family = str(model.device), model.format.family
-    return {"name": model.name, "device": device, "runtime": model.runtime, "format": family}
+    return {
+        "name": model.name,
+        "device": str(model.device),
+        "runtime": model.runtime,
+        "format": model.format.family,
+        "mode": model.mode,
+    }
 
 
 def explanation_json(uri: str, position: types.Position, explained: Explained, text: str | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError, MissingLibrary, ModelError, StoppedError
 from fim_server.language import Language
+from fim_server.models.backend import LostError
 from fim_server.server.blocks import owes_block
 from fim_server.server.documents import OpenDocument
 from fim_server.server.following import end_left, follow, leader_of, leave, remember
@@ -261,6 +262,9 @@ async def run(ls: FimLanguageServer, request: Request) -> Work | None:
         return Work(answer_of(request, (), ls.set_aside.get(request.uri, str(error)), lasting=False))
     except (ModelError, MissingLibrary):  # said when loading failed
         return Work(answer_of(request, (), ls.failure or "there is no model", lasting=False))
+    except LostError as error:  # an endpoint, which may answer the next request
+        ls.log(types.MessageType.Warning, str(error))
+        return Work(answer_of(request, (), str(error), lasting=False))
     finally:
         ls.at_work -= 1
         if ls.running.get(request.uri) is running:

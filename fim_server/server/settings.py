@@ -10,9 +10,13 @@ from fim_server.language import Language
 from fim_server.language.session import FLOORS
 from fim_server.language.versions import NEWEST
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
+from fim_server.models.options import LoadOptions
 
 SECTION = "fim-server"
 """The settings' name in an editor's configuration."""
+
+LOAD_OPTIONS = tuple(entry.name for entry in fields(LoadOptions))
+"""Settings that are options of loading, by the same names."""
 
 TRIGGERS = ("automatic", "manual", "off")
 NAMES = ("prefer", "off", "require")
@@ -34,6 +38,12 @@ class ServerSettings:
     """Of a GGUF file, how many layers a GPU computes; -1 for all; None is all where llama.cpp has a GPU."""
     adapter: str | None = None
     """For a GGUF file, a low-rank adapter in a GGUF file of its own."""
+    api_key_env: str | None = None
+    """For an endpoint, the environment variable with the key."""
+    allow_plain_http: bool = False
+    """Whether an endpoint on another machine may be asked without TLS."""
+    tokenizer: str | None = None
+    """For an endpoint, a folder with its model's tokenizer.json, or its GGUF file."""
     python_version: str | None = None
     """The Python whose grammar counts, or `newest`; None is what each file's project asks for, else the newest."""
     enabled: bool = True
@@ -86,6 +96,11 @@ class ServerSettings:
     log_level: str = "warning"
     """Level of the log on standard error."""
 
+    @property
+    def load_options(self) -> LoadOptions:
+        """What the model is loaded with."""
+        return LoadOptions(**{name: getattr(self, name) for name in LOAD_OPTIONS})
+
     def trigger_of(self, language: str) -> str:
         """When completions of a language are offered: `automatic`, `manual` or `off`."""
         return self.languages.get(language, self.trigger) if self.enabled else "off"
@@ -96,7 +111,7 @@ class ServerSettings:
 
     def loads_like(self, other: ServerSettings) -> bool:
         """Whether both ask for the same model and the same grammars."""
-        names = ("model", "device", "runtime", "gpu_layers", "adapter", "python_version")
+        names = ("model", "device", "runtime", "python_version", *LOAD_OPTIONS)
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def with_client(self, values: object) -> tuple[ServerSettings, list[str]]:
@@ -139,7 +154,9 @@ def own_fields(values: object) -> dict[str, Any] | None:
 
 DEFAULTS: dict[str, Any] = {entry.name: getattr(ServerSettings(), entry.name) for entry in fields(ServerSettings)}
 
-COMMAND_LINE_FIRST = frozenset({"model", "device", "gpu_layers", "adapter", "python_version"})
+COMMAND_LINE_FIRST = frozenset(
+    {"model", "device", "python_version", "gpu_layers", "adapter", "api_key_env", "tokenizer"}
+)
 """Settings that an editor does not change where the command line has named them."""
 
 EDITORS_OWN = frozenset({"path", "interpreter", "args", "trace", "importStrategy", "logLevel"})
@@ -237,5 +254,8 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "device": ("device", text),
     "gpuLayers": ("gpu_layers", whole(-1, 10_000)),
     "adapter": ("adapter", text),
+    "apiKeyEnv": ("api_key_env", text),
+    "allowPlainHttp": ("allow_plain_http", boolean),
+    "tokenizer": ("tokenizer", text),
 }
 """The editor's fields: ours, and how their values are read."""

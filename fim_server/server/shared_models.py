@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet, WeakValueDictionary
 
 from fim_server.errors import StoppedError
-from fim_server.models.options import LoadOptions
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
+    from fim_server.models.options import LoadOptions
     from fim_server.models.turn import Turn
     from fim_server.server.settings import ServerSettings
     from fim_server.server.watched_threads import WatchedThread
@@ -64,8 +64,7 @@ class SharedModels:
         """
         from fim_server.models.load import load_model
 
-        options = LoadOptions(settings.gpu_layers, settings.adapter)
-        key = settings.model, settings.device, settings.runtime, options
+        key = settings.model, settings.device, settings.runtime, settings.load_options
         has_waited = False
         while True:
             with self._lock:

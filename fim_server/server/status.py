@@ -74,6 +74,8 @@ def message_of(ls: FimLanguageServer, state: str) -> str:
         case _:
             model = ls.worker.model
             ready = f"ready: {model.name} on {model.device}" if model is not None else "ready"
+            if model is not None and model.mode == "checked":
+                ready += ", checked: its texts are made to fit, and need not be the model's likeliest"
             if model is not None and not model.format.sees_suffix:
                 ready += ", from left to right: it was not trained to see what follows"
             if ls.set_aside:

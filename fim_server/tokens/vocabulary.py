@@ -280,6 +280,11 @@ class Vocabulary:
         found = np.concatenate([np.array([token for token in parts if token is not None], dtype=np.intp), longer])
         return found[found < size]
 
+    def token_at(self, text: bytes) -> int | None:
+        """The longest text token that a text begins with; None where there is none."""
+        expect("text", text, bytes, "bytes")
+        return next((self._ids[text[:n]] for n in self._lengths if n <= len(text) and text[:n] in self._ids), None)
+
     @property
     def longest_token(self) -> int:
         """Bytes of the longest text token; 0 if there is none."""

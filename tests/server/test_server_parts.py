@@ -361,6 +361,9 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "device": "cpu",
         "gpuLayers": 3,
         "adapter": "adapter.gguf",
+        "apiKeyEnv": "KEY",
+        "allowPlainHttp": True,
+        "tokenizer": "./a-tokenizer",
     }
     assert set(values) == set(CLIENT_FIELDS)
     for wrapped in (values, {"fim-server": values}):

@@ -89,7 +89,7 @@ async def test_loading_is_told_as_status_and_as_progress(client: Client) -> None
     assert ready["message"]
     assert "\n" not in ready["message"]
     assert "progress" not in ready
-    assert set(ready["model"]) == {"name", "device", "runtime", "format"}
+    assert set(ready["model"]) == {"name", "device", "runtime", "format", "mode"}
     assert (ready["model"]["name"], ready["model"]["format"]) == ("embedded", "fim-server")
     (reports,) = client.progress_reports.values()
     kinds = [type(report).__name__ for report in reports]

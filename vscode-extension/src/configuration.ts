@@ -39,6 +39,9 @@ export const SERVER_SETTINGS = [
   "device",
   "gpuLayers",
   "adapter",
+  "apiKeyEnv",
+  "allowPlainHttp",
+  "tokenizer",
 ] as const;
 
 /** The settings that only a new server process takes up. */
@@ -51,6 +54,9 @@ export const RESTARTING_SETTINGS = [
   "device",
   "gpuLayers",
   "adapter",
+  "apiKeyEnv",
+  "allowPlainHttp",
+  "tokenizer",
 ] as const;
 
 export type Mode = "automatic" | "manual" | "off";
@@ -133,12 +139,12 @@ export function serverSettings(read: Reader, surroundings: Surroundings): Record
       settings[name] = value;
     }
   }
-  for (const name of ["pythonVersion", "model", "device", "adapter"]) {
+  for (const name of ["pythonVersion", "model", "device", "adapter", "apiKeyEnv", "tokenizer"]) {
     if (settings[name] === "") {
       settings[name] = null;
     }
   }
-  for (const name of ["model", "adapter"]) {
+  for (const name of ["model", "adapter", "tokenizer"]) {
     const path = settings[name];
     if (typeof path === "string") {
       settings[name] = expand(path, surroundings);

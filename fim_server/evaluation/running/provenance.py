@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from fim_server.models.backend import LLAMA_CPP
+from fim_server.models.remote.address import is_remote
 
 HASHED_WHOLE = 1 << 28
 """Files of a model up to this size are hashed whole (bytes); of larger ones both ends and the size."""
@@ -21,6 +22,8 @@ def model_hash(name: str | None, adapter: str | None = None) -> str:
     """One SHA-256 of the files of a model: their names, sizes and contents (of large ones, both ends)."""
     from fim_server.models.source import locate
 
+    if name is not None and is_remote(name):
+        return hashlib.sha256(name.encode()).hexdigest()  # what is behind an address nobody can tell
     source = Path(locate(name))
     if source.is_dir():
         return files_hash(source, (".json", ".safetensors", ".bin", ".model", ".txt"))

@@ -257,6 +257,18 @@ class GgufCache:
         self._length += length
 
 
+def read_tokenizer(path: Path) -> GgufTokenizer:
+    """The tokenizer of a GGUF file, without its network. Raises ModelError where it cannot be read; one line."""
+    library = load_library()
+    options = library.llama_model_default_params()
+    options.vocabulary_only = True
+    said.begin()
+    model = library.llama_model_load_from_file(os.fsencode(path), options)
+    if not model:
+        raise ModelError(f"{path}: llama.cpp cannot read it ({said.reason})")
+    return GgufTokenizer(library, library.llama_model_get_vocab(model), Network(library, model))
+
+
 def strlen() -> ctypes.c_void_p:
     """The address of C's function."""
     library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fim_server.errors import ModelError, VocabularyError
-from fim_server.models.gguf.backend import GgufBackend
+from fim_server.models.gguf.backend import GgufBackend, read_tokenizer
 from fim_server.models.gguf.library import load_library
 from fim_server.models.model import FimModel
 from fim_server.models.prompt import bind_format, plain_format
@@ -14,6 +14,9 @@ from fim_server.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from fim_server.models.gguf.tokenizer import GgufTokenizer
+    from fim_server.models.prompt import BoundFormat
 
 
 def load_gguf(path: Path, threads: int, gpu_layers: int | None = None, adapter: Path | None = None) -> FimModel:
@@ -27,7 +30,17 @@ def load_gguf(path: Path, threads: int, gpu_layers: int | None = None, adapter: 
     if gpu_layers is None:
         gpu_layers = -1 if load_library().llama_supports_gpu_offload() else 0
     backend = GgufBackend(path, threads, gpu_layers, adapter)
-    tokenizer = backend.tokenizer
+    bound, vocabulary = tokens_of(backend.tokenizer, path)
+    return FimModel(path.stem, backend, bound, vocabulary)
+
+
+def read_gguf_tokens(path: Path) -> tuple[BoundFormat, Vocabulary]:
+    """The prompt format and the tokens of a GGUF file, without its network. Raises :class:`ModelError`; one line."""
+    return tokens_of(read_tokenizer(path), path)
+
+
+def tokens_of(tokenizer: GgufTokenizer, path: Path) -> tuple[BoundFormat, Vocabulary]:
+    """The prompt format that the tokens' names tell, and the vocabulary. Raises :class:`ModelError`; one line."""
     bound = bind_format(tokenizer)
     if bound is None:
         if not tokenizer.end_ids:
@@ -37,4 +50,4 @@ def load_gguf(path: Path, threads: int, gpu_layers: int | None = None, adapter: 
         vocabulary = Vocabulary(tokenizer.tokens(), bound.stop_ids, encoder=tokenizer.ids)
     except (ModelError, VocabularyError) as error:
         raise ModelError(f"{path}: {error}") from error
-    return FimModel(path.stem, backend, replace(bound, plain=vocabulary.encode), vocabulary)
+    return replace(bound, plain=vocabulary.encode), vocabulary

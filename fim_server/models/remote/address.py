@@ -1,0 +1,73 @@
+"""Where an endpoint is, and with which key it is asked."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from fim_server.errors import ModelError
+
+SCHEMES = ("http://", "https://")
+
+
+def is_remote(name: str) -> bool:
+    """Whether a model's name is an endpoint's address."""
+    return name.lower().startswith(SCHEMES)
+
+
+@dataclass(frozen=True)
+class Address:
+    """An endpoint.
+
+    Attributes:
+        base: Scheme, host and port, and a path before the endpoint's own if there is one; without a slash at its end.
+        model: The model that is asked for, where the address names one behind a `#`.
+        key: Sent as a bearer token; in nothing that is printed.
+    """
+
+    base: str
+    model: str | None = None
+    key: str | None = field(default=None, repr=False)
+
+
+def address_of(name: str, key_variable: str | None, allow_plain: bool) -> Address:
+    """The address that a model's name is.
+
+    Args:
+        name: As in ``http://HOST:PORT``, ``https://HOST/PATH#MODEL``.
+        key_variable: The environment variable that holds the key.
+        allow_plain: Whether HTTP without TLS may leave this machine.
+
+    Raises:
+        ModelError: It is no address, plain HTTP to another machine, or the variable is not set; one line.
+    """
+    try:
+        parts = urlsplit(name)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise ModelError(f"{name}: no address ({error})") from None
+    if not host or parts.username or parts.password or parts.query:
+        raise ModelError("an address is http(s)://HOST:PORT, and #MODEL behind it if need be; keys go by --api-key-env")
+    if parts.scheme == "http" and not allow_plain and not is_loopback(host):
+        raise ModelError(f"{name}: without TLS, anyone between would read the code; https, or --allow-plain-http")
+    key = None
+    if key_variable is not None:
+        key = os.environ.get(key_variable, "").strip()
+        if not key:
+            raise ModelError(f"the environment variable {key_variable}, which is to hold the key, is not set")
+        if not key.isascii() or not key.isprintable():
+            raise ModelError(f"what the environment variable {key_variable} holds is no key")
+    path = parts.path.rstrip("/").removesuffix("/v1")
+    return Address(f"{parts.scheme}://{parts.netloc}{path}", parts.fragment or None, key)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, by its name alone."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

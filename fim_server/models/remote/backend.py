@@ -1,0 +1,163 @@
+"""A model behind an endpoint as a backend: one stream is read ahead, and a new one opened where decoding leaves it.
+
+Nothing is kept here but tokens: the endpoint keeps the keys and values of its last prompts itself. A row is had from
+the stream that is open for as long as decoding takes the tokens that were streamed; the likeliest text is streamed, and
+nine of ten rows of it are never left (docs/results/remote.md). The stream is closed when a run ends.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fim_server.errors import StoppedError
+from fim_server.models.backend import LostError
+from fim_server.models.masking import word_count
+from fim_server.models.remote.client import TRIES
+from fim_server.models.remote.dialects import HeldBack, LlamaCpp
+from fim_server.models.remote.rows import RemoteArithmetic, RemoteRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from fim_server.models.remote.client import Client
+    from fim_server.models.remote.dialects import Dialect
+    from fim_server.models.remote.rows import Told
+    from fim_server.models.remote.streams import Source
+
+NAME = "remote"
+
+MEASURED_TOKENS = 256
+
+STREAMED_TOKENS = 64
+"""Tokens of a stream at most: a line's, and most of a block's."""
+
+
+def nothing() -> None:
+    """Wait for as long as it takes."""
+
+
+class RemoteBackend:
+    """An endpoint's model.
+
+    Attributes:
+        size: Length of a row, V.
+        window: Tokens that the model can attend to, as far as the endpoint says.
+        dialect: How it is asked.
+    """
+
+    name = NAME
+    threads = 0
+    arithmetic = RemoteArithmetic()
+
+    def __init__(self, client: Client, dialect: Dialect, size: int, window: int) -> None:
+        self.client, self.dialect, self.size, self.window = client, dialect, size, window
+
+    @property
+    def device(self) -> str:
+        """The endpoint, and what it is."""
+        return f"{self.client.base} ({self.dialect.name})"
+
+    @property
+    def is_exact(self) -> bool:
+        """As :attr:`..backend.CheckingBackend.is_exact`."""
+        return self.dialect.exact
+
+    def new_cache(self, room: int | None = None) -> RemoteCache:
+        """Nothing read."""
+        return RemoteCache(self)
+
+    def forward(self, token_ids: Sequence[int], cache: RemoteCache) -> RemoteRow:
+        """As :meth:`..backend.Backend.forward`; the endpoint is asked when something is done with the row."""
+        return cache.forward(token_ids)
+
+    def reading_speed(self) -> float:
+        """As :meth:`..backend.PacedBackend.reading_speed`: a prompt is read that the endpoint has not seen."""
+        draw = random.Random()
+        count = min(MEASURED_TOKENS, self.window // 2)
+        cache = self.new_cache()
+        row = cache.forward([draw.randrange(self.size) for _ in range(count)])
+        started = time.perf_counter()
+        self.arithmetic.likeliest(row)
+        seconds = time.perf_counter() - started
+        cache.rest()
+        return count / max(seconds, 1e-3)
+
+    def mask_words(self, size: int) -> NDArray[np.uint32]:
+        """As :meth:`..backend.Backend.mask_words`."""
+        return np.zeros(word_count(size), dtype=np.uint32)
+
+
+class RemoteCache:
+    """The tokens that a model is to have read, and the stream behind them. One thread at a time.
+
+    Attributes:
+        patience: Raises where whoever waits for a row does not want to wait any longer.
+    """
+
+    def __init__(self, backend: RemoteBackend) -> None:
+        self._backend, self._tokens = backend, list[int]()
+        self._source: Source | None = None
+        self.patience: Callable[[], None] = nothing
+
+    def forward(self, token_ids: Sequence[int]) -> RemoteRow:
+        """Read on. Raises RuntimeError for tokens that are none, and where there is no room in the window."""
+        size = self._backend.size
+        if not token_ids or min(token_ids) < 0 or max(token_ids) >= size:
+            raise RuntimeError(f"not tokens of {size}: {'ids beyond them' if token_ids else 'none'}")
+        if len(self._tokens) + len(token_ids) > self._backend.window:
+            raise RuntimeError(f"{len(self._tokens) + len(token_ids)} tokens are above the window")
+        self._tokens.extend(token_ids)
+        prefix = tuple(self._tokens)
+        return RemoteRow(size, partial(self._told, prefix), partial(self._likeliest, prefix))
+
+    def crop(self, length: int) -> None:
+        """Take back the last ``-length`` tokens. Raises ValueError where there are fewer."""
+        if length >= 0 or len(self._tokens) + length < 0:
+            raise ValueError(f"cannot take back {-length} of {len(self._tokens)} tokens")
+        del self._tokens[length:]
+
+    def rest(self) -> None:
+        """Have the endpoint write nothing more."""
+        source, self._source = self._source, None
+        if source is not None:
+            source.close()
+
+    def _told(self, prefix: Sequence[int]) -> Told:
+        """The row after a prefix, from the stream that is open or from a new one."""
+        dialect = self._backend.dialect
+        for _ in range(TRIES):
+            try:
+                if self._source is not None:
+                    told = self._source.told(prefix, self.patience)
+                    if told is not None:
+                        return told
+                    self.rest()
+                self._source = dialect.open(prefix, self._count(prefix), self.patience)
+                told = self._source.told(prefix, self.patience)
+                if told is not None:
+                    return told
+                self.rest()  # it has ended before its first token
+                if isinstance(dialect, LlamaCpp):
+                    return dialect.one(prefix)
+            except HeldBack:
+                self.rest()
+                assert isinstance(dialect, LlamaCpp), "it alone holds tokens back"
+                return dialect.one(prefix)
+            except (LostError, StoppedError):
+                self.rest()
+                raise
+        raise LostError(f"{self._backend.client.base}: its streams end before their first token")
+
+    def _likeliest(self, prefix: Sequence[int], tokens: NDArray[np.intp]) -> tuple[int, float] | None:
+        self.rest()
+        return self._backend.dialect.likeliest(prefix, tokens.tolist())
+
+    def _count(self, prefix: Sequence[int]) -> int:
+        return max(1, min(STREAMED_TOKENS, self._backend.window - len(prefix)))

@@ -1,0 +1,172 @@
+"""Finding out what an endpoint is, and putting a model together from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fim_server.errors import ModelError, VocabularyError
+from fim_server.models.backend import LostError
+from fim_server.models.model import FimModel
+from fim_server.models.prompt import bind_format, find_format, plain_format
+from fim_server.models.remote.address import address_of
+from fim_server.models.remote.backend import RemoteBackend
+from fim_server.models.remote.client import Client
+from fim_server.models.remote.dialects import TOLD, LlamaCpp, Ollama, OpenAi, VllmServer
+from fim_server.models.remote.vocabulary import ENDS, LlamaCppTokenizer, vllm_models
+from fim_server.models.source import EMBEDDED_NAME, is_gguf, locate
+from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
+from fim_server.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from fim_server.models.options import LoadOptions
+    from fim_server.models.prompt import BoundFormat
+
+USUAL_WINDOW = 4096
+"""Tokens, where an endpoint does not say how many it reads."""
+
+
+def load_remote(name: str, options: LoadOptions) -> FimModel:
+    """The model behind an address.
+
+    Raises:
+        ModelError: The address is none, nothing there answers as an endpoint does, the model is not there, or its
+            tokens are not known; one line.
+    """
+    address = address_of(name, options.api_key_env, options.allow_plain_http)
+    client = Client(address)
+    try:
+        return probe(client, address.model, options)
+    except LostError as error:
+        raise ModelError(str(error)) from error
+
+
+def probe(client: Client, wanted: str | None, options: LoadOptions) -> FimModel:
+    """The model of an endpoint that is asked what it is. Raises ModelError and LostError."""
+    properties = client.get("/props")
+    if isinstance(properties, dict) and "default_generation_settings" in properties:
+        return load_llama_cpp(client, properties, options)
+    if isinstance(client.get("/api/version"), dict):
+        return load_ollama(client, wanted, options)
+    listed = client.get("/v1/models")
+    if listed is None:
+        raise ModelError(f"{client.base}: no endpoint for completions (it has no /v1/models)")
+    models = vllm_models(listed)
+    model = choose_model(client, [str(entry.get("id")) for entry in models], wanted)
+    entry = next((entry for entry in models if entry.get("id") == model), {})
+    if entry.get("owned_by") == "vllm":
+        return load_vllm(client, model, entry, options)
+    return load_openai(client, model, options)
+
+
+def choose_model(client: Client, names: list[str], wanted: str | None) -> str:
+    """The model to ask for. Raises ModelError where it is not there, or several are and none was named."""
+    if wanted is not None:
+        if wanted not in names and f"{wanted}:latest" not in names:
+            raise ModelError(f"{client.base}: has no model {wanted}; there is {', '.join(names) or 'none'}")
+        return wanted
+    if len(names) != 1:
+        what = f"has {len(names)} models: name one, {client.base}#{names[0]}" if names else "has no model"
+        raise ModelError(f"{client.base}: {what}")
+    return names[0]
+
+
+def load_llama_cpp(client: Client, properties: dict[str, Any], options: LoadOptions) -> FimModel:
+    """llama.cpp's server: its tokens from its file where that can be read here, else from itself."""
+    path = str(properties.get("model_path") or "")
+    settings = properties["default_generation_settings"]
+    window = int(settings.get("n_ctx") or USUAL_WINDOW) if isinstance(settings, dict) else USUAL_WINDOW
+    bound: BoundFormat | None
+    source = options.tokenizer
+    if source is None and is_gguf(path) and Path(path).is_file() and has_llama_cpp():
+        source = path
+    if source is not None:
+        bound, vocabulary = tokenizer_of(source)
+    else:
+        tokenizer = LlamaCppTokenizer(client)
+        bound = bind_format(tokenizer)
+        if bound is None:
+            ends = [number for number in range(tokenizer.size) if tokenizer.convert_ids_to_tokens(number) in ENDS]
+            if not ends:
+                raise ModelError(f"{client.base}: no token is known that ends a text; --tokenizer names a file with it")
+            bound = plain_format(tokenizer, (), ends)
+        vocabulary = Vocabulary(tokenizer.tokens(), bound.stop_ids, encoder=tokenizer.ids)
+    backend = RemoteBackend(client, LlamaCpp(client, vocabulary), vocabulary.size, window)
+    return FimModel(Path(path).stem or client.base, backend, replace(bound, plain=vocabulary.encode), vocabulary)
+
+
+def load_vllm(client: Client, model: str, entry: dict[str, Any], options: LoadOptions) -> FimModel:
+    """vLLM: its tokens from where it has loaded its model, if that is here or in the hub's cache."""
+    source = options.tokenizer or str(entry.get("root") or model)
+    try:
+        bound, vocabulary = tokenizer_of(source)
+    except ModelError as error:
+        raise ModelError(f"{client.base}: the tokens of its model are not known ({error}): name --tokenizer") from error
+    window = int(entry.get("max_model_len") or USUAL_WINDOW)
+    backend = RemoteBackend(client, VllmServer(client, vocabulary, model), vocabulary.size, window)
+    return FimModel(model, backend, replace(bound, plain=vocabulary.encode), vocabulary)
+
+
+def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> FimModel:
+    """Ollama, over the embedded model's tokens: it knows texts alone, and puts prompts together itself."""
+    listed = client.get("/api/tags")
+    names = [str(entry.get("name")) for entry in (listed or {}).get("models") or []]
+    model = choose_model(client, names, wanted)
+    bound, vocabulary = tokenizer_of(locate(EMBEDDED_NAME))
+    shown = client.post("/api/show", {"model": model}, missing=(404,))
+    capabilities = (shown or {}).get("capabilities")
+    if isinstance(capabilities, list) and "insert" not in capabilities:
+        raise ModelError(f"{client.base}: {model} cannot fill in the middle (Ollama says: {', '.join(capabilities)})")
+    backend = RemoteBackend(client, Ollama(client, vocabulary, bound, model), vocabulary.size, USUAL_WINDOW)
+    return FimModel(model, backend, bound, vocabulary)
+
+
+def load_openai(client: Client, model: str, options: LoadOptions) -> FimModel:
+    """Another server with `/v1/completions`, over the embedded model's tokens; asked how much it tells."""
+    bound, vocabulary = tokenizer_of(locate(EMBEDDED_NAME))
+    told = 0
+    for count in (TOLD, 5):
+        body = {"model": model, "prompt": "a = ", "suffix": "\n", "max_tokens": 1, "temperature": 0, "logprobs": count}
+        answer = client.post("/v1/completions", body, missing=(400, 422))
+        if answer is not None:
+            told = count if has_log_probabilities(answer) else 0
+            break
+    backend = RemoteBackend(client, OpenAi(client, vocabulary, bound, model, told), vocabulary.size, USUAL_WINDOW)
+    return FimModel(model, backend, bound, vocabulary)
+
+
+def has_log_probabilities(answer: Any) -> bool:
+    """Whether an answer tells the likeliest tokens. Never raises."""
+    try:
+        return bool(answer["choices"][0]["logprobs"]["top_logprobs"])
+    except (LookupError, TypeError):
+        return False
+
+
+def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
+    """The prompt format and the tokens of a folder with a `tokenizer.json`, a GGUF file, or a hub model that is here.
+
+    Raises ModelError.
+    """
+    if is_gguf(source):
+        from fim_server.models.gguf.load import read_gguf_tokens
+
+        return read_gguf_tokens(Path(source).expanduser())
+    folder = Path(source).expanduser()
+    if not (folder / TOKENIZER_FILE).is_file():
+        folder = Path(locate(source))
+    tokenizer = read_tokenizer(folder, source)
+    bound = find_format(tokenizer, source)
+    try:
+        vocabulary = Vocabulary.from_tokenizer(tokenizer, end_token_ids=bound.stop_ids)
+    except VocabularyError as error:
+        raise ModelError(f"{source}: {error}") from error
+    return replace(bound, plain=vocabulary.encode), vocabulary
+
+
+def has_llama_cpp() -> bool:
+    """Whether GGUF files can be read here."""
+    from fim_server.models.gguf.library import is_installed
+
+    return is_installed()

@@ -1,0 +1,103 @@
+"""The tokens of an endpoint's model: their bytes, and texts as it encodes them."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from fim_server.errors import ModelError
+from fim_server.models.backend import LostError
+from fim_server.tokens.formats import known_formats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.models.remote.client import Client
+
+KNOWN_TEXTS = 4096
+"""Texts whose tokens are remembered: prompts are encoded in pieces, nearly all of which stay as they were."""
+
+MOST_TOKENS = 1 << 20
+
+LOOKS_SPECIAL = re.compile(rb"\A(?:<[^<>\s]{1,60}>|\[[A-Z_/]{2,40}\]|\xef\xbd\x9c.*)\Z", re.DOTALL)
+"""Tokens that may be control tokens, about each of which the endpoint is asked."""
+
+MOST_ASKED = 1024
+
+ENDS = ("<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>", "<EOT>")
+"""Names of tokens that end a text, where nothing else says which do."""
+
+
+class LlamaCppTokenizer:
+    """The tokenizer of llama.cpp's server, asked over HTTP, where its model's file cannot be read here.
+
+    The bytes of all tokens come with one answer: the log probabilities of the whole vocabulary after one token.
+    """
+
+    def __init__(self, client: Client) -> None:
+        """Raises ModelError where the endpoint does not tell its vocabulary."""
+        self._client = client
+        answer = client.post(
+            "/completion",
+            {"prompt": "a", "n_predict": 1, "n_probs": MOST_TOKENS, "temperature": 0, "stream": False},
+        )
+        try:
+            entries = answer["completion_probabilities"][0]["top_logprobs"]
+            found = {int(entry["id"]): bytes(entry.get("bytes") or b"") for entry in entries}
+        except (LookupError, TypeError, ValueError):
+            raise ModelError(f"{client.base}: does not tell its vocabulary; --tokenizer names a file with it") from None
+        if not found or min(found) < 0 or max(found) >= MOST_TOKENS:
+            raise ModelError(f"{client.base}: tells no vocabulary")
+        self.size = max(found) + 1
+        self._bytes = [found.get(number) for number in range(self.size)]
+        self._encode = lru_cache(KNOWN_TEXTS)(self._ask)
+        self._names = self._control_names()
+        self._numbers = {name: number for number, name in self._names.items()}
+
+    def _control_names(self) -> dict[int, str]:
+        """Control tokens by their ids: what encodes as one token if names are looked for, and else does not."""
+        known = dict.fromkeys([*(name for row in known_formats() for name in row.tokens), *ENDS])
+        looks = (text.decode(errors="replace") for text in self._bytes if text and LOOKS_SPECIAL.match(text))
+        names = {}
+        for name in list(dict.fromkeys([*known, *looks]))[:MOST_ASKED]:
+            ids = self._ask(name, parse_special=True)
+            if len(ids) == 1 and (name in known or len(self._ask(name)) > 1):
+                names[ids[0]] = name
+        return names
+
+    def _ask(self, text: str, parse_special: bool = False) -> tuple[int, ...]:
+        answer = self._client.post("/tokenize", {"content": text, "add_special": False, "parse_special": parse_special})
+        try:
+            return tuple(int(number) for number in answer["tokens"])
+        except (LookupError, TypeError, ValueError):
+            raise LostError(f"{self._client.base}: does not encode texts") from None
+
+    def tokens(self) -> list[bytes | None]:
+        """Each token's bytes; None for control tokens."""
+        return [None if number in self._names else text or None for number, text in enumerate(self._bytes)]
+
+    def convert_tokens_to_ids(self, token: str) -> int | None:
+        """The id of a control token; None for none."""
+        return self._numbers.get(token)
+
+    def convert_ids_to_tokens(self, number: int) -> str | None:
+        """The control token of an id; None for none."""
+        return self._names.get(number)
+
+    def encode(self, text: str, *, add_special_tokens: bool, split_special_tokens: bool) -> list[int]:
+        """The ids of a text."""
+        return list(self._encode(text) if split_special_tokens else self._ask(text, parse_special=True))
+
+    def ids(self, data: bytes) -> Sequence[int]:
+        """Those of bytes."""
+        return self._encode(data.decode())
+
+
+def vllm_models(answer: Any) -> list[dict[str, Any]]:
+    """The models that `/v1/models` lists. Raises ModelError where that is no list."""
+    try:
+        return [dict(entry) for entry in answer["data"]]
+    except (LookupError, TypeError, ValueError):
+        raise ModelError(f"lists no models: {json.dumps(answer)[:100]}") from None
