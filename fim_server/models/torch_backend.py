@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import warnings
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -107,11 +108,17 @@ def _as_tensor(words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(np.require(words, requirements=["C", "W"]).view(np.int32))
 
 
+@cache
+def _bits(place: torch.device) -> torch.Tensor:
+    """The bits of a byte, kept on the device: bringing them there at each mask would have the host wait."""
+    with torch.inference_mode(False):
+        return torch.tensor([1 << bit for bit in range(8)], dtype=torch.uint8, device=place)
+
+
 def _refused(packed: torch.Tensor, size: int) -> torch.Tensor:
     """Packed masks [..., W] as booleans [..., size], true where refused. Temporaries take one byte a token."""
     octets = packed.contiguous().view(torch.uint8)  # [..., 4 W]; every device that torch knows is little-endian
-    bits = torch.tensor([1 << bit for bit in range(8)], dtype=torch.uint8, device=packed.device)
-    return (octets[..., None] & bits).eq_(0).view(torch.bool).flatten(-2)[..., :size]
+    return (octets[..., None] & _bits(packed.device)).eq_(0).view(torch.bool).flatten(-2)[..., :size]
 
 
 def _mask_row(logits: torch.Tensor, packed: torch.Tensor) -> None:

@@ -1,0 +1,137 @@
+"""Rows in static buffers read what transformers' own cache has them read."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, Qwen2Config
+
+from fim_server.models import torch_rows
+from fim_server.models.torch_rows import Replayed, StaticRows
+
+CPU = torch.device("cpu")
+SIZE = 50
+
+
+@pytest.fixture(params=["sdpa", "eager"], scope="module")
+def network(request: pytest.FixtureRequest) -> Any:
+    torch.manual_seed(2)
+    config = Qwen2Config(
+        vocab_size=SIZE,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=128,
+        attn_implementation=request.param,
+    )
+    return AutoModelForCausalLM.from_config(config).eval()  # type: ignore[no-untyped-call]
+
+
+def alone(network: Any, tokens: list[int]) -> torch.Tensor:
+    """Logits [V] after tokens that are read at once, without a cache."""
+    logits: torch.Tensor = network(torch.tensor([tokens]), use_cache=False).logits[0, -1]
+    return logits
+
+
+def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("span_step", [1, 16])
+def test_rows_read_what_they_would_read_alone(network: Any, span_step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_rows, "PREFILL_CHUNK", 7)
+    draw = random.Random(span_step)
+    known: list[list[int]] = []
+    rows = StaticRows(network, CPU, 5, 64, span_step=span_step)
+
+    def some(least: int, most: int) -> list[int]:
+        return [draw.randrange(SIZE) for _ in range(draw.randrange(least, most))]
+
+    with torch.inference_mode():
+        for _ in range(60):
+            change = draw.choice(["new", "resume", "copy", "remove", "rewind", "", ""])
+            row = draw.randrange(len(known)) if known else 0
+            if change == "new" and len(known) < 5:
+                known.append(some(1, 20))
+                close(rows.read(rows.new(), known[-1]), alone(network, known[-1]))
+            elif change == "resume" and known:
+                tokens = [*known[row][: draw.randrange(1, 20)], *some(1, 4)]
+                shared = [mine == other for mine, other in zip(known[row], tokens[:-1], strict=False)]
+                kept, logits = rows.resume(row, known[row], tokens)
+                assert kept == [*shared, False].index(False)
+                close(logits, alone(network, tokens))
+                known[row] = tokens
+            elif change == "copy" and known and len(known) < 5:
+                rows.copy(row)
+                known.append(list(known[row]))
+            elif change == "remove" and len(known) > 1:
+                rows.remove(row)
+                known[row] = known[-1]
+                known.pop()
+            elif change == "rewind" and known and len(known[row]) > 4:
+                rows.rewind(row, 3)
+                del known[row][-3:]
+            assert rows.lengths == [len(tokens) for tokens in known]
+            if known and max(rows.lengths) < 50:
+                for tokens in known:
+                    tokens.append(draw.randrange(SIZE))
+                last = [tokens[-1] for tokens in known]
+                if draw.random() < 0.5:
+                    found = rows.forward(last)
+                else:
+                    rows.tokens[: len(last)] = torch.tensor(last)
+                    found = rows.launch()
+                close(found, torch.stack([alone(network, tokens) for tokens in known]))
+
+
+def test_rows_that_are_full_are_refused(network: Any) -> None:
+    rows = StaticRows(network, CPU, 1, 8)
+    with torch.inference_mode():
+        rows.read(rows.new(), [1] * 8)
+        with pytest.raises(ValueError, match="full"):
+            rows.launch()
+        with pytest.raises(ValueError, match="room for 1"):
+            rows.new()
+        with pytest.raises(ValueError, match="1 tokens after 8"):
+            rows.read(0, [1])
+        with pytest.raises(ValueError, match="0 tokens"):
+            rows.read(0, [])
+        with pytest.raises(ValueError, match="9 tokens"):
+            rows.set_length(0, 9)
+
+
+def test_without_cuda_nothing_is_captured(network: Any) -> None:
+    given = torch.zeros(1)
+    step = Replayed(lambda: given + 1, CPU)
+    given += 1
+    assert step().item() == 2
+    assert not step.is_captured
+    rows = StaticRows(network, CPU, 1, 8, graphs=True)
+    with torch.inference_mode():
+        rows.read(rows.new(), [1])
+        rows.launch()
+    assert rows.captured == 0
+    assert rows.failure is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_graphs_give_what_plain_steps_give(network: Any) -> None:
+    place = torch.device("cuda")
+    network = network.to(place)
+    try:
+        found = []
+        for graphs in (True, False):
+            rows = StaticRows(network, place, 4, 64, graphs=graphs, span_step=16)
+            with torch.inference_mode():
+                for row in range(3):
+                    rows.read(rows.new(), list(range(1, 10 + row)))
+                found.append(torch.stack([rows.forward([step, step + 1, step + 2]).clone() for step in range(20)]))
+            assert bool(rows.captured) == graphs, rows.failure
+        torch.testing.assert_close(*found, atol=1e-3, rtol=1e-3)
+    finally:
+        network.to(CPU)
