@@ -52,6 +52,8 @@ PLUG_INS = frozenset(
 )
 """What other engines load: their libraries are there then."""
 TORCH_FILES = PLUG_INS | {
+    "bench/gpu/measuring.py",
+    "bench/gpu/shapes.py",
     "bench/torch_precisions.py",
     "decoding/batches.py",
     "decoding/masked_steps.py",

@@ -52,8 +52,8 @@ class MaskedSteps:
         cuda = self._place.type == "cuda"
         self._chosen = torch.zeros(rows.most_rows, dtype=torch.int64, pin_memory=cuda)
         self._chosen_rows: int | None = None
-        self._copied = torch.cuda.Event() if cuda else None
-        self._copying = torch.cuda.Stream(self._place) if cuda else None
+        self._copied = torch.cuda.Event() if cuda else None  # type: ignore[no-untyped-call]
+        self._copying = torch.cuda.Stream(self._place) if cuda else None  # type: ignore[no-untyped-call]
         self._worker = ThreadPoolExecutor(1, "fim-masks")
 
     def __enter__(self) -> Self:

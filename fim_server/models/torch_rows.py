@@ -68,7 +68,7 @@ class Replayed:
         return self._graph is not None
 
     def _capture(self, place: torch.device, pool: Any) -> None:
-        stream = torch.cuda.Stream(place)
+        stream = torch.cuda.Stream(place)  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream(place))
         with torch.cuda.stream(stream):
             for _ in range(WARM_UP):
@@ -165,7 +165,7 @@ class StaticRows:
     """The keys and values of rows, numbered from 0 without gaps, and what reads on in them.
 
     A row may be filled from a prompt's own cache (:meth:`add`) or read in its place (:meth:`new`, :meth:`read`), where
-    what it shares with another prompt need not be read again (:meth:`resume`). All rows read a token at a time together:
+    what it shares with another prompt need not be read again (:meth:`resume`). All rows read one token each at once:
     :meth:`forward` is told the tokens, and waits; :meth:`launch` takes them from :attr:`tokens` on the device and does
     not. The rest is to be used between two steps. One thread at a time, under ``torch.inference_mode``.
 
@@ -368,7 +368,7 @@ class StaticRows:
             self._host[0, :rows] = torch.tensor(tokens)
             self._state.copy_(self._host, non_blocking=True)
         if self._place.type == "cuda":
-            self._told = torch.cuda.Event()
+            self._told = torch.cuda.Event()  # type: ignore[no-untyped-call]
             self._told.record(torch.cuda.current_stream(self._place))
         self._at_is_known = True
 

@@ -27,9 +27,10 @@ def network(request: pytest.FixtureRequest) -> Any:
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=128,
-        attn_implementation=request.param,
     )
-    return AutoModelForCausalLM.from_config(config).eval()  # type: ignore[no-untyped-call]
+    attention = request.param
+    network = AutoModelForCausalLM.from_config(config, attn_implementation=attention)  # type: ignore[no-untyped-call]
+    return network.eval()
 
 
 def alone(network: Any, tokens: list[int]) -> torch.Tensor:
