@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 BLOCK = 16
 """Steps of a contestant at a time."""
 
+LEAST_STEPS = 3
+"""Of a block that takes too long."""
+
 LEAST_ROUNDS = 2
 
 GOALS = {1: 0.02, 64: 0.05, 512: 0.10}
@@ -118,7 +121,7 @@ def measure_steps(
             for entry in entries:
                 if not entry.note:
                     with entry.attempt():
-                        found = block(rows, entry, size, context)
+                        found = block(rows, entry, size, context, seconds / 2)
                         if done:  # the first warms up, and captures
                             entry.steps += found
                         else:
@@ -137,8 +140,12 @@ def measure_steps(
     return [row_of(shape, batch, graphs and captured, entry, free, failure) for entry in entries]
 
 
-def block(rows: StaticRows, entry: Entry, size: int, context: int) -> list[float]:
-    """Seconds of the steps of one block: from when one's choice is known to when the next one's is."""
+def block(rows: StaticRows, entry: Entry, size: int, context: int, seconds: float) -> list[float]:
+    """Seconds of the steps of one block: from when one's choice is known to when the next one's is.
+
+    It is shorter where it takes longer than ``seconds``.
+    """
+    until = time.perf_counter() + seconds
     arrived: list[float] = []
 
     def work(chosen: NDArray[np.int64] | None, words: NDArray[np.uint32]) -> bool:
@@ -153,7 +160,9 @@ def block(rows: StaticRows, entry: Entry, size: int, context: int) -> list[float
         with torch.inference_mode(), MaskedSteps(rows, size, overlapped=overlapped) as steps:
             for row in range(len(rows.lengths)):
                 rows.set_length(row, context)
-            for _ in range(BLOCK):
+            for number in range(BLOCK):
+                if number >= LEAST_STEPS and time.perf_counter() > until:
+                    break
                 steps.step(work)
             steps.chosen()
             arrived.append(time.perf_counter())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
 
     from fim_server.bench.cursors import Cursor
     from fim_server.bench.vocabularies import Tokens
+    from fim_server.language import Session
+    from fim_server.tokens.vocabulary import Vocabulary
 
 STRIDE = 3
 """By how many tokens rows of one cursor are apart."""
 
-CURSORS_PER_FILE = 8
+CURSORS_PER_FILE, MOST_FILES = 8, 16
 MIDDLE_TOKENS = 64
 
 ALONE_MASKS, ALONE_SECONDS = 2000, 2.0
@@ -140,13 +143,8 @@ class Contestant:
     def replay(self, tokens: Tokens, batch: int, seed: int) -> Replay:
         """The engine for a batch, each row somewhere in its middle. Raises what the engine raises."""
         share = -(-batch // len(self.languages))
-        files = max(1, min(64, -(-share // CURSORS_PER_FILE)))
-        chosen: dict[str, list[Cursor]] = {}
-        for language in self.languages:
-            choice = Choice(None, files, CURSORS_PER_FILE, MIDDLE_TOKENS, seed)
-            chosen[language], _ = choose(language, tokens.vocabulary, choice)
-            if not chosen[language]:
-                raise BenchError(f"the vocabulary cannot spell the {language} files to measure on")
+        files = min(MOST_FILES, -(-share // CURSORS_PER_FILE))
+        chosen = {language: cursors_in(language, tokens.vocabulary, files, seed) for language in self.languages}
         rows, starts = [], []
         for number in range(batch):
             language = self.languages[number % len(self.languages)]
@@ -163,6 +161,21 @@ class Contestant:
         return replay
 
 
+@lru_cache(maxsize=8)
+def cursors_in(language: str, vocabulary: Vocabulary, files: int, seed: int) -> list[Cursor]:
+    """The cursors of so many files, the same for all engines. Raises BenchError where there are none."""
+    found, _ = choose(language, vocabulary, Choice(None, files, CURSORS_PER_FILE, MIDDLE_TOKENS, seed))
+    if not found:
+        raise BenchError(f"the vocabulary cannot spell the {language} files to measure on")
+    return found
+
+
+@lru_cache(maxsize=4 * MOST_FILES * CURSORS_PER_FILE)
+def session_at(language: str, left: str, right: str) -> Session:
+    """A session that all rows of a cursor share."""
+    return Language.load(language).open(left, right)
+
+
 # --- this engine --------------------------------------------------------------------------------------------------
 
 
@@ -170,14 +183,10 @@ class Ours:
     """Sessions of this package, each with its own language."""
 
     def __init__(self, tokens: Tokens, rows: Sequence[tuple[str, Cursor]], right: bool) -> None:
-        opened: dict[int, Any] = {}  # rows of one cursor share its session
-        self._matchers = []
-        for language, cursor in rows:
-            session = opened.get(id(cursor))
-            if session is None:
-                session = Language.load(language).open(cursor.left, cursor.right if right else "")
-                opened[id(cursor)] = session
-            self._matchers.append(session.matcher(tokens.vocabulary))
+        self._matchers = [
+            session_at(language, cursor.left, cursor.right if right else "").matcher(tokens.vocabulary)
+            for language, cursor in rows
+        ]
 
     def fill(self, words: NDArray[np.uint32]) -> None:
         """As :meth:`Engine.fill`."""
@@ -217,6 +226,17 @@ def without_right(tokens: Tokens, rows: Sequence[tuple[str, Cursor]]) -> Engine:
 # --- peers --------------------------------------------------------------------------------------------------------
 
 
+def copies(
+    rows: Sequence[tuple[str, Cursor]], opened: Callable[[Cursor], Any], copied: Callable[[Any], Any]
+) -> list[Any]:
+    """A matcher for each row; those of one cursor are copies of one that has read its left text."""
+    known: dict[int, Any] = {}
+    for _, cursor in rows:
+        if id(cursor) not in known:
+            known[id(cursor)] = opened(cursor)
+    return [copied(known[id(cursor)]) for _, cursor in rows]
+
+
 class GuidanceRows:
     """llguidance's matchers, masks and tokens on its own threads."""
 
@@ -229,12 +249,14 @@ class GuidanceRows:
             Work(language, tokens.tokens, ends[0] if ends else None, [], []), llguidance_grammar(language)
         )
         self._executor = llguidance.LLExecutor()
-        self._matchers = []
-        for _, cursor in rows:
-            opened = made.open(Job(cursor.left.encode(), tokens.vocabulary.encode(cursor.left), cursor.ids))
-            if opened is None:
+
+        def opened(cursor: Cursor) -> Any:
+            found = made.open(Job(cursor.left.encode(), tokens.vocabulary.encode(cursor.left), cursor.ids))
+            if found is None:
                 raise BenchError("it refuses the text left of a cursor")
-            self._matchers.append(opened.matcher)
+            return found.matcher
+
+        self._matchers = copies(rows, opened, lambda matcher: matcher.deep_copy())
 
     def fill(self, words: NDArray[np.uint32]) -> None:
         """As :meth:`Engine.fill`."""
@@ -272,12 +294,14 @@ class XGrammarRows:
             xgrammar.Grammar.builtin_json_grammar() if grammar is None else grammar
         )
         self._batch = xgrammar.BatchGrammarMatcher()
-        self._matchers = []
-        for _, cursor in rows:
+
+        def opened(cursor: Cursor) -> Any:
             matcher = xgrammar.GrammarMatcher(compiled)
             if not all(matcher.accept_token(token) for token in tokens.vocabulary.encode(cursor.left)):
                 raise BenchError("it refuses the text left of a cursor")
-            self._matchers.append(matcher)
+            return matcher
+
+        self._matchers = copies(rows, opened, lambda matcher: matcher.fork())
 
     def fill(self, words: NDArray[np.uint32]) -> None:
         """As :meth:`Engine.fill`."""
