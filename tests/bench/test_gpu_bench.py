@@ -109,6 +109,18 @@ def test_rows_that_do_not_fit_are_told(tokens: Tokens) -> None:
     assert [bool(row.note) for row in rows] == [True, True]
 
 
+@pytest.mark.usefixtures("short")
+def test_what_there_is_no_time_for_is_told(tokens: Tokens) -> None:
+    size = tokens.vocabulary.size
+    threads = torch.get_num_threads()
+    network = shapes.network_of(shapes.SHAPES["tiny"], size, torch.device("cpu"))
+    torch.set_num_threads(threads)
+    entries = measuring.opened(replays.OURS[:1], tokens, 1, 0)
+    entries[1].note = "failed before"
+    rows = measuring.measure_steps(network, torch.device("cpu"), "tiny", entries, size, 1, 8, 0.0, graphs=True)
+    assert [row.note for row in rows] == ["no time was left", "failed before"]
+
+
 def test_bad_input_is_refused(tmp_path: Path) -> None:
     assert printed("--shape", "13b")[0] == 2
     assert printed("--graphs", "maybe")[0] == 2
