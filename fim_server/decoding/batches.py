@@ -118,6 +118,12 @@ def decode_together(
 
 def _decode(model: FimModel, tasks: Sequence[Task], batch: _Batch, on_step: Callable[[int], None]) -> None:
     store, rows = _prefill(model, tasks, batch)
+    _step_by_step(batch, store, rows, on_step)
+    if isinstance(store, Slots):
+        store.keep()
+
+
+def _step_by_step(batch: _Batch, store: Store | None, rows: list[_Row], on_step: Callable[[int], None]) -> None:
     while store is not None and rows:
         on_step(len(rows))
         started = time.perf_counter()
@@ -242,14 +248,27 @@ class Slots:
     """All rows in one buffer a layer (:class:`.torch_rows.StaticRows`)."""
 
     def __init__(self, model: FimModel, rows: int, positions: int, span_step: int | None = None) -> None:
-        """Room for so many rows of so many tokens; the memory is taken when the first is added."""
-        backend = _backend(model)
-        self._rows = StaticRows(backend.network, backend.place, rows, positions, span_step=span_step)
+        """Room for so many rows of so many tokens; the memory is taken when the first is added.
+
+        Where an earlier batch left rows that are as many and as long, they are taken.
+        """
+        self._backend = backend = _backend(model)
+        kept, backend.kept_rows = backend.kept_rows, None
+        if kept is not None and kept.most_rows >= rows and kept.positions >= positions:
+            kept.clear()
+            self._rows = kept
+        else:
+            self._rows = StaticRows(backend.network, backend.place, rows, positions, span_step=span_step)
 
     @staticmethod
     def can_hold(model: FimModel, cache: Any, positions: int) -> bool:
         """As :meth:`.torch_rows.StaticRows.can_hold`."""
         return StaticRows.can_hold(_backend(model).network, cache, positions)
+
+    def keep(self) -> None:
+        """Leave the rows to the next batch, where something of it was captured: that takes longer than a few steps."""
+        if self._rows.captured:
+            self._backend.kept_rows = self._rows
 
     def add(self, cache: Any, prompt: Sequence[int]) -> None:
         """As :meth:`Store.add`."""

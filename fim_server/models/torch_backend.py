@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from fim_server.models.backend import Backend
+    from fim_server.models.torch_rows import StaticRows
 
 DEFAULT_WINDOW = 2048
 """Tokens of context taken for a model whose configuration names none."""
@@ -239,6 +240,8 @@ class TorchBackend:
         self.place = place
         self.window = window_of(network) if window is None else window
         self.arithmetic = TorchArithmetic(place)
+        self.kept_rows: StaticRows | None = None
+        """Rows of an earlier batch, whose steps have been captured, for the next one to take."""
 
     @property
     def device(self) -> str:

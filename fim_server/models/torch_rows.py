@@ -35,6 +35,9 @@ GRAPH_SPAN = 128
 WARM_UP = 3
 """Calls before a capture, in which libraries choose their kernels and take their memory; as torch's own advice has."""
 
+PLAIN_USES = 2
+"""Steps of a size before it is captured: most sizes that a batch comes through while its rows end are met once."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -206,6 +209,8 @@ class StaticRows:
         self._at_is_known = False
         self._told: torch.cuda.Event | None = None
         self._steps: dict[tuple[int, int], Replayed] = {}
+        self._uses: dict[tuple[int, int], int] = {}
+        """Of sizes that are not captured."""
         self._pool = torch.cuda.graph_pool_handle() if self._graphs else None
 
     @staticmethod
@@ -258,6 +263,11 @@ class StaticRows:
         self.lengths.append(0)
         self._at_is_known = False
         return len(self.lengths) - 1
+
+    def clear(self) -> None:
+        """Forget all rows; the memory and what was captured stay."""
+        self.lengths = []
+        self._at_is_known = False
 
     def copy(self, row: int) -> None:
         """A row at the end that is like another one."""
@@ -351,7 +361,7 @@ class StaticRows:
         if span > self.positions:
             raise ValueError(f"a row of {self.positions} tokens is full")
         logits = self._step(self._rounded(rows), span)[:rows]
-        self._at[:rows] += 1
+        self._at[:rows].add_(1)
         self.lengths = [length + 1 for length in self.lengths]
         return logits
 
@@ -382,6 +392,9 @@ class StaticRows:
             return self._compute(rows, span)
         step = self._steps.get((rows, span))
         if step is None:
+            self._uses[rows, span] = uses = self._uses.get((rows, span), 0) + 1
+            if uses <= PLAIN_USES:
+                return self._compute(rows, span)
             step = self._steps[rows, span] = Replayed(lambda: self._compute(rows, span), self._place, self._pool)
         return step()
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForCausalLM, Qwen2Config
 
-from fim_server.models import torch_rows
+from fim_server.models import torch_backend, torch_rows
+from fim_server.models.torch_backend import mask_buffer
 from fim_server.models.torch_rows import Replayed, StaticRows
 
 CPU = torch.device("cpu")
@@ -88,6 +90,74 @@ def test_rows_read_what_they_would_read_alone(network: Any, span_step: int, monk
                     rows.tokens[: len(last)] = torch.tensor(last)
                     found = rows.launch()
                 close(found, torch.stack([alone(network, tokens) for tokens in known]))
+
+
+class NothingAsked(TorchDispatchMode):
+    """Raises where the host would wait for a value of the device, or sizes would depend on one."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        assert func.overloadpacket not in ASKS, func
+        return func(*args, **(kwargs or {}))
+
+
+ASKS = {
+    getattr(torch.ops.aten, name)
+    for name in ("item", "_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "equal", "unique")
+    if hasattr(torch.ops.aten, name)
+}
+
+
+def test_a_step_asks_the_device_for_nothing(network: Any) -> None:
+    rows = StaticRows(network, CPU, 3, 64, span_step=16)
+    packed, words = mask_buffer(SIZE, 3)
+    words[:] = 0xFFFF
+    with torch.inference_mode():
+        for row in range(3):
+            rows.read(rows.new(), [1] * (row + 1))
+        rows.launch()  # brings the lengths
+        with NothingAsked():
+            logits = rows.launch()
+            logits.masked_fill_(torch_backend._refused(packed, SIZE), float("-inf"))  # as on a GPU
+            torch.argmax(logits, dim=-1, out=rows.tokens)
+        assert int(rows.tokens.max()) < 16
+        for asking in (lambda: int(rows.tokens.max()), lambda: bool(rows.tokens[0] > 0), rows.tokens.nonzero):
+            with pytest.raises(AssertionError), NothingAsked():
+                asking()
+
+
+class Pretended:
+    """Stands in for a step that was captured; CUDA's graphs cannot be tried here."""
+
+    made = 0
+    failure = None
+    is_captured = True
+
+    def __init__(self, work: Any, place: Any, pool: Any) -> None:
+        type(self).made += 1
+        self._work = work
+
+    def __call__(self) -> Any:
+        return self._work()
+
+
+def test_sizes_are_captured_when_they_are_met_again(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_rows, "Replayed", Pretended)
+    monkeypatch.setattr(Pretended, "made", 0)
+    plain = StaticRows(network, CPU, 5, 64)
+    rows = StaticRows(network, CPU, 5, 64, span_step=16)
+    rows._graphs = True
+    captured = []
+    with torch.inference_mode():
+        for each in (plain, rows):
+            for row in range(3):
+                each.read(each.new(), [1, 2, 3 + row])
+        for step in range(24):
+            tokens = [step, step + 1, step + 2]
+            close(rows.forward(tokens), plain.forward(tokens))
+            captured.append(Pretended.made)
+    # Lengths from 3: the 14th step is the first of 17 positions, and each size is plain twice.
+    assert captured == [0] * 2 + [1] * 13 + [2] * 9
+    assert rows.captured == 2
 
 
 def test_rows_that_are_full_are_refused(network: Any) -> None:
