@@ -92,7 +92,7 @@ def test_rows_read_what_they_would_read_alone(network: Any, span_step: int, monk
                 close(found, torch.stack([alone(network, tokens) for tokens in known]))
 
 
-class NothingAsked(TorchDispatchMode):
+class NothingAsked(TorchDispatchMode):  # type: ignore[no-untyped-call]  # __init_subclass__ has no annotations
     """Raises where the host would wait for a value of the device, or sizes would depend on one."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -115,13 +115,13 @@ def test_a_step_asks_the_device_for_nothing(network: Any) -> None:
         for row in range(3):
             rows.read(rows.new(), [1] * (row + 1))
         rows.launch()  # brings the lengths
-        with NothingAsked():
+        with NothingAsked():  # type: ignore[no-untyped-call]
             logits = rows.launch()
             logits.masked_fill_(torch_backend._refused(packed, SIZE), float("-inf"))  # as on a GPU
             torch.argmax(logits, dim=-1, out=rows.tokens)
         assert int(rows.tokens.max()) < 16
         for asking in (lambda: int(rows.tokens.max()), lambda: bool(rows.tokens[0] > 0), rows.tokens.nonzero):
-            with pytest.raises(AssertionError), NothingAsked():
+            with pytest.raises(AssertionError), NothingAsked():  # type: ignore[no-untyped-call]
                 asking()
 
 
