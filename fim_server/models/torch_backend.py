@@ -20,6 +20,7 @@ from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.masking import WORD_BITS, mask_bits, word_count
 from fim_server.models.source import first_line
 from fim_server.models.threads import free_cores
+from fim_server.models.torch_rows import RowCache
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -234,12 +235,19 @@ class TorchBackend:
     name = "torch"
     gives_rows = True
 
-    def __init__(self, network: Any, place: torch.device, window: int | None = None) -> None:
-        """``window``: by default what the network's configuration says."""
+    def __init__(
+        self, network: Any, place: torch.device, window: int | None = None, static_cache: bool = False
+    ) -> None:
+        """``window``: by default what the network's configuration says.
+
+        ``static_cache``: have caches with a known room at fixed addresses, with steps as CUDA graphs, where the network
+        allows that. Off until it has been measured on a GPU (``fim-server bench gpu``).
+        """
         self.network = network
         self.place = place
         self.window = window_of(network) if window is None else window
         self.arithmetic = TorchArithmetic(place)
+        self._static_cache = static_cache and RowCache.can_serve(network)
         self.kept_rows: StaticRows | None = None
         """Rows of an earlier batch, whose steps have been captured, for the next one to take."""
 
@@ -260,6 +268,8 @@ class TorchBackend:
 
     def new_cache(self, room: int | None = None) -> Any:
         """An empty KV cache, which grows as it is filled."""
+        if self._static_cache and room is not None:
+            return RowCache(self.network, self.place, room)
         from transformers import DynamicCache
 
         return DynamicCache(config=self.network.config)
@@ -271,9 +281,12 @@ class TorchBackend:
     @torch.inference_mode()
     def forward_rows(self, token_ids: Sequence[int], cache: Any, rows: int) -> list[torch.Tensor]:
         """As :meth:`.backend.RowsBackend.forward_rows`; the tensors are on the device."""
-        inputs = torch.tensor([token_ids], device=self.place)  # [1, T]
-        output = self.network(input_ids=inputs, past_key_values=cache, use_cache=True, logits_to_keep=rows)
-        logits = output.logits[0, -rows:].float()  # [rows, V]
+        if isinstance(cache, RowCache):
+            logits = cache.read(token_ids, rows)
+        else:
+            inputs = torch.tensor([token_ids], device=self.place)  # [1, T]
+            output = self.network(input_ids=inputs, past_key_values=cache, use_cache=True, logits_to_keep=rows)
+            logits = output.logits[0, -rows:].float()  # [rows, V]
         if self.place.type == "cuda":
             torch.cuda.current_stream().synchronize()
         return list(logits)

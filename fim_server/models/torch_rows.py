@@ -18,7 +18,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers.cache_utils import Cache, DynamicLayer
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.source import first_line
@@ -34,6 +34,9 @@ GRAPH_SPAN = 128
 
 WARM_UP = 3
 """Calls before a capture, in which libraries choose their kernels and take their memory; as torch's own advice has."""
+
+CACHE_SPAN = 512
+"""The same for one row by itself, of which there are several, each with its own graphs."""
 
 PLAIN_USES = 2
 """Steps of a size before it is captured: most sizes that a batch comes through while its rows end are met once."""
@@ -143,6 +146,15 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # __init_subclass_
         """Tokens before this step's: those of the longest row, or of the one that is read."""
         return max(0, self._span - 1) if self._read is None else self._read[1]
 
+    def grow(self, positions: int) -> None:
+        """Have room for so many positions."""
+        self._positions = positions
+        if self.all_keys is not None and self.all_values is not None:
+            more = positions - self.all_keys.shape[2]
+            self.all_keys, self.all_values = (
+                torch.nn.functional.pad(states, (0, 0, 0, more)) for states in (self.all_keys, self.all_values)
+            )
+
     def move(self, source: int, target: int, length: int) -> None:
         """Copy the beginning of a row to another."""
         assert self.all_keys is not None
@@ -190,11 +202,11 @@ class StaticRows:
         """Room for so many rows of so many tokens; the memory is taken when the first is read.
 
         ``graphs``: whether steps are captured; default: on CUDA. ``span_step``: steps attend over a multiple of so many
-        positions; default: where they are captured :data:`GRAPH_SPAN`, else 1.
+        positions; default: on CUDA :data:`GRAPH_SPAN`, else 1.
         """
         self._network, self._place = network, place
         self._graphs = place.type == "cuda" if graphs is None else graphs and place.type == "cuda"
-        self._span_step = span_step or (GRAPH_SPAN if self._graphs else 1)
+        self._span_step = span_step or (GRAPH_SPAN if place.type == "cuda" else 1)
         self._rounds_rows = self._graphs or self._span_step > 1
         self.most_rows = rows
         self.positions = -(-positions // self._span_step) * self._span_step
@@ -269,6 +281,14 @@ class StaticRows:
         self.lengths = []
         self._at_is_known = False
 
+    def grow(self, positions: int) -> None:
+        """Have room for rows of so many tokens. What was captured is forgotten: addresses change."""
+        self.positions = -(-positions // self._span_step) * self._span_step
+        self._steps.clear()
+        self._uses.clear()
+        for layer in self._layers:
+            layer.grow(self.positions)
+
     def copy(self, row: int) -> None:
         """A row at the end that is like another one."""
         target = self.new()
@@ -321,9 +341,15 @@ class StaticRows:
         for begin in range(0, len(tokens), PREFILL_CHUNK):
             logits = self._read(row, tokens[begin : begin + PREFILL_CHUNK])
         self._at_is_known = False
+        return logits[0]
+
+    def read_at_once(self, row: int, tokens: Sequence[int], keep: int) -> torch.Tensor:
+        """Have one row read tokens in one pass; float32 logits [keep, V] after the last ones."""
+        logits = self._read(row, tokens, keep)
+        self._at_is_known = False
         return logits
 
-    def _read(self, row: int, tokens: Sequence[int]) -> torch.Tensor:
+    def _read(self, row: int, tokens: Sequence[int], keep: int = 1) -> torch.Tensor:
         start = self.lengths[row]
         span = start + len(tokens)
         for layer in self._layers:
@@ -335,11 +361,11 @@ class StaticRows:
             position_ids=at[None],
             past_key_values=Cache(layers=list(self._layers)),
             use_cache=True,
-            logits_to_keep=1,
+            logits_to_keep=keep,
         ).logits
         self.lengths[row] = span
-        row_of_logits: torch.Tensor = logits[0, -1].float()
-        return row_of_logits
+        kept: torch.Tensor = logits[0, -keep:].float()
+        return kept
 
     def forward(self, tokens: Sequence[int]) -> torch.Tensor:
         """Read one token a row. Float32 logits [rows, V], which are there; valid until the next step."""
@@ -420,3 +446,41 @@ class StaticRows:
             return seen
         dtype: torch.dtype = self._network.dtype
         return torch.zeros(seen.shape, dtype=dtype, device=at.device).masked_fill_(~seen, torch.finfo(dtype).min)
+
+
+class RowCache:
+    """One row by itself, as :class:`.backend.Cache`; it grows as it is filled."""
+
+    def __init__(self, network: Any, place: torch.device, room: int, span_step: int | None = None) -> None:
+        """``room``: tokens that it is made for. ``span_step``: as of :class:`StaticRows`."""
+        self._rows = StaticRows(
+            network, place, 1, room, span_step=span_step or (CACHE_SPAN if place.type == "cuda" else 1)
+        )
+        self._rows.new()
+
+    @staticmethod
+    def can_serve(network: Any) -> bool:
+        """Whether a network's attention takes a mask, and its cache is keys and values of all positions."""
+        return attention_of(network) in MASKED_ATTENTIONS and all(
+            type(layer) is DynamicLayer for layer in DynamicCache(config=network.config).layers
+        )
+
+    @property
+    def captured(self) -> int:
+        """As :attr:`StaticRows.captured`."""
+        return self._rows.captured
+
+    def crop(self, length: int) -> None:
+        """As :meth:`.backend.Cache.crop`."""
+        if not -self._rows.lengths[0] <= length <= 0:
+            raise ValueError(f"{-length} of {self._rows.lengths[0]} tokens cannot be taken back")
+        self._rows.rewind(0, -length)
+
+    def read(self, tokens: Sequence[int], rows: int) -> torch.Tensor:
+        """Read on in one pass; float32 logits [rows, V] after the last tokens, which are there."""
+        needed = self._rows.lengths[0] + len(tokens)
+        if needed > self._rows.positions:
+            self._rows.grow(max(needed, 2 * self._rows.positions))
+        if len(tokens) == 1:
+            return self._rows.forward(tokens).clone()  # the next replay overwrites them
+        return self._rows.read_at_once(0, tokens, rows)

@@ -65,8 +65,12 @@ def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert report == json.loads(written.read_text())
     assert "dry run" in report["setting"]
     assert any("no_such_package_1" in each for each in report["left_out"])
-    assert [row["batch"] for row in report["steps"]] == [1] * 7 + [3] * 7
-    for row in report["steps"]:
+    *rows, growing, static = report["steps"]
+    assert [row["batch"] for row in rows] == [1] * 7 + [3] * 7
+    for row, what in (growing, "grows"), (static, "static"):
+        assert what in row["what"]
+        assert row["step_ms"] > 0
+    for row in rows:
         assert not row["graphs"]
         assert row["goal"] == (0.02 if row["batch"] == 1 and row["engine"] != "none" else None)
         if row["engine"] == "other":

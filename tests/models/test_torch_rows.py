@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import AutoModelForCausalLM, Qwen2Config
+from transformers import AutoModelForCausalLM, DynamicCache, Qwen2Config
 
 from fim_server.models import torch_backend, torch_rows
-from fim_server.models.torch_backend import mask_buffer
-from fim_server.models.torch_rows import Replayed, StaticRows
+from fim_server.models.torch_backend import TorchBackend, mask_buffer
+from fim_server.models.torch_rows import Replayed, RowCache, StaticRows
 
 CPU = torch.device("cpu")
 SIZE = 50
@@ -158,6 +158,71 @@ def test_sizes_are_captured_when_they_are_met_again(network: Any, monkeypatch: p
     # Lengths from 3: the 14th step is the first of 17 positions, and each size is plain twice.
     assert captured == [0] * 2 + [1] * 13 + [2] * 9
     assert rows.captured == 2
+
+
+@pytest.mark.parametrize("room", [4, 64])
+def test_a_row_by_itself_is_a_cache(network: Any, room: int) -> None:
+    growing, static = (TorchBackend(network, CPU, static_cache=static) for static in (False, True))
+    caches = growing.new_cache(room), static.new_cache(room)
+    assert isinstance(static.new_cache(), DynamicCache)
+    assert [type(cache) for cache in caches] == [DynamicCache, RowCache]
+    draw = random.Random(room)
+    length = 0
+    for _ in range(30):
+        count = draw.choice([1, 1, 2, 5])
+        tokens = [draw.randrange(SIZE) for _ in range(count)]
+        rows = draw.randrange(1, count + 1)
+        wanted, found = (
+            each.forward_rows(tokens, cache, rows) for each, cache in zip((growing, static), caches, strict=True)
+        )
+        close(torch.stack(list(found)), torch.stack(list(wanted)))
+        length += count
+        back = draw.choice([0, 0, 1, 3])
+        if back and back < length:
+            for cache in caches:
+                cache.crop(-back)
+            length -= back
+    with pytest.raises(ValueError, match="taken back"):
+        caches[1].crop(-length - 1)
+
+
+def test_the_logits_of_a_row_by_itself_are_its_own(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Overwriting(Pretended):
+        """As a graph: each result lies where the last one did."""
+
+        result: Any = None
+
+        def __call__(self) -> Any:
+            found = self._work()
+            self.result = found if self.result is None else self.result.copy_(found)
+            return self.result
+
+    monkeypatch.setattr(torch_rows, "Replayed", Overwriting)
+    cache = RowCache(network, CPU, 64, span_step=64)
+    cache._rows._graphs = True
+    found, copies = [], []
+    with torch.inference_mode():
+        for token in range(6):
+            found.append(cache.read([token], 1)[0])
+            copies.append(found[-1].clone())
+    assert cache.captured == 1
+    assert all(mine.equal(copied) for mine, copied in zip(found, copies, strict=True))
+
+
+def test_what_forgets_positions_has_no_static_cache() -> None:
+    config = Qwen2Config(
+        vocab_size=SIZE,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        use_sliding_window=True,
+        sliding_window=8,
+        max_window_layers=0,
+    )
+    network = AutoModelForCausalLM.from_config(config).eval()  # type: ignore[no-untyped-call]
+    assert isinstance(TorchBackend(network, CPU, static_cache=True).new_cache(20), DynamicCache)
 
 
 def test_rows_that_are_full_are_refused(network: Any) -> None:

@@ -213,6 +213,7 @@ def measure(options: GpuOptions, progress: Progress) -> Iterator[Report]:
                 yield report
         if not late(f"{name}, keystrokes"):
             progress.say(f"{name}: keystrokes")
+            report.steps += measuring.measure_single(network, place, name, options.context, options.seconds)
             report.keystrokes += measuring.measure_keystrokes(
                 network, place, name, tokens, 2 * options.context, options.seconds, options.seed
             )

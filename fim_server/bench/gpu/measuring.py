@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from fim_server.decoding.masked_steps import MaskedSteps
 from fim_server.errors import BenchError
 from fim_server.models.masking import word_count
 from fim_server.models.source import first_line
-from fim_server.models.torch_backend import free_memory
-from fim_server.models.torch_rows import StaticRows
+from fim_server.models.torch_backend import TorchBackend, free_memory
+from fim_server.models.torch_rows import PLAIN_USES, StaticRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -207,6 +207,43 @@ def row_of(shape: str, batch: int, graphs: bool, entry: Entry, free: float | Non
         refused=0 if replay is None else replay.refused,
         note=entry.note or failure,
     )
+
+
+# --- one row as the server has it ---------------------------------------------------------------------------------
+
+
+def measure_single(network: Any, place: torch.device, shape: str, context: int, seconds: float) -> list[StepRow]:
+    """A row decoded by itself through the backend, in a cache that grows and in a static one, by turns."""
+    times: dict[bool, list[float]] = {False: [], True: []}
+    captured = {False: False, True: False}
+    failure = ""
+    try:
+        backends = {static: TorchBackend(network, place, static_cache=static) for static in times}
+        until = time.perf_counter() + seconds
+        number = 0
+        while number <= LEAST_ROUNDS or time.perf_counter() < until:
+            for static, backend in backends.items():
+                cache = backend.new_cache(context + BLOCK)
+                logits = backend.forward([1] * context, cache)
+                found = [0.0] * BLOCK
+                for step in range(BLOCK):
+                    token = int(logits.argmax())
+                    started = time.perf_counter()
+                    logits = backend.forward([token], cache)
+                    found[step] = time.perf_counter() - started
+                captured[static] = static and cache.captured > 0
+                times[static] += found[PLAIN_USES + 1 :] if number else []
+            number += 1
+    except Exception as error:  # noqa: BLE001  # as above
+        failure = first_line(error) or type(error).__name__
+    finally:
+        free_memory()
+    entries = {static: Entry(None, steps=found) for static, found in times.items()}
+    words = {False: "one row by itself, cache that grows", True: "one row by itself, static cache"}
+    return [
+        replace(row_of(shape, 1, captured[static], entry, None, failure), what=words[static])
+        for static, entry in entries.items()
+    ]
 
 
 # --- keystrokes ---------------------------------------------------------------------------------------------------
