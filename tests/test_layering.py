@@ -51,7 +51,15 @@ PLUG_INS = frozenset(
     f"integrations/{name}.py" for name in ("sglang", "transformers", "vllm/processors", "vllm/structured")
 )
 """What other engines load: their libraries are there then."""
-TORCH_FILES = frozenset({"bench/torch_precisions.py", "decoding/batches.py", "models/torch_backend.py"}) | PLUG_INS
+TORCH_FILES = PLUG_INS | {
+    "bench/gpu/measuring.py",
+    "bench/gpu/shapes.py",
+    "bench/torch_precisions.py",
+    "decoding/batches.py",
+    "decoding/masked_steps.py",
+    "models/torch_backend.py",
+    "models/torch_rows.py",
+}
 TORCH_FOLDERS = frozenset({"training"})
 TORCH_USERS = frozenset({"evaluation/running/modes.py", "integrations/vllm/plugin.py"})
 """What imports one of those files at module level, and is imported only after it was asked whether torch is there."""

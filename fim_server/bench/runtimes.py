@@ -12,7 +12,7 @@ onnxruntime is measured where it is installed and a folder with an export is nam
         prune_lm_head=true
 
 ``-p`` is ``fp32``, ``int8`` or ``int4``; with ``prune_lm_head`` a chunk of the prompt has one row of logits, not one a
-token.
+token. GGUF files (``fim-server models gguf`` writes them) are measured where the extra `gguf` is installed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ from fim_server.bench.report import DONE, kind_of_time, machine, progress_for, p
 from fim_server.errors import BenchError, LimitError
 from fim_server.language.limited_files import read_limited
 from fim_server.models import onnx_backend
-from fim_server.models.backend import PREFILL_CHUNK
+from fim_server.models.backend import LLAMA_CPP, PREFILL_CHUNK
+from fim_server.models.gguf import library
+from fim_server.models.gguf.backend import GgufBackend
 from fim_server.models.load import load_model, require_torch
 from fim_server.models.model import FimModel
 from fim_server.models.onnx_backend import OnnxBackend
@@ -77,6 +79,7 @@ class RuntimesOptions:
 
     model: str | None
     onnx: list[str]
+    gguf: list[str]
     torch: tuple[str, ...]
     threads: tuple[int, ...]
     text: str | None
@@ -104,6 +107,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="DIR",
         help="the same model exported for onnxruntime; may be given several times",
+    )
+    parser.add_argument(
+        "--gguf",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the same model as a GGUF file; may be given several times",
     )
     parser.add_argument(
         "--torch",
@@ -181,14 +191,15 @@ class Runtime:
         size: Bytes of its weights as they are stored in this precision.
     """
 
-    def __init__(self, backend: Backend, size: int) -> None:
-        self._backend = backend
-        self._cache: Cache = backend.new_cache()
+    def __init__(self, backend: Backend, size: int, room: int | None = None) -> None:
+        """``room``: tokens that are read of one text; None: as many as the window has."""
+        self._backend, self._room = backend, room
+        self._cache: Cache = backend.new_cache(room)
         self.size = size
 
     def begin(self) -> None:
         """Start again with nothing read."""
-        self._cache = self._backend.new_cache()
+        self._cache = self._backend.new_cache(self._room)
 
     def forward(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Read on; returns the logits [V] after the last token."""
@@ -227,6 +238,18 @@ def check_onnx(folder: Path, model: FimModel, length: int) -> None:
         raise BenchError(f"{folder}: {length} tokens of prompt and steps are more than its window, {window}")
     if not onnx_backend.is_installed():
         raise BenchError("--onnx needs the package onnxruntime, which is not installed")
+
+
+def check_gguf(file: Path) -> None:
+    """Whether a GGUF file can be measured.
+
+    Raises:
+        BenchError: It is not there, or llama.cpp is not installed.
+    """
+    if not file.is_file():
+        raise BenchError(f"{file}: no such file")
+    if not library.is_installed():
+        raise BenchError(f"--gguf needs llama.cpp: {library.HOW_TO_INSTALL}")
 
 
 # --- the report ---------------------------------------------------------------------------------------------------
@@ -308,7 +331,7 @@ class Variant:
     precision: str
     threads: int
     folder: Path | None = None
-    """Where onnxruntime loads from; None for torch."""
+    """Where onnxruntime loads from, or the file that llama.cpp does; None for torch."""
     runtime: Runtime | None = None
     load: float = 0.0
     prefill: list[float] = field(default_factory=list)
@@ -381,6 +404,9 @@ def measure(options: RuntimesOptions, progress: Progress) -> Report:
         check_onnx(folder, model, length)
     if length > model.window:
         raise BenchError(f"{length} tokens of prompt and steps are more than the model's window, {model.window}")
+    files = [Path(given).expanduser() for given in options.gguf]
+    for file in files:
+        check_gguf(file)
     clock = clock_of(options.cpu_time)
     source = locate(options.model)
     variants = [
@@ -389,12 +415,13 @@ def measure(options: RuntimesOptions, progress: Progress) -> Report:
         for name, precision, folder in (
             *(("torch", precision, None) for precision in options.torch),
             *((ONNX, export_name(folder), folder) for folder in folders),
+            *((LLAMA_CPP, file.stem, file) for file in files),
         )
     ]
     for variant in variants:
         progress.say(f"loading {variant}")
         with variant.attempt():
-            variant.runtime, variant.load = timed(clock, load, variant, source, length)
+            variant.runtime, variant.load = timed(clock, load, variant, source, length, model.size)
     for number in range(options.repeats + 1):
         for variant in variants:
             progress.say(f"{f'round {number} of {options.repeats}' if number else 'warming up'}: {variant}")
@@ -409,8 +436,13 @@ def measure(options: RuntimesOptions, progress: Progress) -> Report:
     return Report(setting(options, model, len(prompt)), rows)
 
 
-def load(variant: Variant, source: str, length: int) -> Runtime:
-    """Load what a variant measures. Raises whatever its library raises."""
+def load(variant: Variant, source: str, length: int, size: int) -> Runtime:
+    """Load what a variant measures, of a model with ``size`` tokens. Raises whatever its library raises."""
+    if variant.name == LLAMA_CPP and variant.folder is not None:
+        loaded = GgufBackend(variant.folder, variant.threads)
+        if loaded.size != size:
+            raise BenchError(f"another model's file ({loaded.size} tokens)")
+        return Runtime(loaded, variant.folder.stat().st_size, length)
     if variant.folder is not None:
         return Runtime(OnnxBackend(variant.folder, variant.threads, length), onnx_size(variant.folder))
     from fim_server.bench import torch_precisions
@@ -495,7 +527,8 @@ def setting(options: RuntimesOptions, model: FimModel, length: int) -> dict[str,
     from fim_server.bench import torch_precisions
 
     libraries = [f"torch {torch_precisions.version()}"]
-    for name in ("transformers", *((ONNX,) if options.onnx else ())):
+    optional = (*((ONNX,) if options.onnx else ()), *((library.PACKAGE,) if options.gguf else ()))
+    for name in ("transformers", *optional):
         with suppress(PackageNotFoundError):
             libraries.append(f"{name} {version(name)}")
     text = Path(options.text) if options.text is not None else DEFAULT_TEXT

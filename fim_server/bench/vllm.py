@@ -27,6 +27,7 @@ import httpx2
 
 from fim_server import Language, Vocabulary
 from fim_server.bench.cursors import Choice, choose
+from fim_server.bench.peers.grammars import JSON_EBNF, JSON_LARK
 from fim_server.errors import BenchError, FimServerError, HoleError
 from fim_server.integrations.holes import PREFIX, Hole, is_hole
 from fim_server.integrations.meter import BOUNDS
@@ -37,30 +38,6 @@ from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
 
 STARTING_SECONDS = 900
 ANSWER_SECONDS = 900
-
-JSON_EBNF = r"""
-root ::= ws value ws
-value ::= object | array | string | number | "true" | "false" | "null"
-object ::= "{" ws ( member ( ws "," ws member )* ws )? "}"
-member ::= string ws ":" ws value
-array ::= "[" ws ( value ( ws "," ws value )* ws )? "]"
-string ::= "\"" ( [^"\\\x00-\x1f] | "\\" ( ["\\/bfnrt] | "u" [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F] ) )* "\""
-number ::= "-"? ( "0" | [1-9] [0-9]* ) ( "." [0-9]+ )? ( [eE] [-+]? [0-9]+ )?
-ws ::= [ \t\n\r]*
-"""
-"""RFC 8259 in the notation that XGrammar takes."""
-
-JSON_LARK = r"""
-start: WS? value WS?
-value: object | array | STRING | NUMBER | "true" | "false" | "null"
-object: "{" WS? (member (WS? "," WS? member)* WS?)? "}"
-member: STRING WS? ":" WS? value
-array: "[" WS? (value (WS? "," WS? value)* WS?)? "]"
-STRING: /"([^"\\\x00-\x1f]|\\(["\\\/bfnrt]|u[0-9a-fA-F]{4}))*"/
-NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/
-WS: /[ \t\n\r]+/
-"""
-"""The same in llguidance's notation."""
 
 
 @dataclass(frozen=True)

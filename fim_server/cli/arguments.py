@@ -10,12 +10,13 @@ import argparse
 import math
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from fim_server.cli.output import BAD_INPUT, PROGRAM, one_line, version
 from fim_server.language import Language
 from fim_server.language.versions import NEWEST
 from fim_server.models.backend import LEAST_PROMPT_TOKENS, RUNTIMES
+from fim_server.models.options import LoadOptions
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance, SupportsWrite
@@ -62,6 +63,15 @@ def typed(kind: type[Arguments], namespace: argparse.Namespace) -> Arguments:
     return kind(**{field.name: getattr(namespace, field.name) for field in fields(kind)})
 
 
+class LoadsModel(Protocol):
+    """Arguments of a command that loads a model."""
+
+    @property
+    def gpu_layers(self) -> int | None: ...
+    @property
+    def adapter(self) -> str | None: ...
+
+
 # --- options ------------------------------------------------------------------------------------------------------
 
 
@@ -90,13 +100,22 @@ def add_python_version(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """``--model`` and ``--device``."""
+    """``--model``, ``--device`` and what else says how a model is loaded."""
     parser.add_argument(
         "--model",
         metavar="NAME",
-        help="a model folder, hub name, smollm2 or embedded (default: the first of these two that is there)",
+        help="a model folder, GGUF file, hub name, smollm2 or embedded (default: the first of these two that is there)",
     )
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
+    parser.add_argument(
+        "--gpu-layers",
+        type=layers,
+        metavar="N",
+        help="of a GGUF file, how many layers a GPU computes; -1: all (default, where llama.cpp has a GPU)",
+    )
+    parser.add_argument(
+        "--adapter", metavar="FILE", help="for a GGUF file, a low-rank adapter in a GGUF file of its own"
+    )
 
 
 def add_decoding(parser: argparse.ArgumentParser) -> None:
@@ -105,7 +124,7 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
         "--runtime",
         choices=RUNTIMES,
         help="what runs the model; onnx: onnxruntime, on the CPU (default: onnx where the model has an export "
-        "and the package is installed, else torch)",
+        "and the package is installed, else torch; GGUF files: llama.cpp)",
     )
     parser.add_argument(
         "--max-new-tokens", type=positive(int), default=128, metavar="N", help="longest completion (default: 128)"
@@ -149,6 +168,22 @@ def add_color(parser: argparse.ArgumentParser, of: str) -> None:
 
 
 # --- types --------------------------------------------------------------------------------------------------------
+
+
+def layers(text: str) -> int:
+    """A number of layers, or -1."""
+    try:
+        count = int(text)
+    except ValueError:
+        count = -2
+    if count < -1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of layers: -1 or more expected")
+    return count
+
+
+def load_options(arguments: LoadsModel) -> LoadOptions:
+    """What a model is loaded with besides its name, its device and its runtime."""
+    return LoadOptions(arguments.gpu_layers, arguments.adapter)
 
 
 def cursor(text: str) -> tuple[int, int]:

@@ -49,6 +49,12 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
         help="the model in several runtimes and precisions",
         description="Measure what a model's runtime and precision cost and gain on the CPU.",
     )
+    gpu = subjects.add_parser(
+        "gpu",
+        help="what the grammar takes of a token on a GPU",
+        description="Measure what constraints take of a token where many rows are decoded on a GPU, beside other "
+        "engines.",
+    )
     compare = subjects.add_parser(
         "compare",
         help="two versions, by what their benchmarks printed",
@@ -91,6 +97,11 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
 
             runtimes_bench.add_arguments(runtimes)
             bind(runtimes, runtimes_bench.RuntimesOptions, runtimes_bench.run)
+        case ["bench", "gpu"]:
+            from fim_server.bench.gpu import command as gpu_bench
+
+            gpu_bench.add_arguments(gpu)
+            bind(gpu, gpu_bench.GpuOptions, gpu_bench.run)
         case ["bench", "compare"]:
             from fim_server.bench import compare as comparison
 

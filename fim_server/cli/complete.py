@@ -17,6 +17,7 @@ from fim_server.cli.arguments import (
     add_python_version,
     add_seed,
     bind,
+    load_options,
     positive,
 )
 from fim_server.cli.diff import diff_lines, promise
@@ -51,6 +52,8 @@ class CompleteArguments:
     model: str | None
     device: str | None
     runtime: str | None
+    gpu_layers: int | None
+    adapter: str | None
     max_new_tokens: int
     temperature: float
     deadline_ms: float | None
@@ -171,7 +174,7 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
     from fim_server.models.load import load_model
 
     shown.say(f"loading model {name_of(arguments.model)}")
-    model = load_model(arguments.model, arguments.device, arguments.runtime)
+    model = load_model(arguments.model, arguments.device, arguments.runtime, load_options(arguments))
     options = DecodeOptions(
         max_new_tokens=arguments.max_new_tokens,
         temperature=arguments.temperature,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fim_server.cli.arguments import add_json, add_model, add_seed, bind, python_version
+from fim_server.cli.arguments import add_json, add_model, add_seed, bind, load_options, python_version
 from fim_server.cli.output import DONE, NEGATIVE
 from fim_server.evaluation.records import MODES
 from fim_server.evaluation.reporting import commands
@@ -67,6 +67,8 @@ class RunArguments:
     python_version: str | None
     no_landing: bool
     runtime: str | None
+    gpu_layers: int | None
+    adapter: str | None
     contexts: Reads
     no_healing: bool
     single_line: bool
@@ -421,6 +423,7 @@ def worker_settings(arguments: RunArguments) -> WorkerSettings:
         language_version=arguments.python_version,
         landing=not arguments.no_landing,
         runtime=arguments.runtime,
+        load=load_options(arguments),
         reads=arguments.contexts,
         heal=not arguments.no_healing,
         single_line=arguments.single_line,

@@ -22,6 +22,9 @@ JSON_SECONDS = 0.2
 
 MEGABYTE = 1_000_000
 
+GGUF_PRECISIONS = ("f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
+"""As :data:`fim_server.models.gguf.writing.PRECISIONS`, which is not imported for a command's options."""
+
 
 @dataclass(frozen=True)
 class GetArguments:
@@ -42,6 +45,15 @@ class ListArguments:
     """What ``fim-server models list`` is asked for."""
 
     json: bool
+
+
+@dataclass(frozen=True)
+class GgufArguments:
+    """What ``fim-server models gguf`` is asked for."""
+
+    name: str
+    file: str
+    precision: str
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,16 @@ def add_models(commands: Any) -> None:
     )
     add_json(listing)
     bind(listing, ListArguments, run_list)
+    writing = steps.add_parser(
+        "gguf",
+        help="write a model as a GGUF file, for llama.cpp or Ollama",
+        description="Write a model that is here as a GGUF file, its adapter in its weights, for servers that run such "
+        "files, and for --model FILE.gguf.",
+    )
+    writing.add_argument("name", metavar="NAME", help="as `models list` has it, or a model folder")
+    writing.add_argument("file", metavar="FILE", help="the file to write")
+    writing.add_argument("--precision", choices=GGUF_PRECISIONS, default="q8_0", help="of the weights (default: q8_0)")
+    bind(writing, GgufArguments, run_gguf)
     removing = steps.add_parser(
         "remove", help="delete a model from the cache", description="Delete a model, and what was fetched for it."
     )
@@ -167,6 +189,19 @@ def run_list(arguments: ListArguments) -> int:
         for row in rows
     ]
     show([Table(header, cells, numbers={3}), "* serves where no other is named"])
+    return DONE
+
+
+def run_gguf(arguments: GgufArguments) -> int:
+    """Run the command; returns the exit status. Raises ModelError."""
+    from pathlib import Path
+
+    from fim_server.models.gguf.writing import write_gguf
+    from fim_server.models.source import locate
+
+    file = Path(arguments.file).expanduser()
+    write_gguf(Path(locate(arguments.name)), file, arguments.precision)
+    print(f"{file}: {file.stat().st_size / MEGABYTE:.0f} MB")
     return DONE
 
 

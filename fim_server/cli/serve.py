@@ -49,6 +49,8 @@ class ServeArguments:
     model: str | None
     device: str | None
     runtime: str | None
+    gpu_layers: int | None
+    adapter: str | None
     max_new_tokens: int | None
     max_prompt_tokens: int | None
     temperature: float | None
@@ -107,6 +109,8 @@ def run_serve(arguments: ServeArguments) -> int:
         model=arguments.model,
         device=arguments.device,
         runtime=arguments.runtime,
+        gpu_layers=arguments.gpu_layers,
+        adapter=arguments.adapter,
         python_version=arguments.python_version,
         log_level=arguments.log_level,
         **{name: value for name, value in named.items() if value is not None},

@@ -4,11 +4,8 @@ Each middle is a :class:`.loop.Run` and decides by itself, from its own row of t
 the texts that :func:`.loop.decode` gives one at a time, up to rounding of the logits. Runs on one prompt
 (the same hole with the grammar and without) share a row, and its forward passes, for as long as they choose alike.
 
-The rows' keys and values lie in one buffer a layer, allocated once (slots; PagedAttention, Kwon et al., arXiv
-2309.06180, with one page a row): a row begins at position 0 whatever its length, what lies beyond its end is masked,
-and a row that ends is overwritten by the last one. So nothing is padded, and nothing copied at a step: transformers'
-own ``DynamicCache`` copies all of it for every token, which takes 2.5 times as long at 32 rows of 700 tokens with 7M
-parameters on a CPU (measured).
+The rows' keys and values lie in one buffer a layer, allocated once, and on CUDA a step is a graph:
+:mod:`fim_server.models.torch_rows`.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from transformers.cache_utils import Cache, DynamicLayer
 
 from fim_server.decoding.outcomes import Ending, Outcome, Task
 from fim_server.decoding.results import StopReason
@@ -29,13 +25,11 @@ from fim_server.decoding.run import Interrupted
 from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.reading import Reading
 from fim_server.models.torch_backend import TorchBackend
+from fim_server.models.torch_rows import StaticRows
 
 if TYPE_CHECKING:
     from fim_server.decoding.run import Run
     from fim_server.models.model import FimModel
-
-MASKED_ATTENTIONS = ("sdpa", "eager")
-"""Attention implementations of transformers that take a mask for each row."""
 
 
 @dataclass(slots=True)
@@ -124,6 +118,12 @@ def decode_together(
 
 def _decode(model: FimModel, tasks: Sequence[Task], batch: _Batch, on_step: Callable[[int], None]) -> None:
     store, rows = _prefill(model, tasks, batch)
+    _step_by_step(batch, store, rows, on_step)
+    if isinstance(store, Slots):
+        store.keep()
+
+
+def _step_by_step(batch: _Batch, store: Store | None, rows: list[_Row], on_step: Callable[[int], None]) -> None:
     while store is not None and rows:
         on_step(len(rows))
         started = time.perf_counter()
@@ -198,7 +198,7 @@ class Store(Protocol):
         """Forget the last tokens of a row."""
 
     def forward(self, tokens: Sequence[int], /) -> torch.Tensor:
-        """Read one token a row. Float32 logits [rows, V]."""
+        """Read one token a row. Float32 logits [rows, V], valid until the next ones."""
 
 
 class Apart:
@@ -237,56 +237,6 @@ class Apart:
         return torch.stack(logits)
 
 
-class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # __init_subclass__ has no annotations
-    """One layer's keys and values of all slots; each step writes one position a row."""
-
-    def __init__(self, rows: int, positions: int, like: DynamicLayer) -> None:
-        """Buffers [rows, heads, positions, head size], like the layer of one prompt's cache."""
-        super().__init__()  # type: ignore[no-untyped-call]
-        keys, values = _states(like)
-        self.lazy_initialization(keys, values)
-        # Zeroed: masked positions weigh nothing in a sum, but nothing times what was in the memory could be NaN.
-        self.all_keys = keys.new_zeros((rows, keys.shape[1], positions, keys.shape[3]))
-        self.all_values = values.new_zeros((rows, values.shape[1], positions, values.shape[3]))
-        self._at: tuple[torch.Tensor, torch.Tensor] | None = None
-        self._span = 0
-
-    def step(self, rows: torch.Tensor, at: torch.Tensor, span: int) -> None:
-        """What the next update writes to (positions ``at`` [rows]) and returns (the first ``span`` positions)."""
-        self._at, self._span = (rows, at), span
-
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write one position a row, [rows, heads, 1, head size]; return all up to the longest row's end."""
-        assert self._at is not None
-        rows, at = self._at
-        self.all_keys[rows, :, at] = key_states[:, :, 0]
-        self.all_values[rows, :, at] = value_states[:, :, 0]
-        return self.all_keys[: len(rows), :, : self._span], self.all_values[: len(rows), :, : self._span]
-
-    def get_seq_length(self) -> int:
-        """Tokens of the longest row before this step's."""
-        return max(0, self._span - 1)
-
-    def fill(self, row: int, length: int, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Put keys and values [heads, length, head size] into a row."""
-        self.all_keys[row, :, :length] = keys
-        self.all_values[row, :, :length] = values
-
-    def move(self, source: int, target: int, length: int) -> None:
-        """Copy a row of a length to another."""
-        self.fill(target, length, self.all_keys[source, :, :length], self.all_values[source, :, :length])
-
-
-def _states(layer: DynamicLayer) -> tuple[torch.Tensor, torch.Tensor]:
-    """The keys and values of a layer that has read something."""
-    keys, values = layer.keys, layer.values
-    assert keys is not None
-    assert values is not None
-    return keys, values
-
-
 def _backend(model: FimModel) -> TorchBackend:
     """What computes the model: batches are torch's alone."""
     backend = model.backend
@@ -294,92 +244,48 @@ def _backend(model: FimModel) -> TorchBackend:
     return backend
 
 
-def _attention(model: FimModel) -> str | None:
-    """The name of the model's attention implementation; None where there are no such names."""
-    return getattr(getattr(_backend(model).network, "config", None), "_attn_implementation", None)
-
-
 class Slots:
-    """All rows in one buffer a layer: see the module."""
+    """All rows in one buffer a layer (:class:`.torch_rows.StaticRows`)."""
 
-    def __init__(self, model: FimModel, rows: int, positions: int) -> None:
-        """Room for so many rows of so many tokens; the memory is taken when the first is added."""
-        self._backend = _backend(model)
-        self._most, self._positions = rows, positions
-        self._boolean_mask = _attention(model) == "sdpa"
-        self._layers: list[_Layer] = []
-        self._lengths: list[int] = []
+    def __init__(self, model: FimModel, rows: int, positions: int, span_step: int | None = None) -> None:
+        """Room for so many rows of so many tokens; the memory is taken when the first is added.
+
+        Where an earlier batch left rows that are as many and as long, they are taken.
+        """
+        self._backend = backend = _backend(model)
+        kept, backend.kept_rows = backend.kept_rows, None
+        if kept is not None and kept.most_rows >= rows and kept.positions >= positions:
+            kept.clear()
+            self._rows = kept
+        else:
+            self._rows = StaticRows(backend.network, backend.place, rows, positions, span_step=span_step)
 
     @staticmethod
     def can_hold(model: FimModel, cache: Any, positions: int) -> bool:
-        """Whether the model's attention takes a mask, and a prompt's cache is keys and values of all positions."""
-        return (
-            _attention(model) in MASKED_ATTENTIONS
-            and isinstance(cache, Cache)
-            and bool(cache.layers)
-            and all(
-                isinstance(layer, DynamicLayer)
-                and layer.keys is not None
-                and layer.keys.ndim == 4
-                and layer.keys.shape[2] == cache.get_seq_length()
-                and getattr(layer, "sliding_window", positions) >= positions
-                for layer in cache.layers
-            )
-        )
+        """As :meth:`.torch_rows.StaticRows.can_hold`."""
+        return StaticRows.can_hold(_backend(model).network, cache, positions)
+
+    def keep(self) -> None:
+        """Leave the rows to the next batch, where something of it was captured: that takes longer than a few steps."""
+        if self._rows.captured:
+            self._backend.kept_rows = self._rows
 
     def add(self, cache: Any, prompt: Sequence[int]) -> None:
         """As :meth:`Store.add`."""
-        if not self._layers:
-            self._layers = [_Layer(self._most, self._positions, layer) for layer in cache.layers]
-        for ours, its in zip(self._layers, cache.layers, strict=True):
-            keys, values = _states(its)
-            ours.fill(len(self._lengths), len(prompt), keys[0], values[0])
-        self._lengths.append(len(prompt))
+        self._rows.add(cache, len(prompt))
 
     def copy(self, row: int) -> None:
         """As :meth:`Store.copy`."""
-        for layer in self._layers:
-            layer.move(row, len(self._lengths), self._lengths[row])
-        self._lengths.append(self._lengths[row])
+        self._rows.copy(row)
 
     def remove(self, row: int) -> None:
         """As :meth:`Store.remove`."""
-        length = self._lengths.pop()
-        if row < len(self._lengths):
-            for layer in self._layers:
-                layer.move(len(self._lengths), row, length)
-            self._lengths[row] = length
+        self._rows.remove(row)
 
     def rewind(self, row: int, n_tokens: int) -> None:
-        """As :meth:`Store.rewind`: what lies beyond the end is masked, and written over."""
-        self._lengths[row] -= n_tokens
+        """As :meth:`Store.rewind`."""
+        self._rows.rewind(row, n_tokens)
 
     def forward(self, tokens: Sequence[int]) -> torch.Tensor:
         """As :meth:`Store.forward`."""
-        device = self._backend.place
-        at = torch.tensor(self._lengths, device=device)  # [rows]
-        span = max(self._lengths) + 1
-        rows = torch.arange(len(tokens), device=device)
-        for layer in self._layers:
-            layer.step(rows, at, span)
-        output = self._backend.network(
-            input_ids=torch.tensor(tokens, device=device)[:, None],  # [rows, 1]
-            attention_mask=self._mask(at, span),
-            position_ids=at[:, None],  # [rows, 1]
-            past_key_values=Cache(layers=list(self._layers)),
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        logits: torch.Tensor = output.logits[:, -1].float()
-        if device.type == "cuda":
-            torch.cuda.current_stream().synchronize()
-        self._lengths = [length + 1 for length in self._lengths]
-        return logits
-
-    def _mask(self, at: torch.Tensor, span: int) -> torch.Tensor:
-        """What each row may look at, [rows, 1, 1, span]: itself and what is before it."""
-        seen = (torch.arange(span, device=at.device)[None] <= at[:, None])[:, None, None, :]
-        if self._boolean_mask:
-            return seen
-        dtype: torch.dtype = self._backend.network.dtype
-        return torch.zeros(seen.shape, dtype=dtype, device=at.device).masked_fill_(~seen, torch.finfo(dtype).min)
+        return self._rows.forward(tokens)

@@ -1,4 +1,6 @@
-"""What computes a model, behind one protocol: torch (:mod:`.torch_backend`) or onnxruntime (:mod:`.onnx_backend`).
+"""What computes a model, behind one protocol.
+
+That is torch (:mod:`.torch_backend`), onnxruntime (:mod:`.onnx_backend`) or llama.cpp (:mod:`.gguf.backend`).
 
 A backend keeps its rows of logits in a form of its own, numpy arrays or tensors on a device, and lends the arithmetic
 that decoding does with them (:class:`Arithmetic`). Nothing outside a backend looks into a row, so decoding is one loop
@@ -15,8 +17,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-RUNTIMES = ("torch", "onnx")
-"""What computes a model: torch, on any device; onnxruntime, on the CPU, for models that have an export."""
+LLAMA_CPP = "llama.cpp"
+
+RUNTIMES = ("torch", "onnx", LLAMA_CPP)
+"""What computes a model: torch, on any device; onnxruntime, on the CPU, for models that have an export; llama.cpp, for
+GGUF files."""
 
 LEAST_PROMPT_TOKENS = 16
 """A shorter prompt would hold little but the tokens of its format."""

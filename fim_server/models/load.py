@@ -1,7 +1,8 @@
 """Loading a model: which backend runs it, and what it is put together from.
 
 Nothing here knows grammars or editors. Torch and transformers are imported only where they are needed: for a model
-without an export, a device other than the CPU, or where torch was asked for. The rest runs on onnxruntime.
+without an export, a device other than the CPU, or where torch was asked for. The rest runs on onnxruntime, and a GGUF
+file on llama.cpp.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import ModelError, VocabularyError
 from fim_server.models import onnx_backend
-from fim_server.models.backend import RUNTIMES
+from fim_server.models.backend import LLAMA_CPP, RUNTIMES
 from fim_server.models.model import FimModel
 from fim_server.models.onnx_backend import OnnxBackend
+from fim_server.models.options import LoadOptions
 from fim_server.models.prompt import find_format
-from fim_server.models.source import locate, name_of
+from fim_server.models.source import is_gguf, locate, name_of
 from fim_server.models.threads import free_cores, usual_threads
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
 from fim_server.tokens.vocabulary import Vocabulary
@@ -39,18 +41,32 @@ CUDA_DRIVERS = {"linux": "libcuda.so.1", "win32": "nvcuda.dll"}
 ROCM_DEVICE = Path("/dev/kfd")
 
 
-def load_model(name_or_path: str | None = None, device: str | None = None, runtime: str | None = None) -> FimModel:
+NO_OPTIONS = LoadOptions()
+
+
+def load_model(
+    name_or_path: str | None = None,
+    device: str | None = None,
+    runtime: str | None = None,
+    options: LoadOptions = NO_OPTIONS,
+) -> FimModel:
     """Load a model for filling in the middle.
 
-    ``name_or_path``: a folder in the transformers layout, a name on the hub, `smollm2`, `embedded`, or None for the
-    first of these two that is there.
+    ``name_or_path``: a folder in the transformers layout, a GGUF file, a name on the hub, `smollm2`, `embedded`, or
+    None for the first of these two that is there.
     ``device``: a torch device, or None for a GPU where there is one. ``runtime``: `torch` or `onnx`, or None for onnx
     where the device is the CPU, the folder has an export of its weights and onnxruntime is installed; torch is
-    not even imported then. Raises :class:`ModelError` for a model that cannot be found, read or used, or a device or
-    runtime that is not there; its message is one line.
+    not even imported then. A GGUF file runs on `llama.cpp` alone. Raises :class:`ModelError` for a model that cannot be
+    found, read or used, or a device or runtime that is not there; its message is one line.
     """
     if runtime not in (None, *RUNTIMES):
-        raise ModelError(f"runtime {runtime}: unknown; there are {' and '.join(RUNTIMES)}")
+        raise ModelError(f"runtime {runtime}: unknown; there are {', '.join(RUNTIMES[:-1])} and {RUNTIMES[-1]}")
+    if name_or_path is not None and is_gguf(name_or_path):
+        return load_gguf_file(name_or_path, device, runtime, options)
+    if runtime == LLAMA_CPP:
+        raise ModelError(f"runtime {LLAMA_CPP}: runs GGUF files, and {name_of(name_or_path)} is none")
+    if options != NO_OPTIONS:
+        raise ModelError(f"layers on a GPU and adapters are for GGUF files, and {name_of(name_or_path)} is none")
     if runtime == "onnx" and device is not None and not is_cpu(device):
         raise ModelError(f"runtime onnx: runs on the CPU, not on {device}")
     if runtime == "onnx":
@@ -103,6 +119,24 @@ def assemble(name: str, backend: Backend, tokenizer: Any, bound: BoundFormat) ->
     except VocabularyError as error:
         raise ModelError(f"{name}: {error}") from error
     return FimModel(name, backend, replace(bound, plain=vocabulary.encode), vocabulary)
+
+
+def load_gguf_file(name: str, device: str | None, runtime: str | None, options: LoadOptions) -> FimModel:
+    """Load a GGUF file. Raises :class:`ModelError`, as :func:`load_model`."""
+    from fim_server.models.gguf.load import load_gguf
+
+    if runtime not in (None, LLAMA_CPP):
+        raise ModelError(f"runtime {runtime}: runs no GGUF files, {LLAMA_CPP} does")
+    layers = options.gpu_layers
+    if device is not None:
+        if is_cpu(device) and layers:
+            raise ModelError(f"device {device}: {layers} layers on a GPU were asked for as well")
+        layers = 0 if is_cpu(device) else (-1 if layers is None else layers)
+    path = Path(locate(name))
+    adapter = None if options.adapter is None else Path(options.adapter).expanduser()
+    if adapter is not None and not adapter.is_file():
+        raise ModelError(f"{options.adapter}: no such file")
+    return load_gguf(path, free_cores(usual_threads()), layers, adapter)
 
 
 def _load_on_onnx(folder: Path, name: str, export: Path) -> FimModel:

@@ -31,6 +31,9 @@ CHARACTERS_PER_TOKEN = (6, 16)
 with the file. Source code has 3 to 4 (measured); where the first cut leaves room, because long runs of blanks have
 more, the second is tried."""
 
+PLAIN = "plain"
+"""The name of the format without tokens of its own."""
+
 KNOWN_TEXTS = 384
 """Texts whose ids are remembered: of the longest prompt's prefix some 64 pieces, and of a few suffixes their ends; for
 prompts of two lengths."""
@@ -67,6 +70,11 @@ class BoundFormat:
     repository: Repository | None = None
     """How other files are shown, where the model was trained on several in one prompt."""
 
+    @property
+    def sees_suffix(self) -> bool:
+        """Whether the model is shown what comes after the cursor; the grammar looks at it in any case."""
+        return Slot.SUFFIX in self.pieces
+
     def encode(
         self, left: str, right: str, limit: int, grid: int = 1, context: ProjectContext | None = None, most: int = 0
     ) -> list[int]:
@@ -84,7 +92,7 @@ class BoundFormat:
         if room < 0:
             raise ValueError(f"a prompt of {limit} tokens is too short for the {self.family} format")
         prefix = self._prefix(left, room, grid)
-        suffix, ids = self._nearest(right, room, grid)
+        suffix, ids = self._nearest(right if self.sees_suffix else "", room, grid)
         _, kept = share(steps(prefix.length, grid), len(ids), room)
         ids = self._whole_lines(suffix, ids, kept, grid)
         texts = {Slot.PREFIX: [*head, *prefix.last(room - len(ids), grid)], Slot.SUFFIX: ids}
@@ -267,20 +275,33 @@ def bind(row: Format, tokenizer: Tokenizer) -> BoundFormat | None:
     return BoundFormat(row.family, tokenizer, pieces, stop_ids, control, row.guard, repository=repository)
 
 
+def bind_format(tokenizer: Tokenizer, formats: Sequence[Format] | None = None) -> BoundFormat | None:
+    """The first known format whose tokens the tokenizer has; None if there is none."""
+    rows = known_formats() if formats is None else formats
+    return next((bound for row in rows if (bound := bind(row, tokenizer)) is not None), None)
+
+
 def find_format(tokenizer: Tokenizer, model_name: str, formats: Sequence[Format] | None = None) -> BoundFormat:
     """The first known format whose tokens the tokenizer has.
 
     Raises :class:`ModelError` if there is none: the model was not trained to fill in the middle.
     """
     formats = known_formats() if formats is None else formats
-    for candidate in formats:
-        bound = bind(candidate, tokenizer)
-        if bound is not None:
-            return bound
+    bound = bind_format(tokenizer, formats)
+    if bound is not None:
+        return bound
     families = ", ".join(candidate.family for candidate in formats)
     raise ModelError(
         f"{model_name}: not a fill-in-the-middle model (its tokenizer has the tokens of none of: {families})"
     )
+
+
+def plain_format(tokenizer: Tokenizer, begin: Sequence[int], stop_ids: Sequence[int]) -> BoundFormat:
+    """The format of a model that was not trained to fill in the middle: it is shown the prefix, and writes on.
+
+    ``begin``: ids that its texts begin with; ``stop_ids``: those that end them.
+    """
+    return BoundFormat(PLAIN, tokenizer, (*begin, Slot.PREFIX), tuple(stop_ids), frozenset((*begin, *stop_ids)))
 
 
 def steps(count: int, grid: int) -> int:

@@ -1,4 +1,4 @@
-"""Where a model is: the embedded one, one in the user's cache, a folder, or a name on the hub."""
+"""Where a model is: the embedded one, one in the user's cache, a folder or a file, or a name on the hub."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from fim_server.models.store.catalogue import DEFAULT_NAME, catalogue
 from fim_server.models.store.folders import cached_folder
 
 EMBEDDED_NAME = "embedded"
+
+GGUF_SUFFIX = ".gguf"
 
 HUB_SECONDS = 10.0
 """How long the hub may take to answer whether it is there."""
@@ -26,7 +28,7 @@ def name_of(name_or_path: str | None) -> str:
 
 
 def locate(name_or_path: str | None) -> str:
-    """The folder to load from. Raises :class:`ModelError` where there is none, or no model in it.
+    """The folder, or GGUF file, to load from. Raises :class:`ModelError` where there is none, or no model in it.
 
     None is the catalogue's default where that is in the cache, else the embedded model. The catalogue's names and
     `embedded` stand above folders of such a name, which `./NAME` says.
@@ -48,6 +50,10 @@ def locate(name_or_path: str | None) -> str:
 def elsewhere(name_or_path: str) -> str:
     """The same for what is no name of this package's: a folder, or a name on the hub."""
     folder = Path(name_or_path).expanduser()
+    if is_gguf(name_or_path):
+        if not folder.is_file():
+            raise ModelError(f"{name_or_path}: no such file")
+        return str(folder)
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise ModelError(f"{name_or_path}: not a model folder (no config.json in it)")
@@ -81,6 +87,11 @@ def fetch(name: str) -> str:
         return str(snapshot_download(name, allow_patterns=HUB_FILES, local_files_only=True))
     except LocalEntryNotFoundError:
         raise ModelError(f"{name}: no such model, neither a folder here nor in the hub's cache ({problem})") from None
+
+
+def is_gguf(name: str) -> bool:
+    """Whether a name is that of a GGUF file, there or not."""
+    return name.lower().endswith(GGUF_SUFFIX)
 
 
 def looks_like_path(name: str) -> bool:

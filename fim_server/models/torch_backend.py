@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import warnings
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.masking import WORD_BITS, mask_bits, word_count
 from fim_server.models.source import first_line
 from fim_server.models.threads import free_cores
+from fim_server.models.torch_rows import RowCache
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from fim_server.models.backend import Backend
+    from fim_server.models.torch_rows import StaticRows
 
 DEFAULT_WINDOW = 2048
 """Tokens of context taken for a model whose configuration names none."""
@@ -107,11 +110,17 @@ def _as_tensor(words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(np.require(words, requirements=["C", "W"]).view(np.int32))
 
 
+@cache
+def _bits(place: torch.device) -> torch.Tensor:
+    """The bits of a byte, kept on the device: bringing them there at each mask would have the host wait."""
+    with torch.inference_mode(False):
+        return torch.tensor([1 << bit for bit in range(8)], dtype=torch.uint8, device=place)
+
+
 def _refused(packed: torch.Tensor, size: int) -> torch.Tensor:
     """Packed masks [..., W] as booleans [..., size], true where refused. Temporaries take one byte a token."""
     octets = packed.contiguous().view(torch.uint8)  # [..., 4 W]; every device that torch knows is little-endian
-    bits = torch.tensor([1 << bit for bit in range(8)], dtype=torch.uint8, device=packed.device)
-    return (octets[..., None] & bits).eq_(0).view(torch.bool).flatten(-2)[..., :size]
+    return (octets[..., None] & _bits(packed.device)).eq_(0).view(torch.bool).flatten(-2)[..., :size]
 
 
 def _mask_row(logits: torch.Tensor, packed: torch.Tensor) -> None:
@@ -226,12 +235,21 @@ class TorchBackend:
     name = "torch"
     gives_rows = True
 
-    def __init__(self, network: Any, place: torch.device, window: int | None = None) -> None:
-        """``window``: by default what the network's configuration says."""
+    def __init__(
+        self, network: Any, place: torch.device, window: int | None = None, static_cache: bool = False
+    ) -> None:
+        """``window``: by default what the network's configuration says.
+
+        ``static_cache``: have caches with a known room at fixed addresses, with steps as CUDA graphs, where the network
+        allows that. Off until it has been measured on a GPU (``fim-server bench gpu``).
+        """
         self.network = network
         self.place = place
         self.window = window_of(network) if window is None else window
         self.arithmetic = TorchArithmetic(place)
+        self._static_cache = static_cache and RowCache.can_serve(network)
+        self.kept_rows: StaticRows | None = None
+        """Rows of an earlier batch, whose steps have been captured, for the next one to take."""
 
     @property
     def device(self) -> str:
@@ -250,6 +268,8 @@ class TorchBackend:
 
     def new_cache(self, room: int | None = None) -> Any:
         """An empty KV cache, which grows as it is filled."""
+        if self._static_cache and room is not None:
+            return RowCache(self.network, self.place, room)
         from transformers import DynamicCache
 
         return DynamicCache(config=self.network.config)
@@ -261,9 +281,12 @@ class TorchBackend:
     @torch.inference_mode()
     def forward_rows(self, token_ids: Sequence[int], cache: Any, rows: int) -> list[torch.Tensor]:
         """As :meth:`.backend.RowsBackend.forward_rows`; the tensors are on the device."""
-        inputs = torch.tensor([token_ids], device=self.place)  # [1, T]
-        output = self.network(input_ids=inputs, past_key_values=cache, use_cache=True, logits_to_keep=rows)
-        logits = output.logits[0, -rows:].float()  # [rows, V]
+        if isinstance(cache, RowCache):
+            logits = cache.read(token_ids, rows)
+        else:
+            inputs = torch.tensor([token_ids], device=self.place)  # [1, T]
+            output = self.network(input_ids=inputs, past_key_values=cache, use_cache=True, logits_to_keep=rows)
+            logits = output.logits[0, -rows:].float()  # [rows, V]
         if self.place.type == "cuda":
             torch.cuda.current_stream().synchronize()
         return list(logits)

@@ -25,11 +25,15 @@ class ServerSettings:
     """Settings of one server process. Times are in milliseconds; a deadline of 0 or None is none."""
 
     model: str | None = None
-    """A model folder or hub name; None is the embedded model."""
+    """A model folder, GGUF file or hub name; None is the embedded model."""
     device: str | None = None
     """A torch device; None is a GPU where there is one."""
     runtime: str | None = None
-    """`torch` or `onnx`; None is onnx where the model has an export and its package is installed."""
+    """`torch`, `onnx` or `llama.cpp`; None is what can run the model, onnx first."""
+    gpu_layers: int | None = None
+    """Of a GGUF file, how many layers a GPU computes; -1 for all; None is all where llama.cpp has a GPU."""
+    adapter: str | None = None
+    """For a GGUF file, a low-rank adapter in a GGUF file of its own."""
     python_version: str | None = None
     """The Python whose grammar counts, or `newest`; None is what each file's project asks for, else the newest."""
     enabled: bool = True
@@ -92,7 +96,7 @@ class ServerSettings:
 
     def loads_like(self, other: ServerSettings) -> bool:
         """Whether both ask for the same model and the same grammars."""
-        names = ("model", "device", "runtime", "python_version")
+        names = ("model", "device", "runtime", "gpu_layers", "adapter", "python_version")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def with_client(self, values: object) -> tuple[ServerSettings, list[str]]:
@@ -135,7 +139,7 @@ def own_fields(values: object) -> dict[str, Any] | None:
 
 DEFAULTS: dict[str, Any] = {entry.name: getattr(ServerSettings(), entry.name) for entry in fields(ServerSettings)}
 
-COMMAND_LINE_FIRST = frozenset({"model", "device", "python_version"})
+COMMAND_LINE_FIRST = frozenset({"model", "device", "gpu_layers", "adapter", "python_version"})
 """Settings that an editor does not change where the command line has named them."""
 
 EDITORS_OWN = frozenset({"path", "interpreter", "args", "trace", "importStrategy", "logLevel"})
@@ -231,5 +235,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "pythonVersion": ("python_version", python_version),
     "model": ("model", text),
     "device": ("device", text),
+    "gpuLayers": ("gpu_layers", whole(-1, 10_000)),
+    "adapter": ("adapter", text),
 }
 """The editor's fields: ours, and how their values are read."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet, WeakValueDictionary
 
 from fim_server.errors import StoppedError
+from fim_server.models.options import LoadOptions
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from fim_server.server.settings import ServerSettings
     from fim_server.server.watched_threads import WatchedThread
 
-    Key = tuple[str | None, str | None, str | None]
+    Key = tuple[str | None, str | None, str | None, LoadOptions]
 
 
 OVERDUE_SECONDS = 30.0
@@ -63,7 +64,8 @@ class SharedModels:
         """
         from fim_server.models.load import load_model
 
-        key = settings.model, settings.device, settings.runtime
+        options = LoadOptions(settings.gpu_layers, settings.adapter)
+        key = settings.model, settings.device, settings.runtime, options
         has_waited = False
         while True:
             with self._lock:

@@ -74,6 +74,8 @@ def message_of(ls: FimLanguageServer, state: str) -> str:
         case _:
             model = ls.worker.model
             ready = f"ready: {model.name} on {model.device}" if model is not None else "ready"
+            if model is not None and not model.format.sees_suffix:
+                ready += ", from left to right: it was not trained to see what follows"
             if ls.set_aside:
                 ready += f"; set aside until they change: {', '.join(map(name_of, sorted(ls.set_aside)))}"
             if unfinished := ls.worker.unfinished.documents:

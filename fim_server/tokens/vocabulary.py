@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,12 @@ class Vocabulary:
     """
 
     def __init__(
-        self, tokens: list[bytes | None], end_token_ids: Iterable[int], *, definition: bytes | None = None
+        self,
+        tokens: list[bytes | None],
+        end_token_ids: Iterable[int],
+        *,
+        definition: bytes | None = None,
+        encoder: Callable[[bytes], Sequence[int]] | None = None,
     ) -> None:
         """Builds the trie of token bytes.
 
@@ -52,6 +57,7 @@ class Vocabulary:
             tokens: Byte strings by token id; None or empty for control tokens and holes, which are never allowed.
             end_token_ids: Tokens that end the middle. Whatever bytes they have do not count.
             definition: The `tokenizer.json` that has these tokens, for `encode`.
+            encoder: In place of it, what gives the tokens of a text (UTF-8), names of control tokens being text.
 
         Raises:
             VocabularyError: No tokens, a token that is no byte string, or an end token outside them.
@@ -76,6 +82,7 @@ class Vocabulary:
             raise VocabularyError(" ".join(str(error).split())) from error
         self.size = len(tokens)
         self._definition = definition
+        self._encoder = encoder
 
     @staticmethod
     def from_tokenizer(
@@ -203,6 +210,8 @@ class Vocabulary:
 
     def _joins_breaks(self) -> bool:
         """Whether the pre-tokenizer joins a line break with the indentation after it."""
+        if self._encoder is not None:
+            return any(b"\n " in self.token_bytes(token) for token in self.encode("a\n    a"))
         tokenizer = self._tokenizer
         if tokenizer is None or tokenizer.pre_tokenizer is None:
             return False
@@ -211,6 +220,8 @@ class Vocabulary:
 
     def _last_run(self, text: str) -> int | None:
         """How many characters at the end of a text the pre-tokenizer joins with some next one; None: there is none."""
+        if self._encoder is not None:
+            return self._last_joined(text)
         tokenizer = self._tokenizer
         if tokenizer is None or tokenizer.pre_tokenizer is None:
             return None
@@ -222,6 +233,26 @@ class Vocabulary:
             start: int = tokenizer.pre_tokenizer.pre_tokenize_str(probed)[-1][1][0]
             longest = max(longest, len(text) - start)
         return longest
+
+    def _last_joined(self, text: str) -> int:
+        """The same where there is an encoder alone, which does not say how it splits.
+
+        What it joins with a next character shows in its tokens. A word may be cut anywhere within: it is taken as most
+        pre-tokenizers take it, letters, digits and other signs each by themselves, with a blank before them.
+        """
+        longest = 0
+        for probe in PROBES:
+            joined = len(self.token_bytes(self.encode(text + probe)[-1])) - len(probe)
+            longest = max(longest, len(text.encode()[-joined:].decode(errors="ignore")) if joined > 0 else 0)
+        kind = kind_of(text[-1:])
+        if kind == "blank" or (kind == "digit" and len(self.encode("10")) > 1):
+            return longest
+        start = len(text)
+        while start and kind_of(text[start - 1]) == kind:
+            start -= 1
+        if text[:start].endswith(" ") and len(self.encode(" a")) == 1:
+            start -= 1
+        return max(longest, len(text) - start)
 
     def longer_tokens(self, start: bytes) -> list[int]:
         """Ids of the text tokens that begin with some bytes and do not end with them, in the order of their bytes."""
@@ -256,11 +287,15 @@ class Vocabulary:
 
     def _ask_tokenizer(self, text: bytes) -> list[int] | None:
         """The tokenizer's tokens for a text, if there is a tokenizer and they are exact."""
-        if self._tokenizer is None:
+        tokens: Sequence[int]
+        if self._encoder is not None:
+            tokens = self._encoder(text)
+        elif self._tokenizer is not None:
+            tokens = self._tokenizer.encode(text.decode(), add_special_tokens=False).ids
+        else:
             return None
-        tokens: list[int] = self._tokenizer.encode(text.decode(), add_special_tokens=False).ids
         joined = b"".join(self.core.token_bytes(token) if token < self.size else b"" for token in tokens)
-        return tokens if joined == text else None
+        return list(tokens) if joined == text else None
 
     def _longest_tokens(self, text: bytes) -> list[int]:
         """The longest token at each place with which the rest can still be encoded."""
@@ -344,6 +379,15 @@ def whole(token_id: int) -> int:
     if not 0 <= found < MOST_IDS:
         raise VocabularyError(f"end_token_ids: {found} is outside every vocabulary")
     return found
+
+
+def kind_of(character: str) -> str:
+    """What pre-tokenizers tell apart: `letter`, `digit`, `blank` or `sign`."""
+    if character.isalpha():
+        return "letter"
+    if character.isnumeric():
+        return "digit"
+    return "blank" if character.isspace() else "sign"
 
 
 def utf8_parts(data: bytes) -> Iterator[tuple[bytes, bool]]:

@@ -23,6 +23,8 @@ from fim_server.bench import torch_precisions
 from fim_server.bench.vocabularies import EMBEDDED_TOKENIZER
 from fim_server.cli import program as cli
 from fim_server.models import onnx_backend
+from fim_server.models.gguf import library
+from fim_server.models.gguf.writing import write_gguf
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.onnx_backend import OnnxBackend
@@ -82,6 +84,23 @@ def test_the_table_has_a_line_for_each_row(measured: dict[str, Any]) -> None:
     *_, header, first, second, third, fourth = reports.lines(runtime_bench.Report(measured["setting"], rows))
     assert header.split()[:3] == ["runtime", "precision", "threads"]
     assert [line.split()[1] for line in (first, second, third, fourth)] == list(runtime_bench.TORCH_PRECISIONS)
+
+
+@pytest.mark.skipif(not library.is_installed(), reason="xllamacpp is not installed (the extra `gguf`)")
+def test_gguf_files_are_measured_beside(tmp_path: Path) -> None:
+    for precision in ("f16", "q8_0"):
+        write_gguf(EMBEDDED, tmp_path / f"{precision}.gguf", precision, "smollm")
+    files = [part for name in ("f16", "q8_0") for part in ("--gguf", str(tmp_path / f"{name}.gguf"))]
+    status, output, errors = printed(*SMALL, "--torch", "fp32", "--json", *files)
+    assert status == 0, errors
+    fp32, f16, q8 = json.loads(output)["rows"]
+    for row, precision in ((f16, "f16"), (q8, "q8_0")):
+        assert (row["runtime"], row["precision"], row["note"]) == ("llama.cpp", precision, "")
+        assert all(row[name] > 0 for name in TIMES)
+        assert row["same"] > 0.8
+        assert row["nats"] == pytest.approx(fp32["nats"], abs=0.1)
+    assert q8["megabytes"] < f16["megabytes"]
+    assert printed(*SMALL, "--gguf", str(tmp_path / "missing.gguf"))[0] == 2
 
 
 def test_nothing_printed_names_a_folder_of_this_machine(measured: dict[str, Any]) -> None:

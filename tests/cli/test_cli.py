@@ -53,7 +53,7 @@ def embedded() -> Any:
 @pytest.fixture
 def one_model(embedded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded model, loaded once for all tests."""
-    monkeypatch.setattr("fim_server.models.load.load_model", lambda name, device, runtime: embedded)
+    monkeypatch.setattr("fim_server.models.load.load_model", lambda *asked: embedded)
 
 
 @pytest.fixture

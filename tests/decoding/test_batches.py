@@ -41,6 +41,7 @@ from transformers import (
 from transformers.cache_utils import DynamicCache
 
 from fim_server import Language
+from fim_server.decoding import batches
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.batches import Apart, Slots, Store, decode_together
 from fim_server.decoding.conclusion import final_length, text_of
@@ -52,6 +53,7 @@ from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.reading import Reading
 from fim_server.models.torch_backend import TorchBackend
+from fim_server.models.torch_rows import StaticRows
 from fim_server.text.document import Split
 
 # --- a scripted network with a real cache -------------------------------------------------------------------------
@@ -460,6 +462,36 @@ def test_a_batch_of_the_embedded_model_gives_the_texts_of_single_runs(embedded: 
     assert same >= 2 * len(CUTS) - 1  # logits may differ by rounding, and texts where two tokens are as likely
     assert refused
     assert landed
+
+
+def test_rows_with_captured_steps_serve_the_next_batch(embedded: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    language = Language.load("python")
+    made: list[StaticRows] = []
+
+    class Counted(StaticRows):
+        captured = 1  # as on CUDA
+
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            made.append(self)
+
+    def texts(splits: Sequence[Split], budget: int) -> list[str | None]:
+        options = DecodeOptions(max_new_tokens=budget)
+        found = together(embedded, splits, lambda split: [language.open(split.left, split.right)], options)
+        return [own[0][0] for own in found]
+
+    wanted = [texts(CUTS[:3], 12), texts(CUTS[3:5], 8), texts(CUTS, 12)]
+    monkeypatch.setattr(batches, "StaticRows", Counted)
+    assert isinstance(embedded.backend, TorchBackend)
+    try:
+        assert texts(CUTS[:3], 12) == wanted[0]
+        assert embedded.backend.kept_rows is made[0]
+        assert texts(CUTS[3:5], 8) == wanted[1]
+        assert len(made) == 1
+        assert texts(CUTS, 12) == wanted[2]
+        assert len(made) == 2, "more rows than there were"
+    finally:
+        embedded.backend.kept_rows = None
 
 
 def test_a_session_that_promises_nothing_is_decoded_freely(embedded: FimModel) -> None:

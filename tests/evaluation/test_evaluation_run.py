@@ -87,7 +87,7 @@ def evaluate(
     tiny: FimModel, tiny_folder: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Eval:
     """``fim-server eval run`` with the tiny model, loaded once; gives exit status, standard output and error."""
-    monkeypatch.setattr("fim_server.models.load.load_model", lambda name, device=None, runtime=None: tiny)
+    monkeypatch.setattr("fim_server.models.load.load_model", lambda *asked: tiny)
 
     def runner(out: Path, *arguments: str, data: Path = data, landing: bool = False) -> tuple[int, str, str]:
         command = [

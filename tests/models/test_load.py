@@ -79,11 +79,13 @@ def test_a_damaged_tokenizer_is_one_clear_line(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         ((None, "cpu", "torch"), f"embedded: {NEEDS_TORCH}"),
-        ((None, "cuda"), f"device cuda: {NEEDS_TORCH}"),
+        ((None, "cuda", None), f"device cuda: {NEEDS_TORCH}"),
         ((None, None, "torch"), f"embedded: {NEEDS_TORCH}"),
     ],
 )
-def test_without_torch_one_line_names_the_extra(no_torch: None, arguments: tuple[str, ...], said: str) -> None:
+def test_without_torch_one_line_names_the_extra(
+    no_torch: None, arguments: tuple[str | None, str | None, str | None], said: str
+) -> None:
     with pytest.raises(ModelError) as refusal:
         load_model(*arguments)
     assert str(refusal.value) == said

@@ -359,6 +359,8 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "pythonVersion": "3.9",
         "model": "./a-model",
         "device": "cpu",
+        "gpuLayers": 3,
+        "adapter": "adapter.gguf",
     }
     assert set(values) == set(CLIENT_FIELDS)
     for wrapped in (values, {"fim-server": values}):

@@ -17,6 +17,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from fim_server.errors import StoppedError
 from fim_server.language import Language, Stop
 from fim_server.models.model import FimModel
+from fim_server.models.options import LoadOptions
 from fim_server.recovery.budget import Budget
 from fim_server.server import budget as budgets
 from fim_server.server import process, watching
@@ -230,7 +231,7 @@ def test_a_model_that_is_loaded_again_while_a_pass_of_it_does_not_end_is_another
     stuck, other = worker.model, model_on(Gated())
     assert stuck is not None
     other.backend.gate.set()  # type: ignore[attr-defined]
-    models._loaded[None, None, None] = stuck
+    models._loaded[None, None, None, LoadOptions()] = stuck
     monkeypatch.setattr("fim_server.models.load.load_model", lambda *key: other)
 
     def prepare(self: CompletionWorker, model: FimModel, *rest: object) -> Loaded:

@@ -37,10 +37,21 @@ export const SERVER_SETTINGS = [
   "pythonVersion",
   "model",
   "device",
+  "gpuLayers",
+  "adapter",
 ] as const;
 
 /** The settings that only a new server process takes up. */
-export const RESTARTING_SETTINGS = ["path", "interpreter", "args", "logLevel", "model", "device"] as const;
+export const RESTARTING_SETTINGS = [
+  "path",
+  "interpreter",
+  "args",
+  "logLevel",
+  "model",
+  "device",
+  "gpuLayers",
+  "adapter",
+] as const;
 
 export type Mode = "automatic" | "manual" | "off";
 
@@ -122,13 +133,16 @@ export function serverSettings(read: Reader, surroundings: Surroundings): Record
       settings[name] = value;
     }
   }
-  for (const name of ["pythonVersion", "model", "device"]) {
+  for (const name of ["pythonVersion", "model", "device", "adapter"]) {
     if (settings[name] === "") {
       settings[name] = null;
     }
   }
-  if (typeof settings["model"] === "string") {
-    settings["model"] = expand(settings["model"], surroundings);
+  for (const name of ["model", "adapter"]) {
+    const path = settings[name];
+    if (typeof path === "string") {
+      settings[name] = expand(path, surroundings);
+    }
   }
   return settings;
 }

@@ -106,7 +106,7 @@ test("an untrusted workspace does not say what is run", () => {
   assert.equal(supported, "limited");
   assert.deepEqual(
     [...restrictedConfigurations].sort(),
-    ["path", "interpreter", "args", "model", "device"].map((name) => `${SECTION}.${name}`).sort(),
+    ["path", "interpreter", "args", "model", "device", "adapter"].map((name) => `${SECTION}.${name}`).sort(),
   );
 });
 

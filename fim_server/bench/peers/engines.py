@@ -62,7 +62,7 @@ class LLGuidance:
             raise ValueError(self._start.get_error())
         self.words = np.zeros(-(-self._tokenizer.vocab_size // 32), dtype=np.int32)
 
-    def open(self, job: Job) -> Matcher | None:
+    def open(self, job: Job) -> LLGuidanceMatcher | None:
         matcher = self._start.deep_copy()
         if matcher.try_consume_tokens(job.left_ids) < len(job.left_ids) or matcher.is_error():
             return None
@@ -73,14 +73,14 @@ class LLGuidanceMatcher:
     """Its matcher, without the checks of the mask that its numpy helper makes."""
 
     def __init__(self, matcher: Any, words: NDArray[np.int32]) -> None:
-        self._matcher = matcher
+        self.matcher = matcher
         self._address, self._size = words.ctypes.data, words.nbytes
 
     def fill_mask(self) -> None:
-        self._matcher.unsafe_compute_mask_ptr(self._address, self._size)
+        self.matcher.unsafe_compute_mask_ptr(self._address, self._size)
 
     def commit(self, token_id: int) -> bool:
-        return bool(self._matcher.consume_token(token_id))
+        return bool(self.matcher.consume_token(token_id))
 
 
 # --- glrmask ------------------------------------------------------------------------------------------------------

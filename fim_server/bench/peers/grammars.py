@@ -31,6 +31,32 @@ that matches longest without going back needs that."""
 INSIDE = "_in"
 """Suffix of the rules that stand inside brackets."""
 
+JSON_EBNF = r"""
+root ::= ws value ws
+value ::= object | array | string | number | "true" | "false" | "null"
+object ::= "{" ws ( member ( ws "," ws member )* ws )? "}"
+member ::= string ws ":" ws value
+array ::= "[" ws ( value ( ws "," ws value )* ws )? "]"
+string ::= "\"" rest
+rest ::= "\"" | [^"\\\x00-\x1f] rest | "\\" escape rest
+escape ::= ["\\/bfnrt] | "u" [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F]
+number ::= "-"? ( "0" | [1-9] [0-9]* ) ( "." [0-9]+ )? ( [eE] [-+]? [0-9]+ )?
+ws ::= [ \t\n\r]*
+"""
+"""RFC 8259 in the notation that XGrammar takes. Strings are recursive: repeated, a mask takes it 200 times as long."""
+
+JSON_LARK = r"""
+start: WS? value WS?
+value: object | array | STRING | NUMBER | "true" | "false" | "null"
+object: "{" WS? (member (WS? "," WS? member)* WS?)? "}"
+member: STRING WS? ":" WS? value
+array: "[" WS? (value (WS? "," WS? value)* WS?)? "]"
+STRING: /"([^"\\\x00-\x1f]|\\(["\\\/bfnrt]|u[0-9a-fA-F]{4}))*"/
+NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/
+WS: /[ \t\n\r]+/
+"""
+"""The same in llguidance's notation."""
+
 Rules = dict[str, list[list[str]]]
 """The right sides of every nonterminal."""
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+
+from fim_server.models.backend import LLAMA_CPP
 
 HASHED_WHOLE = 1 << 28
 """Files of a model up to this size are hashed whole (bytes); of larger ones both ends and the size."""
@@ -14,11 +17,14 @@ HASHED_WHOLE = 1 << 28
 HASHED_ENDS = 1 << 24
 
 
-def model_hash(name: str | None) -> str:
-    """One SHA-256 of the files of a model's folder: their names, sizes and contents (of large ones, both ends)."""
+def model_hash(name: str | None, adapter: str | None = None) -> str:
+    """One SHA-256 of the files of a model: their names, sizes and contents (of large ones, both ends)."""
     from fim_server.models.source import locate
 
-    return files_hash(Path(locate(name)), (".json", ".safetensors", ".bin", ".model", ".txt"))
+    source = Path(locate(name))
+    if source.is_dir():
+        return files_hash(source, (".json", ".safetensors", ".bin", ".model", ".txt"))
+    return hash_of([source] if adapter is None else [source, Path(adapter).expanduser()])
 
 
 def export_hash(name: str | None) -> str:
@@ -31,25 +37,30 @@ def export_hash(name: str | None) -> str:
 
 def files_hash(folder: Path, suffixes: tuple[str, ...]) -> str:
     """One SHA-256 of the files of a folder."""
+    return hash_of([path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix in suffixes])
+
+
+def hash_of(files: Sequence[Path]) -> str:
+    """One SHA-256 of some files."""
     digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and path.suffix in suffixes:
-            size = path.stat().st_size
-            digest.update(f"{path.name}\0{size}\0".encode())
-            with path.open("rb") as file:
-                if size <= HASHED_WHOLE:
-                    digest.update(hashlib.file_digest(file, "sha256").digest())
-                else:
-                    digest.update(file.read(HASHED_ENDS))
-                    file.seek(-HASHED_ENDS, os.SEEK_END)
-                    digest.update(file.read(HASHED_ENDS))
+    for path in files:
+        size = path.stat().st_size
+        digest.update(f"{path.name}\0{size}\0".encode())
+        with path.open("rb") as file:
+            if size <= HASHED_WHOLE:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+            else:
+                digest.update(file.read(HASHED_ENDS))
+                file.seek(-HASHED_ENDS, os.SEEK_END)
+                digest.update(file.read(HASHED_ENDS))
     return digest.hexdigest()
 
 
-def versions() -> dict[str, str]:
-    """What the results may depend on."""
+def versions(runtime: str) -> dict[str, str]:
+    """What the results of a model on some runtime may depend on."""
     found = {"python": platform.python_version()}
-    for name in ("fim-server", "torch", "transformers", "onnxruntime"):
+    also = ("xllamacpp",) if runtime == LLAMA_CPP else ()
+    for name in ("fim-server", "torch", "transformers", "onnxruntime", *also):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

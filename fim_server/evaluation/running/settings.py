@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fim_server.evaluation.running.shards import Shard
+from fim_server.models.options import LoadOptions
 
 
 class Reads(StrEnum):
@@ -37,7 +38,8 @@ class WorkerSettings:
     """None is the judge's own version, or the newest where the judge is newer."""
     landing: bool = True
     runtime: str | None = None
-    """As of :func:`fim_server.models.load.load_model`."""
+    """As of :func:`fim_server.models.load.load_model`, with the next one."""
+    load: LoadOptions = field(default_factory=LoadOptions)
     reads: Reads = Reads.BOTH
     heal: bool = True
     single_line: bool = False

@@ -65,7 +65,7 @@ class Worker:
         self._language = Language.load("python", settings.language_version or version_of(self._judge))
         self._recovery = Recovery(self._language.open)
         self._loaded = model is None
-        self.model = load_model(settings.model, settings.device, settings.runtime) if model is None else model
+        self.model = model or load_model(settings.model, settings.device, settings.runtime, settings.load)
         if self._loaded:
             prepare(self._language, self.model.vocabulary)
         decoding = Decoding(
@@ -95,15 +95,16 @@ class Worker:
 
     def about(self) -> Mapping[str, Any]:
         """As :meth:`Measuring.about`."""
+        asked = self._settings
         return {
             "format": self.decoder.model.format.family,
             "device": str(self.model.device),
             "runtime": self.model.runtime,
-            "model_sha256": model_hash(self._settings.model) if self._loaded else self.model.name,
-            "export_sha256": export_hash(self._settings.model) if self.model.runtime == "onnx" else None,
+            "model_sha256": model_hash(asked.model, asked.load.adapter) if self._loaded else self.model.name,
+            "export_sha256": export_hash(asked.model) if self.model.runtime == "onnx" else None,
             "judge": self._judge.version,
             "language_version": self._language.version,
-            "versions": versions(),
+            "versions": versions(self.model.runtime),
             "machine": {
                 "system": platform.platform(),
                 "cores": os.cpu_count(),

@@ -1,0 +1,270 @@
+"""Networks in GGUF files on llama.cpp: the backend, and what of it is kept between passes.
+
+Rows of logits are numpy arrays, read where the library keeps them and copied once, since the next pass writes over
+them. Each cache is a context of the library's own: attention goes over all that a context holds, so that a shared one
+would slow every reading down by what the others have read.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fim_server.errors import ModelError, StoppedError
+from fim_server.language.stop import telling
+from fim_server.models.backend import LEAST_PROMPT_TOKENS, LLAMA_CPP, PREFILL_CHUNK
+from fim_server.models.gguf.library import load_library, said
+from fim_server.models.gguf.tokenizer import GgufTokenizer
+from fim_server.models.masking import word_count
+from fim_server.models.numpy_logits import NumpyArithmetic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+LEAST_WINDOW = 4 * LEAST_PROMPT_TOKENS
+
+MOST_WINDOW = 1 << 15
+"""Tokens that a cache has room for at most, whatever the model says: a context's memory is taken when it is made."""
+
+STEP_OF_ROOM = 256
+"""The library rounds a context's room up to so many tokens."""
+
+MOST_SPARE = 2
+"""Contexts that are kept for the next cache: to make one takes as long as some tokens."""
+
+ABORTED = 2
+"""What a pass returns that was left."""
+
+
+class GgufBackend:
+    """A loaded GGUF file.
+
+    Attributes:
+        size: Length of a row of logits, V.
+        window: Tokens that the model can attend to, at most :data:`MOST_WINDOW`.
+        threads: Threads of a pass.
+        tokenizer: The file's own.
+        about: What the file is, as the library words it.
+    """
+
+    name = LLAMA_CPP
+    arithmetic = NumpyArithmetic()
+
+    def __init__(self, path: Path, threads: int, gpu_layers: int = 0, adapter: Path | None = None) -> None:
+        """Load a file for a number of threads.
+
+        Args:
+            path: The file.
+            threads: Threads of a pass.
+            gpu_layers: Layers that a GPU computes, where the library has one; -1 for all of them.
+            adapter: A low-rank adapter in a GGUF file of its own, added to the weights in each pass.
+
+        Raises:
+            ModelError: It cannot be loaded; one line.
+        """
+        self._library = library = load_library()
+        self.threads = threads
+        if gpu_layers and not library.llama_supports_gpu_offload():
+            raise ModelError(f"{path}: no layers on a GPU: the llama.cpp that is installed computes on the CPU alone")
+        self.device = "gpu" if gpu_layers else "cpu"
+        options = library.llama_model_default_params()
+        options.gpu_layers = gpu_layers if gpu_layers >= 0 else 1 << 16
+        said.begin()
+        model = library.llama_model_load_from_file(os.fsencode(path), options)
+        if not model:
+            raise ModelError(f"{path}: llama.cpp cannot load it ({said.reason})")
+        self._network = Network(library, model)
+        if library.llama_model_has_encoder(model):
+            raise ModelError(f"{path}: has an encoder: no model that completes texts")
+        self.tokenizer = GgufTokenizer(library, library.llama_model_get_vocab(model), self._network)
+        self.size = self.tokenizer.size
+        self.window = min(int(library.llama_model_n_ctx_train(model)), MOST_WINDOW)
+        if self.window < LEAST_WINDOW:
+            raise ModelError(f"{path}: a window of {self.window} tokens")
+        if adapter is not None:
+            self._network.adapter = library.llama_adapter_lora_init(model, os.fsencode(adapter))
+            if not self._network.adapter:
+                raise ModelError(f"{adapter}: llama.cpp cannot load the adapter ({said.reason})")
+        described = ctypes.create_string_buffer(128)
+        library.llama_model_desc(model, described, len(described))
+        self.about = described.value.decode(errors="replace")
+        self._spare: list[Context] = []
+        self._lock = threading.Lock()
+
+    def new_cache(self, room: int | None = None) -> GgufCache:
+        """An empty KV cache for so many tokens; None: for the whole window. Its memory is taken at once.
+
+        Raises RuntimeError where there is not enough of it.
+        """
+        room = self.window if room is None else min(room, self.window)
+        return GgufCache(self, self.take(room))
+
+    def forward(self, token_ids: Sequence[int], cache: GgufCache) -> NDArray[np.float32]:
+        """As :meth:`..backend.Backend.forward`."""
+        return cache.forward(token_ids)
+
+    def mask_words(self, size: int) -> NDArray[np.uint32]:
+        """As :meth:`..backend.Backend.mask_words`."""
+        return np.zeros(word_count(size), dtype=np.uint32)
+
+    def take(self, room: int) -> Context:
+        """An empty context with room for so many tokens: a spare one that fits, or a new one."""
+        room = -(-room // STEP_OF_ROOM) * STEP_OF_ROOM
+        with self._lock:
+            fitting = [spare for spare in self._spare if room <= spare.room <= 2 * room]
+            if fitting:
+                found = min(fitting, key=lambda spare: spare.room)
+                self._spare.remove(found)
+                return found
+        return Context(self._network, room, self.threads)
+
+    def give_back(self, context: Context) -> None:
+        """Keep a context that nobody uses any more, for the next cache."""
+        context.clear()
+        with self._lock:
+            self._spare.append(context)
+            del self._spare[:-MOST_SPARE]
+
+
+class Network:
+    """The library's own model (``llama_model``), freed once nothing holds it: neither a backend nor a context."""
+
+    def __init__(self, library: Any, address: int) -> None:
+        self.library, self.address = library, address
+        self.adapter: int | None = None
+        weakref.finalize(self, library.llama_model_free, address)
+
+
+class Context:
+    """A context of the library's (``llama_context``) with one sequence in it."""
+
+    def __init__(self, network: Network, room: int, threads: int) -> None:
+        """Raises RuntimeError where there is not enough memory."""
+        self.room, self._network = room, network
+        self._library = library = network.library
+        options = library.llama_context_default_params()
+        options.room = room
+        options.batch = options.pass_tokens = min(room, PREFILL_CHUNK)
+        options.threads = options.threads_of_batch = threads
+        options.outputs = 1
+        said.begin()
+        self._context = library.llama_init_from_model(network.address, options)
+        if not self._context:
+            raise RuntimeError(f"llama.cpp has no room for {room} tokens ({said.reason})")
+        weakref.finalize(self, library.llama_free, self._context)
+        self._memory = library.llama_get_memory(self._context)
+        # The library asks before each operator whether to leave the pass, by a function of one argument. One in Python
+        # would wait for the interpreter's lock hundreds of times a pass; strlen of a text of no or one byte will do.
+        self._flag = ctypes.create_string_buffer(2)
+        library.llama_set_abort_callback(self._context, strlen(), ctypes.cast(self._flag, ctypes.c_void_p))
+        if network.adapter is not None:
+            one, whole = (ctypes.c_void_p * 1)(network.adapter), (ctypes.c_float * 1)(1.0)
+            library.llama_set_adapters_lora(self._context, one, 1, whole)
+        self._batch = library.llama_batch_init(int(options.batch), 0, 1)
+        weakref.finalize(self, library.llama_batch_free, self._batch)
+        self.most = int(options.batch)
+        array = np.ctypeslib.as_array
+        self._tokens = array(self._batch.tokens, (self.most,))
+        self._positions = array(self._batch.positions, (self.most,))
+        self._wanted = array(self._batch.wanted, (self.most,))
+        array(self._batch.sequence_counts, (self.most,))[:] = 1
+        for number in range(self.most):
+            self._batch.sequences[number][0] = 0
+
+    def clear(self) -> None:
+        """Forget all that was read."""
+        self._library.llama_memory_clear(self._memory, False)
+
+    def keep(self, length: int) -> bool:
+        """Forget what was read behind so many tokens; False where the network cannot."""
+        return bool(self._library.llama_memory_seq_rm(self._memory, 0, length, -1))
+
+    def decode(self, token_ids: Sequence[int], start: int, wants_logits: bool) -> int:
+        """A pass over tokens, the first of them at a position; returns what the library does."""
+        batch, count = self._batch, len(token_ids)
+        batch.count = count
+        self._tokens[:count] = token_ids
+        self._positions[:count] = np.arange(start, start + count)
+        self._wanted[:count] = 0
+        self._wanted[count - 1] = wants_logits
+        self._flag[0] = b"\0"
+
+        def leave() -> None:
+            self._flag[0] = b"\1"
+
+        with telling(leave):
+            return int(self._library.llama_decode(self._context, batch))
+
+    def logits(self, size: int) -> NDArray[np.float32]:
+        """The last token's [V], in the library's memory."""
+        address = self._library.llama_get_logits_ith(self._context, -1)
+        if not address:
+            raise RuntimeError("llama.cpp gives no logits")
+        return np.ctypeslib.as_array(address, (size,))
+
+
+class GgufCache:
+    """What a model has read. One thread at a time."""
+
+    def __init__(self, backend: GgufBackend, context: Context) -> None:
+        self._context, self._size, self._length = context, backend.size, 0
+        weakref.finalize(self, give_back_to, weakref.ref(backend), context).atexit = False
+
+    def forward(self, token_ids: Sequence[int]) -> NDArray[np.float32]:
+        """Read on. Returns the logits [V] after the last token, in memory of their own.
+
+        Raises:
+            RuntimeError: There is no token, one that the model does not know, no room in the window, or the library
+                has failed.
+            StoppedError: What watches the thread was set; nothing was read.
+        """
+        count, context = len(token_ids), self._context
+        if not count or min(token_ids) < 0 or max(token_ids) >= self._size:
+            raise RuntimeError(f"not tokens of {self._size}: {'ids beyond them' if count else 'none'}")
+        if self._length + count > context.room:
+            raise RuntimeError(f"{self._length + count} tokens are above the cache's room, {context.room}")
+        for start in range(0, count, context.most):
+            part = token_ids[start : start + context.most]
+            done = context.decode(part, self._length + start, start + len(part) == count)
+            if done:
+                is_clean = context.keep(self._length)
+                if done == ABORTED and is_clean:
+                    raise StoppedError("the model's pass was left")
+                raise RuntimeError(f"llama.cpp's pass failed with {done} ({said.reason})")
+        self._length += count
+        return context.logits(self._size).copy()
+
+    def crop(self, length: int) -> None:
+        """Take back the last ``-length`` tokens, as transformers' caches do.
+
+        Raises:
+            ValueError: ``length`` is not negative, or there are fewer tokens.
+            RuntimeError: The network cannot (a recurrent one keeps no tokens).
+        """
+        if length >= 0 or self._length + length < 0:
+            raise ValueError(f"cannot take back {-length} of {self._length} tokens")
+        if not self._context.keep(self._length + length):
+            raise RuntimeError("the network cannot take tokens back")
+        self._length += length
+
+
+def strlen() -> ctypes.c_void_p:
+    """The address of C's function."""
+    library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
+    return ctypes.cast(library.strlen, ctypes.c_void_p)
+
+
+def give_back_to(backend: weakref.ref[GgufBackend], context: Context) -> None:
+    """Keep the context of a cache that is no more, where its backend still is."""
+    known = backend()
+    if known is not None:
+        known.give_back(context)

@@ -1,0 +1,40 @@
+"""Loading a GGUF file: its network, its own tokenizer, and the prompt format that its tokens' names tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fim_server.errors import ModelError, VocabularyError
+from fim_server.models.gguf.backend import GgufBackend
+from fim_server.models.gguf.library import load_library
+from fim_server.models.model import FimModel
+from fim_server.models.prompt import bind_format, plain_format
+from fim_server.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def load_gguf(path: Path, threads: int, gpu_layers: int | None = None, adapter: Path | None = None) -> FimModel:
+    """Load a GGUF file. A model whose tokens are of no known prompt format is shown the text left of the cursor alone.
+
+    ``threads``: of a pass; ``gpu_layers``: that a GPU computes, -1 for all, None for all where the library has a GPU;
+    ``adapter``: another GGUF file.
+
+    Raises :class:`ModelError` where it cannot be loaded or completes no texts, or llama.cpp is not installed; one line.
+    """
+    if gpu_layers is None:
+        gpu_layers = -1 if load_library().llama_supports_gpu_offload() else 0
+    backend = GgufBackend(path, threads, gpu_layers, adapter)
+    tokenizer = backend.tokenizer
+    bound = bind_format(tokenizer)
+    if bound is None:
+        if not tokenizer.end_ids:
+            raise ModelError(f"{path}: no token of it ends a text")
+        bound = plain_format(tokenizer, tokenizer.begin_ids, tokenizer.end_ids)
+    try:
+        vocabulary = Vocabulary(tokenizer.tokens(), bound.stop_ids, encoder=tokenizer.ids)
+    except (ModelError, VocabularyError) as error:
+        raise ModelError(f"{path}: {error}") from error
+    return FimModel(path.stem, backend, replace(bound, plain=vocabulary.encode), vocabulary)

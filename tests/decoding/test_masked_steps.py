@@ -1,0 +1,185 @@
+"""Steps of many rows whose masks are computed while the model runs, beside a plain loop of one row at a time."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, DynamicCache, LlamaConfig
+
+from fim_server import Language
+from fim_server.decoding.masked_steps import MaskedSteps, RowRequest, decode_rows
+from fim_server.language.shapes import SINGLE_LINE
+from fim_server.models.masking import contains, word_count
+from fim_server.models.torch_rows import StaticRows
+from fim_server.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fim_server.language import Matcher
+
+CPU = torch.device("cpu")
+END = 0
+WORDS = [
+    b"def",
+    b"return",
+    b"if",
+    b"else",
+    b"for",
+    b"in",
+    b"None",
+    b"True",
+    b"print",
+    b"not",
+    b"[]",
+    b"{}",
+    b"()",
+    b"    ",
+]
+TOKENS = [b"", *(bytes([byte]) for byte in range(9, 127)), *WORDS]
+SIZE = len(TOKENS)
+STOPS = frozenset({END, *(TOKENS.index(text) for text in (b"r", b"7", b"(", b"~"))})
+"""Tokens that end a row: the random network seldom says the end itself."""
+
+HOLES = [
+    ("python", "def f(a, b):\n    if a > b:\n        return ", "\n    return b\n", None),
+    ("json", '{"a": [1, ', '], "b": null}\n', None),
+    ("python", "values = [", "]\nprint(values)\n", None),
+    (None, "any", "thing", None),
+    ("python", "x = ", "\ny = 2\n", SINGLE_LINE),
+    ("json", "[", "]", None),
+    ("python", "print(f'{", "}')\n", None),
+]
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Vocabulary:
+    return Vocabulary([None, *TOKENS[1:]], [END])
+
+
+@pytest.fixture(scope="module")
+def network() -> Any:
+    torch.manual_seed(3)
+    config = LlamaConfig(
+        vocab_size=SIZE + 5,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        initializer_range=0.5,  # or all that it says would be one token
+    )
+    return AutoModelForCausalLM.from_config(config).eval()  # type: ignore[no-untyped-call]
+
+
+def matcher_of(vocabulary: Vocabulary, number: int) -> Matcher | None:
+    language, left, right, shape = HOLES[number]
+    if language is None:
+        return None
+    session = Language.load(language).open(left, right)
+    return session.matcher(vocabulary) if shape is None else session.matcher(vocabulary, shape=shape)
+
+
+def requests(vocabulary: Vocabulary, budget: int) -> list[RowRequest]:
+    draw = random.Random(5)
+    return [
+        RowRequest(
+            [draw.randrange(1, SIZE) for _ in range(draw.randrange(3, 40))], matcher_of(vocabulary, number), budget
+        )
+        for number in range(len(HOLES))
+    ]
+
+
+def plainly(network: Any, request: RowRequest) -> list[int]:
+    """The loop that all others stand for: transformers' own cache, one row, a plain mask before each choice."""
+    cache, given = DynamicCache(config=network.config), list(request.prompt)
+    tokens: list[int] = []
+    words = np.zeros(word_count(SIZE), dtype=np.uint32)
+    with torch.inference_mode():
+        while len(tokens) < request.budget:
+            logits = network(torch.tensor([given]), past_key_values=cache).logits[0, -1].numpy().copy()
+            if request.matcher is not None:
+                request.matcher.fill_mask_plain(words)
+                for token in range(len(logits)):
+                    if not contains(words, token):
+                        logits[token] = -np.inf
+            token = int(logits.argmax())
+            if token in STOPS:
+                break
+            if request.matcher is not None:
+                request.matcher.commit(token)
+            tokens.append(token)
+            given = [token]
+    return tokens
+
+
+@pytest.mark.parametrize("most_rows", [1, 3, 16])
+@pytest.mark.parametrize("overlapped", [True, False])
+@pytest.mark.parametrize("span_step", [1, 32])
+def test_rows_of_different_languages_are_what_each_is_alone(
+    vocabulary: Vocabulary, network: Any, most_rows: int, overlapped: bool, span_step: int
+) -> None:
+    budget = 24
+    wanted = [plainly(network, request) for request in requests(vocabulary, budget)]
+    assert len({len(tokens) for tokens in wanted}) > 1, "rows end at different steps"
+    rows = StaticRows(network, CPU, most_rows, 64, span_step=span_step)
+    found = decode_rows(rows, requests(vocabulary, budget), STOPS, SIZE, overlapped=overlapped)
+    assert found == wanted
+    assert rows.lengths == []
+    for (language, left, right, _), tokens in zip(HOLES, found, strict=True):
+        if language is not None:
+            text = b"".join(TOKENS[token] for token in tokens).decode()
+            assert Language.load(language).open(left, right).check(text).viable
+
+
+def test_rows_are_used_again(vocabulary: Vocabulary, network: Any) -> None:
+    rows = StaticRows(network, CPU, 4, 64)
+    first, second = (decode_rows(rows, requests(vocabulary, 12), STOPS, SIZE) for _ in range(2))
+    assert first == second
+
+
+def test_the_work_is_told_what_was_chosen_before(network: Any) -> None:
+    rows = StaticRows(network, CPU, 2, 32)
+    told: list[list[int] | None] = []
+    allowed = iter([7, 9, 11])
+
+    def work(chosen: NDArray[np.int64] | None, words: NDArray[np.uint32]) -> bool:
+        told.append(None if chosen is None else chosen.tolist())
+        token = next(allowed)
+        words[:] = 0
+        words[:, token // 32] = 1 << token % 32
+        return True
+
+    with torch.inference_mode(), MaskedSteps(rows, SIZE) as steps:
+        for row in range(2):
+            rows.new()
+            rows.read(row, [1, 2, 3])
+        for _ in range(3):
+            steps.step(work)
+        last = steps.chosen()
+        assert last is not None
+        assert last.tolist() == [11, 11]
+    assert told == [None, [7, 7], [9, 9]]
+
+
+def test_what_the_work_raises_is_raised(network: Any) -> None:
+    def work(chosen: Any, words: Any) -> bool:
+        raise KeyError("a matcher's")
+
+    for overlapped in (True, False):
+        rows = StaticRows(network, CPU, 1, 32)
+        with torch.inference_mode(), MaskedSteps(rows, SIZE, overlapped=overlapped) as steps:
+            rows.new()
+            rows.read(0, [1])
+            with pytest.raises(KeyError):
+                steps.step(work)
+
+
+def test_a_prompt_without_room_is_refused(vocabulary: Vocabulary, network: Any) -> None:
+    with pytest.raises(ValueError, match="in 16"):
+        decode_rows(StaticRows(network, CPU, 1, 16), [RowRequest([1] * 10, None, 7)], STOPS, SIZE)
