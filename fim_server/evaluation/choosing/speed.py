@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import ModelError
 from fim_server.models.pace import LEAST_PROMPT
+from fim_server.models.source import first_line
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
@@ -81,7 +82,7 @@ def measure_speed(model: FimModel, clock: Clock = time.perf_counter, most_second
                     break
             cache = model.new_cache(count + WRITTEN_TOKENS)
     except RuntimeError as error:
-        raise ModelError(f"{model.name}: cannot compute ({str(error).splitlines()[0] if str(error) else error!r})") from error
+        raise ModelError(f"{model.name}: cannot compute ({first_line(error)})") from error
     least = sys.float_info.epsilon  # of a clock that did not move
     return Speed(count / max(least, min(read)), 1 / max(least, min(written)), peak_memory())
 

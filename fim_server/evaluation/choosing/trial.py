@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fim_server.choosing.holes import Hole, holes
-from fim_server.choosing.speed import Clock, Speed, measure_speed
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import StopReason
 from fim_server.errors import ModelError
+from fim_server.evaluation.choosing.holes import Hole, holes
+from fim_server.evaluation.choosing.speed import Clock, Speed, measure_speed
 from fim_server.language import Language
 from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.prompt import bind
@@ -21,7 +21,7 @@ from fim_server.models.reading import passes
 from fim_server.models.source import first_line
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
-from fim_server.tokens.formats import Slot, known_formats
+from fim_server.tokens.formats import known_formats
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
@@ -212,11 +212,6 @@ def prompt_of(model: FimModel, bound: BoundFormat, left: str, right: str) -> lis
 def limit_of(model: FimModel) -> int:
     """Tokens of a prompt at most."""
     return min(MOST_PROMPT, model.window // 2)
-
-
-def sees_suffix(model: FimModel) -> bool:
-    """Whether the model is shown what stands after the cursor at all."""
-    return Slot.SUFFIX in model.format.pieces
 
 
 def is_garbled(model: FimModel, hole: Hole) -> bool:
