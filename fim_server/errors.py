@@ -13,6 +13,7 @@ __all__ = [
     "DatasetError",
     "DocumentError",
     "FimServerError",
+    "FormatError",
     "HoleError",
     "JudgeError",
     "LanguageError",
@@ -55,6 +56,10 @@ class VersionError(FimServerError, RuntimeError):
 
 class ModelError(FimServerError, ValueError):
     """A model that cannot be found, loaded or used, or a device or runtime that is not there."""
+
+
+class FormatError(ModelError):
+    """A model whose tokenizer has the tokens of no known prompt format: it was not trained to fill in the middle."""
 
 
 class MissingLibrary(FimServerError, ImportError):

@@ -113,6 +113,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="a model folder, GGUF file, http(s)://HOST:PORT of an endpoint, hub name, smollm2 or embedded (default: "
         "the first of these two that is there)",
     )
+    add_loading(parser)
+
+
+def add_loading(parser: argparse.ArgumentParser) -> None:
+    """``--device`` and what else says how a model is loaded, but for its name."""
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
     parser.add_argument(
         "--gpu-layers",
@@ -134,14 +139,19 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_decoding(parser: argparse.ArgumentParser) -> None:
-    """``--runtime`` and what limits a completion."""
+def add_runtime(parser: argparse.ArgumentParser) -> None:
+    """``--runtime``."""
     parser.add_argument(
         "--runtime",
         choices=RUNTIMES,
         help="what runs the model; onnx: onnxruntime, on the CPU (default: onnx where the model has an export "
         "and the package is installed, else torch; GGUF files: llama.cpp)",
     )
+
+
+def add_decoding(parser: argparse.ArgumentParser) -> None:
+    """``--runtime`` and what limits a completion."""
+    add_runtime(parser)
     parser.add_argument(
         "--max-new-tokens", type=positive(int), default=128, metavar="N", help="longest completion (default: 128)"
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fim_server.cli.arguments import add_json, bind
+from fim_server.cli.model_check import add_check_model
 from fim_server.cli.output import DONE, complain, print_json
 from fim_server.text.terminal import Progress, Table, is_terminal, show
 
@@ -106,6 +107,7 @@ def add_models(commands: Any) -> None:
     writing.add_argument("file", metavar="FILE", help="the file to write")
     writing.add_argument("--precision", choices=GGUF_PRECISIONS, default="q8_0", help="of the weights (default: q8_0)")
     bind(writing, GgufArguments, run_gguf)
+    add_check_model(steps)
     removing = steps.add_parser(
         "remove", help="delete a model from the cache", description="Delete a model, and what was fetched for it."
     )

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fim_server.errors import ModelError
+from fim_server.errors import FormatError
 from fim_server.tokens.formats import Slot, known_formats
 
 if TYPE_CHECKING:
@@ -284,14 +284,14 @@ def bind_format(tokenizer: Tokenizer, formats: Sequence[Format] | None = None) -
 def find_format(tokenizer: Tokenizer, model_name: str, formats: Sequence[Format] | None = None) -> BoundFormat:
     """The first known format whose tokens the tokenizer has.
 
-    Raises :class:`ModelError` if there is none: the model was not trained to fill in the middle.
+    Raises :class:`FormatError` if there is none: the model was not trained to fill in the middle.
     """
     formats = known_formats() if formats is None else formats
     bound = bind_format(tokenizer, formats)
     if bound is not None:
         return bound
     families = ", ".join(candidate.family for candidate in formats)
-    raise ModelError(
+    raise FormatError(
         f"{model_name}: not a fill-in-the-middle model (its tokenizer has the tokens of none of: {families})"
     )
 

@@ -1,0 +1,46 @@
+"""The ten holes on which a model is tried: data, in holes.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+HOLES = Path(__file__).with_name("holes.toml")
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A text with a piece taken out of it.
+
+    Attributes:
+        middle: The piece.
+        other: What stands after another hole of the same language: a right context that says nothing of this one.
+    """
+
+    language: str
+    left: str
+    middle: str
+    right: str
+    other: str
+
+    @property
+    def words(self) -> str:
+        """Which hole it is, for people: its middle in one line."""
+        return " ".join(self.middle.split())
+
+
+@cache
+def holes() -> tuple[Hole, ...]:
+    """All of them."""
+    rows = tomllib.loads(HOLES.read_text(encoding="utf-8"))["hole"]
+    rights: dict[str, list[str]] = {}
+    for row in rows:
+        rights.setdefault(row["language"], []).append(row["right"])
+    found = []
+    for row in rows:
+        others = rights[row["language"]]
+        other = others[(others.index(row["right"]) + 1) % len(others)]
+        found.append(Hole(row["language"], row["left"], row["middle"], row["right"], other))
+    return tuple(found)

@@ -1,0 +1,97 @@
+"""How fast a model reads and writes here, and in how much memory."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fim_server.errors import ModelError
+from fim_server.models.pace import LEAST_PROMPT
+from fim_server.models.source import first_line
+
+if TYPE_CHECKING:
+    from fim_server.models.model import FimModel
+
+Clock = Callable[[], float]
+"""Seconds, from whenever on."""
+
+WRITTEN_TOKENS = 12
+"""The tokens of a usual line, and how many are written to see how fast that is."""
+
+READ_TOKENS = LEAST_PROMPT
+"""Tokens of the shortest prompt that the server makes where a file has so many."""
+
+TYPING_MS = 1500.0
+"""What a line may take where somebody types: the server's deadline, if the user sets no other."""
+
+MOST_SECONDS = 20.0
+"""After so many seconds nothing is measured again; the pass that is under way ends first."""
+
+TIMES = 3
+"""Each thing is measured as often at most. Other work only ever slows a pass, so the fastest counts."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What was measured.
+
+    Attributes:
+        read: Tokens of a prompt a second.
+        written: Tokens a second, one after another.
+        memory: Bytes that this process had at most, or None where the system does not say; of a model that another
+            process computes, they are not its own.
+    """
+
+    read: float
+    written: float
+    memory: int | None
+
+    @property
+    def line_ms(self) -> float:
+        """Milliseconds for a line of which nothing was read before."""
+        return 1000 * (READ_TOKENS / self.read + WRITTEN_TOKENS / self.written)
+
+    @property
+    def is_for_typing(self) -> bool:
+        """Whether a line comes while it is still wanted."""
+        return self.line_ms <= TYPING_MS
+
+
+def measure_speed(model: FimModel, clock: Clock = time.perf_counter, most_seconds: float = MOST_SECONDS) -> Speed:
+    """Read some tokens and write a few. Raises :class:`ModelError` where the model's runtime cannot."""
+    count = max(1, min(READ_TOKENS, model.window - WRITTEN_TOKENS - 1))
+    tokens = [number % model.size for number in range(1, count + 1)]  # which they are makes no difference
+    began = clock()
+    read, written = [], []
+    try:
+        cache = model.new_cache(count + WRITTEN_TOKENS)
+        for turn in range(TIMES):
+            if turn and clock() - began > most_seconds:
+                break
+            started = clock()
+            model.forward(tokens, cache)
+            read.append(clock() - started)
+            for number in range(WRITTEN_TOKENS):
+                started = clock()
+                model.forward([tokens[number % count]], cache)
+                written.append(clock() - started)
+                if clock() - began > most_seconds:
+                    break
+            cache = model.new_cache(count + WRITTEN_TOKENS)
+    except RuntimeError as error:
+        raise ModelError(f"{model.name}: cannot compute ({first_line(error)})") from error
+    least = sys.float_info.epsilon  # of a clock that did not move
+    return Speed(count / max(least, min(read)), 1 / max(least, min(written)), peak_memory())
+
+
+def peak_memory() -> int | None:
+    """Bytes that this process had in memory at most; None where nobody says."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak if sys.platform == "darwin" else 1024 * peak)
