@@ -33,6 +33,9 @@ class CheckModelArguments:
     runtime: str | None
     gpu_layers: int | None
     adapter: str | None
+    api_key_env: str | None
+    allow_plain_http: bool
+    tokenizer: str | None
     seconds: float
     json: bool
 
