@@ -130,6 +130,19 @@ def test_a_model_s_own_text_is_what_comes_of_an_endpoint_with_texts(local: FimMo
                 assert written(remote, split, **options)[0].text == text, (kind, told)
 
 
+@pytest.mark.parametrize("refused", [("suffix",), ("logprobs",), ("suffix", "logprobs")])
+def test_what_an_endpoint_refuses_it_is_not_asked_for(local: FimModel, refused: tuple[str, ...]) -> None:
+    with serving(Endpoint(local, "openai", refuses=refused)) as address:
+        remote = load_model(address)
+        completion, _ = written(
+            remote, Split("values = [1, 2]\nresult = [", "]\n"), max_new_tokens=16, single_line=True
+        )
+        assert completion.text is not None
+        ast.parse(f"values = [1, 2]\nresult = [{completion.text}]\n")
+    with serving(Endpoint(local, "openai", refuses=("prompt",))) as address, pytest.raises(ModelError, match="refuses"):
+        load_model(address)
+
+
 def test_the_whole_vocabulary_is_asked_for_where_no_file_has_it(local: FimModel) -> None:
     with serving(Endpoint(local, "llama.cpp")) as address:
         remote = load_model(address)
@@ -270,6 +283,7 @@ def test_a_server_that_dies_in_the_middle_is_asked_again(local: FimModel, hasty:
     [
         ("ids", "tells a token 1000000, and its model has"),
         ("bytes", "has another tokenizer"),
+        ("shares", "tells what is no log probability"),
         ("error", "the endpoint has failed"),
         ("400", "HTTP 400 (not now)"),
         ("401", "a key goes by --api-key-env"),

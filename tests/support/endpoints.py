@@ -32,8 +32,9 @@ class Endpoint:
         kind: `llama.cpp`, `vllm`, `ollama` or `openai`.
         faults: For each request for text in turn, what goes wrong: an HTTP status, `cut N` (gone after so many
             events), `garbage`, `error` (an error in the stream), `ids` (ids that are none), `bytes` (those of another
-            token), `silent` (nothing comes), or the empty string.
+            token), `shares` (what is no log probability), `silent` (nothing comes), or the empty string.
         told: Log probabilities at each place; 0 for none.
+        refuses: Fields with which a request is refused.
         key: That has to be shown.
         file: The model's file, as llama.cpp tells it.
         asked: The bodies of requests for text.
@@ -44,6 +45,7 @@ class Endpoint:
     kind: str
     faults: list[str] = field(default_factory=list)
     told: int = TOLD
+    refuses: tuple[str, ...] = ()
     key: str | None = None
     file: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -120,6 +122,9 @@ def serving(endpoint: Endpoint) -> Iterator[str]:
                 return
             if self.path not in TEXT_PATHS:
                 self._whole(200, answer(endpoint, body))
+                return
+            if set(endpoint.refuses) & set(body):
+                self._whole(400, {"error": {"message": f"not supported: {endpoint.refuses}"}})
                 return
             endpoint.asked.append(body)
             fault = endpoint.fault()
@@ -206,6 +211,8 @@ def llama_cpp_completion(endpoint: Endpoint, body: dict[str, Any]) -> Any:
         number, text = token, endpoint.bytes_of(token)
         if body["fault"] == "ids":
             number = 10**6
+        if body["fault"] == "shares":
+            told[0]["logprob"] = float("nan")
         if body["fault"] == "bytes":
             text = b"another"
         return {"id": number, "token": "", "bytes": list(text), "logprob": float(row[token]), "top_logprobs": told}
@@ -316,7 +323,7 @@ def openai_completion(endpoint: Endpoint, body: dict[str, Any]) -> Any:
         return found
 
     def events() -> Iterator[Any]:
-        for text, told, is_end in texts(endpoint, body["prompt"], body["suffix"], body["max_tokens"]):
+        for text, told, is_end in texts(endpoint, body["prompt"], body.get("suffix", ""), body["max_tokens"]):
             if is_end:
                 yield {"choices": [{"text": "", "finish_reason": "stop", "logprobs": None}]}
                 return

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,7 +99,8 @@ class GgufBackend:
         library.llama_model_desc(model, described, len(described))
         self.about = described.value.decode(errors="replace")
         self._spare: list[Context] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """A cache may end, and give its context back, wherever memory is collected: also while this is held."""
 
     def new_cache(self, room: int | None = None) -> GgufCache:
         """An empty KV cache for so many tokens; None: for the whole window. Its memory is taken at once.
@@ -120,11 +122,11 @@ class GgufBackend:
         """An empty context with room for so many tokens: a spare one that fits, or a new one."""
         room = -(-room // STEP_OF_ROOM) * STEP_OF_ROOM
         with self._lock:
-            fitting = [spare for spare in self._spare if room <= spare.room <= 2 * room]
-            if fitting:
-                found = min(fitting, key=lambda spare: spare.room)
-                self._spare.remove(found)
-                return found
+            for spare in sorted(self._spare, key=lambda spare: spare.room):
+                if room <= spare.room <= 2 * room:
+                    with suppress(ValueError):  # one that came back meanwhile has taken its place
+                        self._spare.remove(spare)
+                        return spare
         return Context(self._network, room, self.threads)
 
     def give_back(self, context: Context) -> None:

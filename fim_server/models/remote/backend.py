@@ -145,11 +145,11 @@ class RemoteCache:
                     return told
                 self.rest()  # it has ended before its first token
                 if isinstance(dialect, LlamaCpp):
-                    return dialect.one(prefix)
+                    return dialect.one(prefix, self.patience)
             except HeldBack:
                 self.rest()
                 assert isinstance(dialect, LlamaCpp), "it alone holds tokens back"
-                return dialect.one(prefix)
+                return dialect.one(prefix, self.patience)
             except (LostError, StoppedError):
                 self.rest()
                 raise
@@ -157,7 +157,7 @@ class RemoteCache:
 
     def _likeliest(self, prefix: Sequence[int], tokens: NDArray[np.intp]) -> tuple[int, float] | None:
         self.rest()
-        return self._backend.dialect.likeliest(prefix, tokens.tolist())
+        return self._backend.dialect.likeliest(prefix, tokens.tolist(), self.patience)
 
     def _count(self, prefix: Sequence[int]) -> int:
         return max(1, min(STREAMED_TOKENS, self._backend.window - len(prefix)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import queue
 import socket
@@ -10,9 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from fim_server.language.stop import heed
 from fim_server.models.backend import LostError
+from fim_server.models.remote.address import is_loopback
 from fim_server.models.source import first_line
 
 if TYPE_CHECKING:
@@ -34,6 +37,9 @@ SLICE_SECONDS = 0.02
 
 MOST_LINE = 1 << 26
 """Bytes of an answer, or of one event of a stream; the log probabilities of a whole vocabulary take 30 MB."""
+
+MOST_EVENTS = 4096
+"""Of a stream, whatever it was asked for."""
 
 AGAIN = (408, 425, 429, 500, 502, 503, 504)
 """Statuses after which the same request may succeed."""
@@ -64,7 +70,9 @@ class Client:
         if address.key is not None:
             headers["Authorization"] = f"Bearer {address.key}"
         timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-        self._client = httpx2.Client(headers=headers, timeout=timeout, follow_redirects=False)
+        # A proxy that the environment names is for other machines.
+        proxied = not is_loopback(urlsplit(address.base).hostname or "")
+        self._client = httpx2.Client(headers=headers, timeout=timeout, follow_redirects=False, trust_env=proxied)
         self.trips = 0
         """Requests for text that were made."""
 
@@ -81,6 +89,14 @@ class Client:
         """The answer to a request, as JSON; None where its status is one of ``missing``. Raises LostError."""
         return self._attempts(lambda: self._whole("POST", path, body, missing=missing))
 
+    def ask(self, path: str, body: Mapping[str, Any], patience: Patience) -> Any:
+        """As :meth:`post`, for text: counted as a trip, and left where ``patience`` raises."""
+        self.trips += 1
+        stream: Stream = self._attempts(
+            lambda: begun(Stream(lambda: iter((self._whole("POST", path, body, ()),))), patience), patience
+        )
+        return stream.next(patience)
+
     def stream(self, path: str, body: Mapping[str, Any], patience: Patience) -> Stream:
         """The events of a request's answer, once they begin. Raises LostError, and whatever ``patience`` does."""
         self.trips += 1
@@ -89,12 +105,7 @@ class Client:
 
     def _begun(self, path: str, body: Mapping[str, Any], patience: Patience) -> Stream:
         stream = Stream(lambda: self._events(path, body, stream))
-        try:
-            stream.begin(patience)
-        except BaseException:
-            stream.close()
-            raise
-        return stream
+        return begun(stream, patience)
 
     def _attempts(self, work: Callable[[], Any], patience: Patience = heed, tries: int = TRIES) -> Any:
         pause = FIRST_PAUSE_SECONDS
@@ -196,21 +207,33 @@ class Stream:
             network.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
     def _take(self, patience: Patience) -> tuple[str, Any]:
-        while True:
+        end = time.monotonic() + READ_SECONDS
+        while time.monotonic() < end:
             with suppress(queue.Empty):
                 return self._queue.get(timeout=SLICE_SECONDS)
             heed()
             patience()
+        return "failed", Transient(f"says nothing for {READ_SECONDS:.0f} s")  # it may send signs of life all the while
 
     def _read(self) -> None:
         try:
-            for event in self._events():
+            for event in itertools.islice(self._events(), MOST_EVENTS):
                 if self._is_closed:
                     break
                 self._queue.put(("event", event))
             self._queue.put(("end", None))
         except BaseException as error:  # noqa: BLE001  # it is for who waits
             self._queue.put(("failed", error))
+
+
+def begun(stream: Stream, patience: Patience) -> Stream:
+    """A stream that has begun. Raises as :meth:`Stream.begin`."""
+    try:
+        stream.begin(patience)
+    except BaseException:
+        stream.close()
+        raise
+    return stream
 
 
 def wait(seconds: float, patience: Patience) -> None:

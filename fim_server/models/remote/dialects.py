@@ -36,7 +36,7 @@ class Dialect(Protocol):
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
         """A stream of the likeliest text after a prefix, at most so many tokens of it. Raises LostError."""
 
-    def likeliest(self, prefix: Sequence[int], tokens: Sequence[int]) -> tuple[int, float] | None:
+    def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """The likeliest of some tokens after a prefix, and its log probability; None where it does not tell."""
 
 
@@ -55,7 +55,7 @@ class LlamaCpp:
         stream = self._client.stream("/completion", {**body, "stream": True}, patience)
         return IdSource(prefix, stream, Gapless(), self._vocabulary)
 
-    def likeliest(self, prefix: Sequence[int], tokens: Sequence[int]) -> tuple[int, float] | None:
+    def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`."""
         size, wanted = self._vocabulary.size, set(tokens)
         body = self._body(prefix, 1)
@@ -63,8 +63,7 @@ class LlamaCpp:
             body["logit_bias"] = [[token, CERTAIN] for token in sorted(wanted)]
         else:
             body["logit_bias"] = [[token, False] for token in range(size) if token not in wanted]
-        self._client.trips += 1
-        answer = self._client.post("/completion", {**body, "stream": False})
+        answer = self._client.ask("/completion", {**body, "stream": False}, patience)
         try:
             (found,) = answer["completion_probabilities"]
             token, share = int(found["id"]), float(found["logprob"])
@@ -72,10 +71,9 @@ class LlamaCpp:
             raise LostError(f"{self._client.base}: answers without log probabilities") from None
         return (token, share) if token in wanted else None
 
-    def one(self, prefix: Sequence[int]) -> dict[int, float]:
+    def one(self, prefix: Sequence[int], patience: Patience) -> dict[int, float]:
         """The row after a prefix, by a request of its own: a stream holds back tokens that end inside a character."""
-        self._client.trips += 1
-        answer = self._client.post("/completion", {**self._body(prefix, 1), "stream": False})
+        answer = self._client.ask("/completion", {**self._body(prefix, 1), "stream": False}, patience)
         try:
             return dict(entry_of(answer["completion_probabilities"][0]).told)  # type: ignore[arg-type]
         except (LookupError, TypeError, ValueError):
@@ -142,11 +140,10 @@ class VllmServer:
         stream = self._client.stream("/v1/completions", {**body, "stream": True}, patience)
         return IdSource(prefix, stream, self._steps, self._vocabulary)
 
-    def likeliest(self, prefix: Sequence[int], tokens: Sequence[int]) -> tuple[int, float] | None:
+    def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`."""
-        self._client.trips += 1
         body = {**self._body(prefix, 1), "allowed_token_ids": [int(token) for token in tokens]}
-        answer = self._client.post("/v1/completions", body)
+        answer = self._client.ask("/v1/completions", body, patience)
         try:
             (step,) = self._steps(answer)
         except (LookupError, TypeError, ValueError, AttributeError):
@@ -212,7 +209,7 @@ class Texts:
         )
         return left, right
 
-    def likeliest(self, prefix: Sequence[int], tokens: Sequence[int]) -> tuple[int, float] | None:
+    def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """None: such an endpoint writes what it writes."""
         return None
 
@@ -259,10 +256,12 @@ class OpenAi(Texts):
 
     name = "OpenAI"
 
-    def __init__(self, client: Client, vocabulary: Vocabulary, bound: BoundFormat, model: str, told: int) -> None:
-        """``told``: how many log probabilities it tells at each place; 0: none."""
+    def __init__(
+        self, client: Client, vocabulary: Vocabulary, bound: BoundFormat, model: str, told: int, sees_suffix: bool
+    ) -> None:
+        """``told``: log probabilities that it tells at each place; 0: none. ``sees_suffix``: whether it takes one."""
         super().__init__(client, vocabulary, bound, model)
-        self.told = told
+        self.told, self.sees_suffix = told, sees_suffix
 
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
         """As :meth:`Dialect.open`."""
@@ -270,11 +269,12 @@ class OpenAi(Texts):
         body: dict[str, Any] = {
             "model": self._model,
             "prompt": left,
-            "suffix": right,
             "max_tokens": count,
             "temperature": 0,
             "stream": True,
         }
+        if self.sees_suffix:
+            body["suffix"] = right
         if self.told:
             body["logprobs"] = self.told
         return self._source(prefix, "/v1/completions", body, patience, self._steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,15 +126,17 @@ def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> Fim
 def load_openai(client: Client, model: str, options: LoadOptions) -> FimModel:
     """Another server with `/v1/completions`, over the embedded model's tokens; asked how much it tells."""
     bound, vocabulary = tokenizer_of(locate(EMBEDDED_NAME))
-    told = 0
-    for count in (TOLD, 5):
-        body = {"model": model, "prompt": "a = ", "suffix": "\n", "max_tokens": 1, "temperature": 0, "logprobs": count}
+    for sees_suffix, told in itertools.product((True, False), (TOLD, 5, 0)):
+        body = {"model": model, "prompt": "a = ", "max_tokens": 1, "temperature": 0}
+        body |= {"suffix": "\n"} if sees_suffix else {}
+        body |= {"logprobs": told} if told else {}
         answer = client.post("/v1/completions", body, missing=(400, 422))
         if answer is not None:
-            told = count if has_log_probabilities(answer) else 0
             break
-    backend = RemoteBackend(client, OpenAi(client, vocabulary, bound, model, told), vocabulary.size, USUAL_WINDOW)
-    return FimModel(model, backend, bound, vocabulary)
+    else:
+        raise ModelError(f"{client.base}: refuses completions of {model}")
+    dialect = OpenAi(client, vocabulary, bound, model, told if has_log_probabilities(answer) else 0, sees_suffix)
+    return FimModel(model, RemoteBackend(client, dialect, vocabulary.size, USUAL_WINDOW), bound, vocabulary)
 
 
 def has_log_probabilities(answer: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fim_server.models.backend import LostError
 from fim_server.models.masking import WORD_BITS
 from fim_server.models.numpy_logits import NO_WEIGHT, NumpyArithmetic, NumpySampler
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float32]
     Told = Mapping[int, float]
+
+MOST_LOG_PROBABILITY = 0.01
+"""Rounding apart, it is 0."""
 
 MOST_EXACT_STEPS = 8
 """Exact steps at one place: each is a trip, and after as many something else than the model's choice will do."""
@@ -61,6 +65,8 @@ class RemoteRow:
             values = np.full(self._size, NO_WEIGHT, dtype=np.float32)
             told = self._tell()
             values[list(told.keys())] = list(told.values())
+            if not np.all(values <= MOST_LOG_PROBABILITY):  # nor is what is no number
+                raise LostError("the endpoint tells what is no log probability")
             self._values = values
         return self._values
 
