@@ -82,13 +82,15 @@ class Aligned:
         changes: dict[int, float] = {}
         if run.constraint.is_complete() and (ends := self._tokens_that_end(run)):
             found = arithmetic.shifted(found, dict.fromkeys(ends, -inf))  # whoever draws one ends as well
-            meant = arithmetic.share_of(logits / warm, ends)
-            ended = max(arithmetic.share_of(logits / warm, [end]), LEAST_SHARE)
+            meant = arithmetic.share_of(arithmetic.tempered(logits, warm), ends)
+            ended = max(arithmetic.share_of(arithmetic.tempered(logits, warm), [end]), LEAST_SHARE)
             changes[end] = warm * log((ended + meant) / ended)
         if arithmetic.is_spent(found):  # all that may come lies outside the model's own vocabulary
             return logits
         known = arithmetic.likeliest(found)
-        fits = arithmetic.share_of(logits / warm, [known]) / arithmetic.share_of(found / warm, [known])
+        fits = arithmetic.share_of(arithmetic.tempered(logits, warm), [known]) / arithmetic.share_of(
+            arithmetic.tempered(found, warm), [known]
+        )
         place = self.places.setdefault(path, Place(min(1.0, fits + meant)))
         for token in place.shares:
             if (after := self.places.get((*path, token))) is not None:
@@ -101,7 +103,8 @@ class Aligned:
         if place is None:
             return
         token = min(run.stop_ids) if token in run.stop_ids else token
-        place.shares[token] = run.model.backend.arithmetic.share_of(logits / self._temperature, [token])
+        arithmetic = run.model.backend.arithmetic
+        place.shares[token] = arithmetic.share_of(arithmetic.tempered(logits, self._temperature), [token])
 
     def end(self, path: Sequence[int]) -> None:
         """A text ended, of which so many tokens are known: what was passed is worth what has become of it."""

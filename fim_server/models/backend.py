@@ -115,6 +115,9 @@ class Arithmetic(Protocol):
     def shifted(self, logits: Logits, changes: Mapping[int, float], /) -> Logits:
         """A copy to whose logits of some tokens something is added."""
 
+    def tempered(self, logits: Logits, temperature: float, /) -> Logits:
+        """A copy whose softmax is what is drawn from at a temperature above 0."""
+
     def is_spent(self, logits: Logits, /) -> bool:
         """Whether all tokens are at minus infinity."""
 

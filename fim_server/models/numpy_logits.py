@@ -97,6 +97,11 @@ class NumpyArithmetic:
         )
         return found
 
+    def tempered(self, logits: Row, temperature: float) -> Row:
+        """A copy, divided by the temperature."""
+        found: Row = logits / np.float32(temperature)
+        return found
+
     def is_spent(self, logits: Row) -> bool:
         """Whether there is nothing to choose."""
         return bool(np.isinf(logits.max()))

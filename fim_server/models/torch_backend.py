@@ -201,6 +201,10 @@ class TorchArithmetic:
         found[ids] += torch.tensor(list(changes.values()), device=logits.device, dtype=logits.dtype)
         return found
 
+    def tempered(self, logits: torch.Tensor, temperature: float) -> torch.Tensor:
+        """A copy, divided by the temperature."""
+        return logits / temperature
+
     def is_spent(self, logits: torch.Tensor) -> bool:
         """Whether there is nothing to choose."""
         return bool(torch.isinf(logits.max()))

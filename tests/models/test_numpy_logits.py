@@ -47,6 +47,8 @@ def test_choices_and_probabilities_are_the_same(seed: int) -> None:
     assert [token for token, _ in ours] == [token for token, _ in theirs]
     assert [share for _, share in ours] == pytest.approx([share for _, share in theirs], rel=1e-5)
     assert OURS.share_of(logits, {3, 200, 4}) == pytest.approx(THEIRS.share_of(tensor, {3, 200, 4}), rel=1e-5)
+    np.testing.assert_allclose(OURS.tempered(logits, 0.7), THEIRS.tempered(tensor, 0.7).numpy(), rtol=1e-6)
+    assert OURS.tempered(logits, 0.7).dtype == np.float32
     kept = OURS.only(logits, [5, 9])
     assert np.array_equal(kept, THEIRS.only(tensor, [5, 9]).numpy())
     OURS.refuse(kept, 5)

@@ -143,6 +143,16 @@ def test_what_an_endpoint_refuses_it_is_not_asked_for(local: FimModel, refused: 
         load_model(address)
 
 
+@pytest.mark.parametrize("options", [{"search": 2}, {"samples": 3, "temperature": 0.7}, {"temperature": 0.9}])
+def test_other_ways_of_decoding_take_endpoints(local: FimModel, options: dict[str, Any]) -> None:
+    left, right = "values = [1, 2]\nresult = [", "]\n"
+    with serving(Endpoint(local, "llama.cpp")) as address:
+        remote = load_model(address, options=options_of("llama.cpp"))
+        completion, _ = written(remote, Split(left, right), max_new_tokens=12, single_line=True, **options)
+    assert completion.text is not None
+    ast.parse(left + completion.text + right)
+
+
 def test_the_whole_vocabulary_is_asked_for_where_no_file_has_it(local: FimModel) -> None:
     with serving(Endpoint(local, "llama.cpp")) as address:
         remote = load_model(address)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fim_server.errors import ModelError
+from fim_server.models.backend import PacedBackend
 from fim_server.models.pace import LEAST_PROMPT
 from fim_server.models.source import first_line
 
@@ -62,6 +63,8 @@ class Speed:
 
 def measure_speed(model: FimModel, clock: Clock = time.perf_counter, most_seconds: float = MOST_SECONDS) -> Speed:
     """Read some tokens and write a few. Raises :class:`ModelError` where the model's runtime cannot."""
+    if isinstance(model.backend, PacedBackend):
+        return speed_of_endpoint(model, model.backend, clock)
     count = max(1, min(READ_TOKENS, model.window - WRITTEN_TOKENS - 1))
     tokens = [number % model.size for number in range(1, count + 1)]  # which they are makes no difference
     began = clock()
@@ -85,6 +88,25 @@ def measure_speed(model: FimModel, clock: Clock = time.perf_counter, most_second
         raise ModelError(f"{model.name}: cannot compute ({first_line(error)})") from error
     least = sys.float_info.epsilon  # of a clock that did not move
     return Speed(count / max(least, min(read)), 1 / max(least, min(written)), peak_memory())
+
+
+def speed_of_endpoint(model: FimModel, backend: PacedBackend, clock: Clock) -> Speed:
+    """The same of a model that is waited for when something is done with its rows, not in its passes.
+
+    Raises :class:`ModelError` where it does not answer.
+    """
+    likeliest = model.backend.arithmetic.likeliest
+    try:
+        read = backend.reading_speed()
+        cache = model.new_cache()
+        token = likeliest(model.forward(model.format.encode("values = [", "]\n", LEAST_PROMPT), cache))
+        started = clock()
+        for _ in range(WRITTEN_TOKENS):
+            token = likeliest(model.forward([token], cache))
+        seconds = clock() - started
+    except RuntimeError as error:
+        raise ModelError(f"{model.name}: cannot compute ({first_line(error)})") from error
+    return Speed(read, WRITTEN_TOKENS / max(sys.float_info.epsilon, seconds), peak_memory())
 
 
 def peak_memory() -> int | None:

@@ -127,6 +127,11 @@ class RemoteArithmetic:
         """A copy with something added to some tokens' log probabilities."""
         return row.with_values(self._numpy.shifted(row.values, changes), row.others)
 
+    def tempered(self, row: RemoteRow, temperature: float) -> RemoteRow:
+        """A copy, divided by the temperature; its shares are of the told tokens alone."""
+        others = np.zeros(len(row), dtype=np.bool_) if row.others is None else row.others
+        return row.with_values(row.values / np.float32(temperature), others)
+
     def is_spent(self, row: RemoteRow) -> bool:
         """Whether there is nothing to choose, also of what the endpoint has not told by itself."""
         while np.isinf(row.values.max()):
