@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from fim_server.decoding.conclusion import conclude, fill_in
 from fim_server.decoding.loop import decode, decode_from
 from fim_server.decoding.results import Statistics, StopReason
-from fim_server.decoding.run import Interrupted, start
+from fim_server.decoding.run import start
 from fim_server.models.reading import passes
 
 if TYPE_CHECKING:
@@ -119,13 +119,13 @@ def searched(
             run.constraint.close()
         fill_in(statistics, run, time.perf_counter() - started)
         all_of_them.add(statistics)
-        if best is None or stop_reason not in (StopReason.CANCELLED, StopReason.DEADLINE, StopReason.UNLIKELY):
+        ends_all = stop_reason in (StopReason.CANCELLED, StopReason.DEADLINE, StopReason.LOST)
+        if best is None or not (ends_all or stop_reason is StopReason.UNLIKELY):
             found = conclude(run, session, True, stop_reason, statistics)
             likelihood = 0.0 if found.bits is None else 2.0**-found.bits
             if best is None or (found.text is not None and (best.text is None or likelihood > frontier.bound)):
                 best, frontier.bound = found, likelihood
-        ends_all = (StopReason.CANCELLED, StopReason.DEADLINE, StopReason.LOST)
-        if stop_reason in ends_all or (number == 0 and stop_reason is StopReason.UNLIKELY):
+        if ends_all or (number == 0 and stop_reason is StopReason.UNLIKELY):
             break
     assert best is not None, "the first text is the best so far"
     return replace(best, statistics=all_of_them)
@@ -149,7 +149,4 @@ def go_on(run: Run, prompt: Sequence[int], beginning: Beginning) -> StopReason:
         assert logits is not None, "resume leaves the last token to be read"
         return run.choose(logits)
 
-    try:
-        return decode_from(run, first, lambda tokens: None)
-    except Interrupted as interruption:
-        return interruption.stop_reason
+    return decode_from(run, first, lambda tokens: None)
