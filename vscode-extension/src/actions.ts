@@ -13,6 +13,7 @@ const EXTENSION = "fim-server.fim-server";
 const COMMANDS_OF: Readonly<Record<MenuAction, readonly [command: string, argument?: string]>> = {
   install: ["fim-server.install"],
   getModel: ["fim-server.getBetterModel"],
+  chooseModel: ["fim-server.chooseModel"],
   restart: ["fim-server.restart"],
   logs: ["fim-server.showLogs"],
   toggle: ["fim-server.toggle"],

@@ -14,6 +14,7 @@ export const COMMANDS = [
   "fim-server.menu",
   "fim-server.install",
   "fim-server.getBetterModel",
+  "fim-server.chooseModel",
 ] as const;
 
 export type CommandId = (typeof COMMANDS)[number];

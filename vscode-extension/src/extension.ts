@@ -8,6 +8,7 @@ import { ExplainPanel } from "./explainPanel";
 import { createInterpreters } from "./finding/interpreters";
 import { Installer } from "./installer";
 import { ModelGetter } from "./modelGetter";
+import { chooseModel } from "./modelPicker";
 import { Server } from "./server";
 import type { State } from "./state";
 import { StatisticsDocument } from "./statisticsDocument";
@@ -52,6 +53,7 @@ export function activate(context: vscode.ExtensionContext): void {
     "fim-server.menu": () => showMenu(server),
     "fim-server.install": () => installer.offer(),
     "fim-server.getBetterModel": () => modelGetter.get(),
+    "fim-server.chooseModel": chooseModel,
   };
 
   context.subscriptions.push(

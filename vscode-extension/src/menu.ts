@@ -8,6 +8,7 @@ import { counted, duration, languageName } from "./words";
 export type MenuAction =
   | ProblemAction
   | "getModel"
+  | "chooseModel"
   | "toggle"
   | "snooze"
   | "endSnooze"
@@ -63,14 +64,14 @@ export function menuGroups(
   ].filter((group) => group.length > 0);
 }
 
-/** Which model answers, and how fast it was last; chosen, its setting. */
+/** Which model answers, and how fast it was last; chosen, what others there are. */
 function modelEntries(state: State, solutions: readonly MenuEntry[]): MenuEntry[] {
   const status = state.kind === "running" ? state.status : undefined;
   if (!status?.model || solutions.some((entry) => entry.action === "modelSettings")) {
     return [];
   }
   const description = status.last ? `last answer in ${duration(status.last.latency.totalMs)}` : "nothing answered yet";
-  return [{ action: "modelSettings", label: `$(chip) ${status.model.name} on ${status.model.device}`, description }];
+  return [{ action: "chooseModel", label: `$(chip) ${status.model.name} on ${status.model.device}`, description }];
 }
 
 function offerEntries(state: State): MenuEntry[] {
