@@ -8,12 +8,17 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fim_server.cli.arguments import add_json, bind
 from fim_server.cli.model_check import add_check_model
 from fim_server.cli.output import DONE, complain, print_json
 from fim_server.text.terminal import Progress, Table, is_terminal, show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.evaluation.choosing.known import Here
 
 PLAIN_SECONDS = 2.0
 """Between two lines about one download, where standard error is no terminal."""
@@ -45,6 +50,7 @@ class GetArguments:
 class ListArguments:
     """What ``fim-server models list`` is asked for."""
 
+    measure: bool
     json: bool
 
 
@@ -69,9 +75,12 @@ def add_models(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "models",
         help="get a better model, list and remove those that are here",
-        description="Get a model into the cache folder, list the models that are here, remove one.",
+        description="List the models that are here, get one into the cache folder, try one, write one as a GGUF file, "
+        "remove one. Without a command, list them.",
     )
-    steps = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    bind(parser, ListArguments, run_list)
+    parser.set_defaults(measure=False, json=False)
+    steps = parser.add_subparsers(title="commands", metavar="COMMAND")
     getting = steps.add_parser(
         "get",
         help="download a model and build it",
@@ -93,7 +102,13 @@ def add_models(commands: Any) -> None:
     add_json(getting, "print how far it is, one JSON object a line")
     bind(getting, GetArguments, run_get)
     listing = steps.add_parser(
-        "list", help="list the models", description="List the models, and which of them are here."
+        "list",
+        help="list the models, how fast they are here, and which to use",
+        description="List the models, which of them are here, GGUF files in the usual folders among them, and how fast "
+        "each was when that was measured.",
+    )
+    listing.add_argument(
+        "--measure", action="store_true", help="measure first how fast those that are here read and write"
     )
     add_json(listing)
     bind(listing, ListArguments, run_list)
@@ -141,12 +156,16 @@ def run_get(arguments: GetArguments) -> int:
 
 def run_list(arguments: ListArguments) -> int:
     """Run the command; returns the exit status."""
+    from fim_server.evaluation.choosing.known import known_speeds, models_here, recommended
     from fim_server.models.source import EMBEDDED_NAME, name_of
     from fim_server.models.store.catalogue import catalogue
     from fim_server.models.store.folders import cached_folder, size_of
     from fim_server.models.store.state import State, state_of
 
-    serving = name_of(None)
+    here = models_here()
+    if arguments.measure:
+        measure_all(here)
+    serving, speeds = name_of(None), known_speeds()
     rows: list[dict[str, Any]] = [
         {
             "name": entry.name,
@@ -173,25 +192,68 @@ def run_list(arguments: ListArguments) -> int:
             "how": None,
         }
     )
+    rows += [
+        {
+            "name": one.name,
+            "state": "file",
+            "default": False,
+            "about": "a GGUF file",
+            "licence": None,
+            "bytes": one.size,
+            "folder": None,
+            "how": None,
+        }
+        for one in here
+        if one.place.is_file()
+    ]
+    advice = recommended(here, speeds)
+    for row in rows:
+        speed = speeds.get(row["name"])
+        row["readTokensPerSecond"] = None if speed is None else round(speed.read)
+        row["writtenTokensPerSecond"] = None if speed is None else round(speed.written)
+        row["lineMs"] = None if speed is None else round(speed.line_ms)
+        row["recommended"] = advice is not None and row["name"] == advice[0]
     if arguments.json:
         print_json(rows)
         return DONE
-    words = {"ready": "ready", "outdated": "outdated: run `{how}`", "missing": "not here: run `{how}`"}
+    words = {"ready": "ready", "outdated": "outdated: run `{how}`", "missing": "not here: run `{how}`", "file": "ready"}
     words["embedded"] = "comes with fim-server"
-    header = ("", "name", "state", "MB", "licence", "what it is")
+    header = ("", "name", "state", "MB", "line, ms", "licence", "what it is")
     cells = [
         (
             "*" * row["default"],
             row["name"],
             words[row["state"]].format(how=row["how"]),
             "" if row["bytes"] is None else f"{row['bytes'] / MEGABYTE:.0f}",
-            row["licence"],
+            "" if row["lineMs"] is None else str(row["lineMs"]),
+            row["licence"] or "",
             row["about"],
         )
         for row in rows
     ]
-    show([Table(header, cells, numbers={3}), "* serves where no other is named"])
+    told = "`fim-server models list --measure` says how fast they are here, and which to use"
+    if advice is not None:
+        told = f"for this machine: {advice[0]}, {advice[1]}"
+    show([Table(header, cells, numbers={3, 4}), "* serves where no other is named", told])
     return DONE
+
+
+def measure_all(here: Sequence[Here]) -> None:
+    """Measure all models that are here, and keep how fast they are; one that cannot be loaded is told of."""
+    from fim_server.errors import ModelError
+    from fim_server.evaluation.choosing.known import Kept, keep_speed
+    from fim_server.evaluation.choosing.speed import measure_speed
+    from fim_server.models.load import load_model
+
+    with Progress(every=PLAIN_SECONDS) as progress:
+        for one in here:
+            progress.say(f"measuring {one.name}")
+            try:
+                speed = measure_speed(load_model(one.name))
+            except ModelError as error:
+                complain(str(error))
+            else:
+                keep_speed(one, Kept(speed.read, speed.written, speed.line_ms))
 
 
 def run_gguf(arguments: GgufArguments) -> int:

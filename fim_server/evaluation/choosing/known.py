@@ -1,0 +1,160 @@
+"""The models that are on this machine, and how fast each was when that was last measured: kept in the cache folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fim_server.language.cache import cache_folder
+from fim_server.language.limited_files import parse_json, read_found
+from fim_server.models.source import EMBEDDED_NAME, GGUF_SUFFIX, locate
+from fim_server.models.store.catalogue import catalogue
+from fim_server.models.store.folders import cached_folder, models_folder, size_of
+
+FILE = "model-speeds.json"
+
+FOLDERS = (".cache/llama.cpp", ".cache/lm-studio/models", ".lmstudio/models", "models")
+"""Folders of the user's home in which programs keep GGUF files."""
+
+MOST_LOOKED_AT, DEEPEST = 2000, 4
+"""Entries of such folders, and levels below them, that are looked at."""
+
+TYPING_MS = 1500.0
+"""As :data:`.speed.TYPING_MS`."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """A model that is on this machine.
+
+    Attributes:
+        name: As `--model` takes it.
+        place: Its folder or file.
+        size: In bytes.
+    """
+
+    name: str
+    place: Path
+    size: int
+
+    @property
+    def stamp(self) -> str:
+        """Another one once its files are others."""
+        files = [self.place] if self.place.is_file() else sorted(self.place.glob("*"))
+        newest = max((path.stat().st_mtime_ns for path in files if path.is_file()), default=0)
+        return f"{self.size} {newest}"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was measured of a model: tokens a second read and written, and milliseconds for a line of code."""
+
+    read: float
+    written: float
+    line_ms: float
+
+    @property
+    def is_for_typing(self) -> bool:
+        """Whether a line comes while it is still wanted."""
+        return self.line_ms <= TYPING_MS
+
+
+def models_here() -> list[Here]:
+    """The embedded model, those of the catalogue that are in the cache, and GGUF files in the usual folders."""
+    found = [(name, cached_folder(name)) for name in catalogue()]
+    with suppress(Exception):  # an installation may have none
+        found.append((EMBEDDED_NAME, Path(locate(EMBEDDED_NAME))))
+    files = [Here(str(path), path, path.stat().st_size) for path in gguf_files()]
+    return [Here(name, folder, size_of(folder)) for name, folder in found if folder is not None] + files
+
+
+def gguf_files() -> list[Path]:
+    """GGUF files in the cache's folder of models and in the usual folders of others, as far as is looked."""
+    folders = [Path.home() / name for name in FOLDERS] if "HOME" in os.environ else []
+    own = models_folder()
+    left = iter(range(MOST_LOOKED_AT))
+    found = [path for folder in (own, *folders) if folder is not None for path in below(folder, DEEPEST, left)]
+    return list(dict.fromkeys(found))
+
+
+def below(folder: Path, levels: int, left: Iterator[int]) -> Iterator[Path]:
+    """The GGUF files in a folder, in its order; of a file in parts the first."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if next(left, None) is None:
+            return
+        with suppress(OSError):
+            if entry.is_dir(follow_symlinks=False):
+                if levels > 1:
+                    yield from below(Path(entry.path), levels - 1, left)
+            elif entry.name.lower().endswith(GGUF_SUFFIX) and "mmproj" not in entry.name and entry.is_file():
+                yield Path(entry.path)
+
+
+def machine_name() -> str:
+    """What figures are of: another processor or another number of its cores has others."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{platform.machine()} {platform.processor()} {cores}"
+
+
+def known_speeds() -> dict[str, Kept]:
+    """What was measured of the models as they are, on this machine, by their names. Nothing where it cannot be read."""
+    cache = cache_folder()
+    if cache is None:
+        return {}
+    try:
+        kept = parse_json(read_found(cache / FILE))[machine_name()]
+        return {
+            one.name: Kept(*(float(kept[one.name][part]) for part in ("read", "written", "line_ms")))
+            for one in models_here()
+            if one.name in kept and kept[one.name].get("stamp") == one.stamp
+        }
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def keep_speed(one: Here, speed: Kept) -> None:
+    """Keep what was measured of a model; nothing is kept where there is no cache."""
+    cache = cache_folder()
+    if cache is None:
+        return
+    known: Any = {}
+    with suppress(OSError, ValueError):
+        known = parse_json(read_found(cache / FILE))
+    if not isinstance(known, dict):
+        known = {}
+    mine = known.get(machine_name())
+    known[machine_name()] = {
+        **(mine if isinstance(mine, dict) else {}),
+        one.name: {"stamp": one.stamp, "read": speed.read, "written": speed.written, "line_ms": speed.line_ms},
+    }
+    with suppress(OSError):  # it is measured again then
+        cache.mkdir(parents=True, exist_ok=True)
+        written = cache / f".{FILE}.{os.getpid()}"
+        written.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        written.replace(cache / FILE)
+
+
+def recommended(here: list[Here], speeds: dict[str, Kept]) -> tuple[str, str] | None:
+    """The model to use, and why, in words: of those that are fast enough for typing the largest.
+
+    None where nothing was measured.
+    """
+    fast = [one for one in here if one.name in speeds and speeds[one.name].is_for_typing]
+    if fast:
+        best = max(fast, key=lambda one: one.size)
+        line = speeds[best.name].line_ms / 1000
+        return best.name, f"the largest here that writes a line while somebody types ({line:.2f} s)"
+    if speeds:
+        least = min(speeds, key=lambda name: speeds[name].line_ms)
+        return least, f"the fastest here, though a line takes {speeds[least].line_ms / 1000:.1f} s"
+    return None
