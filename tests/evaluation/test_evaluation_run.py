@@ -288,7 +288,7 @@ def test_other_data_and_another_model_are_refused(
     status, _, errors = evaluate(tmp_path / "run", data=other)
     assert (status, errors.count("\n")) == (2, 1)
     assert "--data" in errors
-    monkeypatch.setattr(worker, "model_hash", lambda name: "3" * 64)
+    monkeypatch.setattr(worker, "model_hash", lambda *asked: "3" * 64)
     status, _, errors = evaluate(tmp_path / "run")
     assert (status, errors.count("\n")) == (2, 1)
     assert "--model" in errors
