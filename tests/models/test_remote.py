@@ -33,6 +33,8 @@ from fim_server.models.options import LoadOptions
 from fim_server.models.remote import client as client_module
 from fim_server.models.remote.address import address_of
 from fim_server.models.remote.backend import RemoteBackend
+from fim_server.models.remote.dialects import OpenAi
+from fim_server.models.remote.load import load_openai
 from fim_server.models.remote.rows import MOST_EXACT_STEPS, RemoteArithmetic, RemoteRow
 from fim_server.models.source import locate
 from fim_server.text.document import Split
@@ -123,11 +125,11 @@ def test_a_model_s_own_text_is_what_comes_of_an_endpoint_with_texts(local: FimMo
             wanted.append((split, completion.text))
         if len(wanted) == 3:
             break
-    for kind, told in itertools.product(("ollama", "openai"), (20, 0)):
-        with serving(Endpoint(local, kind, told=told)) as address:
+    for kind, told, newer in (*itertools.product(("ollama", "openai"), (20, 0), (False,)), ("openai", 20, True)):
+        with serving(Endpoint(local, kind, told=told, newer=newer)) as address:
             remote = load_model(address)
             for split, text in wanted:
-                assert written(remote, split, **options)[0].text == text, (kind, told)
+                assert written(remote, split, **options)[0].text == text, (kind, told, newer)
 
 
 @pytest.mark.parametrize("refused", [("suffix",), ("logprobs",), ("suffix", "logprobs")])
@@ -438,6 +440,16 @@ def test_the_real_server_gives_the_tokens_of_the_same_file_here(tmp_path: Path) 
         there = load_model(address)
         told = load_model(address, options=LoadOptions(tokenizer=str(file)))
         assert there.mode == "exact"
+        # The same server as one of which nothing is known but that it has OpenAI's older interface.
+        client = client_module.Client(address_of(address, None, False))
+        texts = load_openai(client, "any", LoadOptions())
+        assert isinstance(texts.backend, RemoteBackend)
+        assert isinstance(texts.backend.dialect, OpenAi)
+        assert (texts.mode, texts.backend.dialect.told) == ("checked", 20)
+        left, right = "values = [1, 2]\nresult = [", "]\n"
+        completion, _ = written(texts, Split(left, right), max_new_tokens=12, single_line=True)
+        assert completion.text is not None
+        ast.parse(left + completion.text + right)
         for cut in itertools.islice(cuts(random.Random(11), 6_000, 2), 10):
             options: dict[str, Any] = {"max_new_tokens": 24, "max_prompt_tokens": 300, "single_line": True}
             split = Split(cut.left, cut.right)

@@ -35,6 +35,7 @@ class Endpoint:
             token), `shares` (what is no log probability), `silent` (nothing comes), or the empty string.
         told: Log probabilities at each place; 0 for none.
         refuses: Fields with which a request is refused.
+        newer: Whether log probabilities come as those of chat completions do.
         key: That has to be shown.
         file: The model's file, as llama.cpp tells it.
         asked: The bodies of requests for text.
@@ -46,6 +47,7 @@ class Endpoint:
     faults: list[str] = field(default_factory=list)
     told: int = TOLD
     refuses: tuple[str, ...] = ()
+    newer: bool = False
     key: str | None = None
     file: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -317,7 +319,10 @@ def openai_completion(endpoint: Endpoint, body: dict[str, Any]) -> Any:
     def choice(text: bytes, told: list[tuple[bytes, float]]) -> dict[str, Any]:
         shown = text.decode(errors="replace")
         found: dict[str, Any] = {"text": shown, "finish_reason": None, "logprobs": None}
-        if endpoint.told and body.get("logprobs"):
+        if endpoint.told and body.get("logprobs") and endpoint.newer:
+            entries = [{"token": "", "bytes": list(other), "logprob": share} for other, share in told]
+            found["logprobs"] = {"content": [{"token": shown, "bytes": list(text), "top_logprobs": entries}]}
+        elif endpoint.told and body.get("logprobs"):
             shares = {other.decode(errors="replace"): share for other, share in told}
             found["logprobs"] = {"tokens": [shown], "top_logprobs": [shares]}
         return found

@@ -247,8 +247,7 @@ class Ollama(Texts):
                 yield Step(None, event["response"].encode(), {})
             return
         for entry in entries:
-            told = {bytes_of(other): float(other["logprob"]) for other in entry.get("top_logprobs") or [entry]}
-            yield Step(None, bytes_of(entry), told)
+            yield Step(None, bytes_of(entry), shares_of(entry))
 
 
 class OpenAi(Texts):
@@ -284,8 +283,12 @@ class OpenAi(Texts):
         if "error" in event:
             raise LostError(f"the endpoint has failed: {str(event['error'])[:200]}")
         for choice in event["choices"]:
-            told = choice.get("logprobs")
-            tokens = (told or {}).get("tokens")
+            told = choice.get("logprobs") or {}
+            if entries := told.get("content"):  # as chat completions tell them: llama.cpp and what is built on it
+                for entry in entries:
+                    yield Step(None, bytes_of(entry), shares_of(entry))
+                continue
+            tokens = told.get("tokens")
             if not tokens or "".join(tokens) != choice["text"]:  # a token may be a part of a character
                 if choice["text"]:
                     yield Step(None, choice["text"].encode(), {})
@@ -293,6 +296,11 @@ class OpenAi(Texts):
             for token, top in zip(tokens, told["top_logprobs"] or [{}] * len(tokens), strict=True):
                 shares = {other.encode(): float(share) for other, share in (top or {}).items()}
                 yield Step(None, token.encode(), shares)
+
+
+def shares_of(entry: Any) -> dict[bytes, float]:
+    """The log probabilities at a told token's place, by bytes."""
+    return {bytes_of(other): float(other["logprob"]) for other in entry.get("top_logprobs") or [entry]}
 
 
 def bytes_of(entry: Any) -> bytes:

@@ -142,8 +142,9 @@ def load_openai(client: Client, model: str, options: LoadOptions) -> FimModel:
 def has_log_probabilities(answer: Any) -> bool:
     """Whether an answer tells the likeliest tokens. Never raises."""
     try:
-        return bool(answer["choices"][0]["logprobs"]["top_logprobs"])
-    except (LookupError, TypeError):
+        told = answer["choices"][0]["logprobs"]
+        return bool(told.get("content") or told.get("top_logprobs"))
+    except (LookupError, TypeError, AttributeError):
         return False
 
 
