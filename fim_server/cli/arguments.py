@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from dataclasses import fields
-from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from fim_server.cli.output import BAD_INPUT, PROGRAM, one_line, version
 from fim_server.language import Language
@@ -63,19 +63,18 @@ def typed(kind: type[Arguments], namespace: argparse.Namespace) -> Arguments:
     return kind(**{field.name: getattr(namespace, field.name) for field in fields(kind)})
 
 
-class LoadsModel(Protocol):
-    """Arguments of a command that loads a model."""
+@dataclass(frozen=True)
+class ModelArguments:
+    """Which model a command loads, and with what; the rest of its arguments are those of a class made from this one."""
 
-    @property
-    def gpu_layers(self) -> int | None: ...
-    @property
-    def adapter(self) -> str | None: ...
-    @property
-    def api_key_env(self) -> str | None: ...
-    @property
-    def allow_plain_http(self) -> bool: ...
-    @property
-    def tokenizer(self) -> str | None: ...
+    model: str | None
+    device: str | None
+    runtime: str | None
+    gpu_layers: int | None
+    adapter: str | None
+    api_key_env: str | None
+    allow_plain_http: bool
+    tokenizer: str | None
 
 
 # --- options ------------------------------------------------------------------------------------------------------
@@ -207,7 +206,7 @@ def layers(text: str) -> int:
     return count
 
 
-def load_options(arguments: LoadsModel) -> LoadOptions:
+def load_options(arguments: ModelArguments) -> LoadOptions:
     """What a model is loaded with besides its name, its device and its runtime."""
     return LoadOptions(
         arguments.gpu_layers,

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fim_server.cli.arguments import (
+    ModelArguments,
     add_color,
     add_cursor,
     add_decoding,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CompleteArguments:
+class CompleteArguments(ModelArguments):
     """What ``fim-server complete`` is asked for.
 
     Attributes:
@@ -49,14 +50,6 @@ class CompleteArguments:
     language: str | None
     cursor: tuple[int, int]
     python_version: str | None
-    model: str | None
-    device: str | None
-    runtime: str | None
-    gpu_layers: int | None
-    adapter: str | None
-    api_key_env: str | None
-    allow_plain_http: bool
-    tokenizer: str | None
     max_new_tokens: int
     temperature: float
     deadline_ms: float | None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fim_server.cli.arguments import add_json, add_model, add_seed, bind, load_options, python_version
+from fim_server.cli.arguments import ModelArguments, add_json, add_model, add_seed, bind, load_options, python_version
 from fim_server.cli.output import DONE, NEGATIVE
 from fim_server.evaluation.records import MODES
 from fim_server.evaluation.reporting import commands
@@ -50,13 +50,11 @@ Exit status: 0 done, 1 done, but some samples could not be measured now (their r
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunArguments:
+class RunArguments(ModelArguments):
     """What ``fim-server eval run`` is asked for."""
 
     data: Sequence[str]
     out: str
-    model: str | None
-    device: str | None
     modes: tuple[str, ...]
     budget: int
     max_prompt_tokens: int
@@ -66,12 +64,6 @@ class RunArguments:
     judge: str | None
     python_version: str | None
     no_landing: bool
-    runtime: str | None
-    gpu_layers: int | None
-    adapter: str | None
-    api_key_env: str | None
-    allow_plain_http: bool
-    tokenizer: str | None
     contexts: Reads
     no_healing: bool
     single_line: bool

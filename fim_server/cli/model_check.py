@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from fim_server.cli.arguments import add_json, add_loading, add_runtime, bind, load_options, positive
+from fim_server.cli.arguments import ModelArguments, add_json, add_loading, add_runtime, bind, load_options, positive
 from fim_server.cli.output import DONE, NEGATIVE, print_json, progress
 from fim_server.text.terminal import Table, show
 
@@ -21,7 +21,7 @@ SECONDS = 120.0
 
 
 @dataclass(frozen=True)
-class CheckModelArguments:
+class CheckModelArguments(ModelArguments):
     """What ``fim-server models check`` is asked for.
 
     Attributes:
@@ -29,13 +29,6 @@ class CheckModelArguments:
     """
 
     model: str
-    device: str | None
-    runtime: str | None
-    gpu_layers: int | None
-    adapter: str | None
-    api_key_env: str | None
-    allow_plain_http: bool
-    tokenizer: str | None
     seconds: float
     json: bool
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fim_server.cli.arguments import (
+    ModelArguments,
     add_decoding,
     add_model,
     add_prompt_tokens,
@@ -33,7 +34,7 @@ LEAST_TOKEN = 16
 
 
 @dataclass(frozen=True)
-class ServeArguments:
+class ServeArguments(ModelArguments):
     """What ``fim-server serve`` is asked for; what is None is the editor's to say.
 
     Attributes:
@@ -46,14 +47,6 @@ class ServeArguments:
     host: str | None
     token_file: Path | None
     python_version: str | None
-    model: str | None
-    device: str | None
-    runtime: str | None
-    gpu_layers: int | None
-    adapter: str | None
-    api_key_env: str | None
-    allow_plain_http: bool
-    tokenizer: str | None
     max_new_tokens: int | None
     max_prompt_tokens: int | None
     temperature: float | None
