@@ -87,7 +87,7 @@ class RunError(RecordError):
 
 
 class JudgeError(RecordError):
-    """An interpreter that cannot judge."""
+    """A program that cannot judge: it is not there, cannot be built, or does not answer."""
 
 
 class TrainingError(FimServerError):

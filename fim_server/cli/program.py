@@ -21,6 +21,7 @@ from fim_server.cli.bench import add_bench
 from fim_server.cli.check import add_check
 from fim_server.cli.complete import add_complete
 from fim_server.cli.explain import add_explain
+from fim_server.cli.language import add_language
 from fim_server.cli.languages import add_languages
 from fim_server.cli.models import add_models
 from fim_server.cli.output import BAD_INPUT, INTERRUPTED, PROGRAM, complain, one_line
@@ -90,6 +91,7 @@ def build_parser(argv: Sequence[str]) -> Parser:
     add_check(commands)
     add_explain(commands)
     add_languages(commands)
+    add_language(commands)
     add_models(commands)
     add_serve(commands)
     add_bench(commands, argv)

@@ -58,7 +58,7 @@ def read_builtin(name: str, version: str | None = None) -> Definition:
     Raises:
         LanguageError: There is no such language, or no such version of it.
     """
-    return read(*_builtin_files(name), version)
+    return read(*builtin_files(name), version)
 
 
 @cache
@@ -68,10 +68,15 @@ def builtin_versions(name: str) -> Versions:
     Raises:
         LanguageError: There is no such language.
     """
-    return Versions.from_spec(tomllib.loads(_builtin_files(name)[1].read_text(encoding="utf-8")))
+    return Versions.from_spec(tomllib.loads(builtin_files(name)[1].read_text(encoding="utf-8")))
 
 
-def _builtin_files(name: str) -> tuple[Path, Path]:
+def builtin_files(name: str) -> tuple[Path, Path]:
+    """The grammar and the TOML file of a language that comes with the package.
+
+    Raises:
+        LanguageError: There is no such language.
+    """
     if name not in names():
         known = ", ".join(names())
         raise LanguageError(f"unknown language {name!r}; known: {known}")

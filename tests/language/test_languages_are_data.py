@@ -28,7 +28,7 @@ OWN_TESTS = ("tests.rs", "test_languages.rs")
 
 OF_ONE_LANGUAGE = {
     "bench": "measures the engine on Python and JSON, beside other engines and in an editor that is set up for Python",
-    "datasets": "cuts holes into Python files, and runs their tests",
+    "datasets": "cuts holes into Python files, and runs their tests; compares languages with their own parsers",
     "evaluation": "judges Python files with CPython",
     "training": "trains a model of Python files",
 }

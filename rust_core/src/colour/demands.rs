@@ -4,8 +4,10 @@ use crate::bits::{BitSet, contains, meet};
 use crate::chart::left::FIRST_SET;
 use crate::colour::colours::{Colours, Context};
 use crate::colour::frames::Frames;
+use crate::grammar::compiled::Grammar;
 use crate::ids::{ColourId, FreeId, SetId, SymbolId};
 use crate::language::compiled::Language;
+use crate::language::follow::FileEnd;
 use crate::language::free::{Cost, INFINITE};
 use crate::right::queries::Right;
 use crate::stop::poll;
@@ -148,7 +150,7 @@ impl Demands {
     pub(crate) fn is_loose(&mut self, context: Context<'_>, set: SetId) -> bool {
         let follow = &context.language.follow;
         let grammar = &context.language.grammar;
-        if !follow.is_even() || !self.is_loose_below(context) {
+        if !follow.is_even() || !self.is_loose_below(context, set) {
             return false;
         }
         let mut seen = BitSet::new(context.left.len());
@@ -173,19 +175,64 @@ impl Demands {
     }
 
     /// Whether the end of the file leaves the middle as free as it can be: because R asks for nothing, or because what ends
-    /// the file can always be followed by more of it.
-    fn is_loose_below(&mut self, context: Context<'_>) -> bool {
+    /// the file, by whichever rule the stack of a set may still be finished by, can always be followed by more of it.
+    fn is_loose_below(&mut self, context: Context<'_>, set: SetId) -> bool {
         let follow = &context.language.follow;
         let grammar = &context.language.grammar;
         if follow.after(grammar.start) & !self.colours.open_mask(self.colours.bottom()) == 0 {
             return true;
         }
-        follow.is_open_ended()
-            && grammar.rules().iter().filter(|rule| rule.lhs == grammar.start).all(|rule| {
-                rule.rhs.iter().all(|&list| {
-                    let colour = self.colour(context, FIRST_SET, list);
-                    follow.after(list) & !self.colours.open_mask(colour) == 0
-                })
-            })
+        let mut finished = None;
+        let own = grammar.rules().iter().filter(|rule| rule.lhs == grammar.start);
+        own.zip(follow.file_ends()).all(|(rule, end)| match (end, &rule.rhs[..]) {
+            (FileEnd::Last, _) | (FileEnd::Open, []) => true,
+            (end, &[only]) => {
+                let is_open = *end == FileEnd::Open && {
+                    let colour = self.colour(context, FIRST_SET, only);
+                    follow.after(only) & !self.colours.open_mask(colour) == 0
+                };
+                is_open
+                    || set != FIRST_SET
+                        && !finished.get_or_insert_with(|| finished_at_first(context, set)).contains(only.index())
+            }
+            _ => false,
+        })
     }
+}
+
+/// The symbols that begin where L does and that the stack of a set past the first may still finish, or more of them: whether a
+/// rule was predicted where its first symbol began is not asked.
+fn finished_at_first(context: Context<'_>, set: SetId) -> BitSet {
+    let grammar = &context.language.grammar;
+    let mut finished: FxHashMap<SetId, BitSet> = FxHashMap::default();
+    let items = &context.left.set(set).items;
+    let mut open: Vec<(SetId, SymbolId)> = items.iter().map(|item| (item.origin, grammar.lhs(item.dot))).collect();
+    while let Some((at, symbol)) = open.pop() {
+        poll();
+        let known = finished.entry(at).or_insert_with(|| BitSet::new(grammar.symbol_count()));
+        if known.contains(symbol.index()) {
+            continue;
+        }
+        known.insert(symbol.index());
+        open.extend(grammar.initial(symbol).iter().map(|&dot| (at, grammar.lhs(dot))));
+        for item in &context.left.set(at).items {
+            if can_begin(grammar, &grammar.rule(item.dot).rhs[grammar.position(item.dot)..], symbol) {
+                open.push((item.origin, grammar.lhs(item.dot)));
+            }
+        }
+    }
+    finished.remove(&FIRST_SET).unwrap_or_else(|| BitSet::new(grammar.symbol_count()))
+}
+
+/// Whether a symbol is the first of some others, or comes after those that may be empty.
+fn can_begin(grammar: &Grammar, symbols: &[SymbolId], symbol: SymbolId) -> bool {
+    for &first in symbols {
+        if first == symbol {
+            return true;
+        }
+        if !grammar.nullable(first) {
+            return false;
+        }
+    }
+    false
 }

@@ -48,7 +48,7 @@ impl Language {
     pub fn compile(spec: &LanguageSpec, table: Option<LexerTable>) -> Result<Self, Error> {
         let definition = Definition::compile(spec, table)?;
         let free = Free::derive(&definition.lexer, &definition.grammar, &definition.roles, definition.layout)?;
-        let follow = Follow::derive(&definition.grammar, &free, definition.layout.is_some());
+        let follow = Follow::derive(&definition.lexer, &definition.grammar, &free, definition.layout.is_some());
         let accept_masks = AcceptMasks::derive(&definition);
         let aheads =
             if follow.is_even() { Aheads::derive(&definition, &follow, &accept_masks) } else { Aheads::default() };
@@ -71,7 +71,7 @@ impl Language {
         let (free, shaped) = Free::shaped(&self.lexer, &self.grammar, &self.roles, self.layout, shape)?;
         Ok(Self {
             definition: self.definition.clone(),
-            follow: Follow::derive(&self.grammar, &free, self.layout.is_some()),
+            follow: Follow::derive(&self.lexer, &self.grammar, &free, self.layout.is_some()),
             free,
             accept_masks: self.accept_masks.clone(),
             aheads: self.aheads.clone(),

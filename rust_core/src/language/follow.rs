@@ -5,9 +5,11 @@
 //! as no colour behind them is narrower than that: such a stack is *loose* (see `Demands::is_loose`). A loose stack stays
 //! loose whatever is read, and what it allows depends on nothing in R.
 
+use crate::bits;
 use crate::grammar::compiled::Grammar;
-use crate::ids::{DotId, FreeId, SymbolId};
+use crate::ids::{AcceptId, DotId, FreeId, LexemeId, StateId, SymbolId};
 use crate::language::free::{Free, INFINITE, LINE, MIDDLE};
+use crate::lexing::lexer::Lexer;
 
 /// The free states from which the middle can go on, as masks with a bit for each free state.
 #[derive(Debug)]
@@ -17,18 +19,31 @@ pub(crate) struct Follow {
     /// Per dot: before the symbol after it.
     before: Vec<u64>,
     even: bool,
-    open_ended: bool,
+    /// Per rule of the start symbol, in their order: whether more can follow.
+    ends: Vec<FileEnd>,
+}
+
+/// What may come after a file that is whole by one rule of the start symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileEnd {
+    /// Nothing that this tells of.
+    Closed,
+    /// More of the file: the rule is one nonterminal, and another one that the file can begin with begins with it and goes
+    /// on (`lines: head | ended line`, `ended: lines semicolon`); or the file is empty.
+    Open,
+    /// Nothing: the file has ended with a lexeme that nothing but its end can end, and no middle goes on there.
+    Last,
 }
 
 impl Follow {
     /// Derives the masks of a language.
     #[must_use]
-    pub(crate) fn derive(grammar: &Grammar, free: &Free, layout: bool) -> Self {
+    pub(crate) fn derive(lexer: &Lexer, grammar: &Grammar, free: &Free, layout: bool) -> Self {
         let mut follow = Self {
             after: vec![0; grammar.symbol_count()],
             before: vec![0; grammar.dot_count()],
             even: free.count() <= 2 && free.is_separated() && free.shape().is_none(),
-            open_ended: false,
+            ends: Vec::new(),
         };
         if !follow.even {
             return follow;
@@ -43,8 +58,17 @@ impl Follow {
             .collect();
         follow.after[grammar.start.index()] = bit(if layout { LINE } else { MIDDLE });
         while follow.sweep(grammar, free, &ends) {}
-        follow.even = (0..grammar.rules().len()).all(|rule| follow.is_even_in(grammar, rule, &ends));
-        follow.open_ended = follow.has_open_end(grammar);
+        // A rule that ends with such a lexeme allows nothing after what it begins with; the other that it has beside it does.
+        let is_last = |rule: usize| {
+            grammar.rules()[rule].rhs.iter().any(|&symbol| {
+                grammar.is_lexeme(symbol) && free.lasts().has(LexemeId::from_index(symbol.index()))
+            })
+        };
+        let mut rules = 0..grammar.rules().len();
+        follow.even = rules.all(|rule| is_last(rule) || follow.is_even_in(grammar, rule, &ends))
+            && free.lasts().lexemes().iter().all(|&lexeme| has_twin(lexer, grammar, lexeme));
+        let own = grammar.rules().iter().filter(|rule| rule.lhs == grammar.start);
+        follow.ends = own.map(|rule| follow.file_end(grammar, free, &rule.rhs)).collect();
         follow
     }
 
@@ -82,19 +106,23 @@ impl Follow {
         })
     }
 
-    /// Whether whatever ends the file can be followed by more of it: the start is nothing but a list, and what can follow a
-    /// finished list can be its next entry.
-    fn has_open_end(&self, grammar: &Grammar) -> bool {
-        let own = |symbol: SymbolId| grammar.rules().iter().enumerate().filter(move |(_, rule)| rule.lhs == symbol);
-        own(grammar.start).all(|(_, rule)| match rule.rhs[..] {
-            [] => true,
-            [list] => own(list).any(|(index, rule)| {
-                rule.rhs.len() > 1
-                    && rule.rhs[0] == list
-                    && self.after[grammar.start.index()] & !self.before[grammar.dot(index, 1).index()] == 0
-            }),
-            _ => false,
-        })
+    /// What may come after a file that is whole by a rule of the start symbol, of which this is the right side.
+    fn file_end(&self, grammar: &Grammar, free: &Free, right: &[SymbolId]) -> FileEnd {
+        let [only] = *right else { return if right.is_empty() { FileEnd::Open } else { FileEnd::Closed } };
+        let mut own = grammar.rules().iter().filter(|rule| rule.lhs == only).peekable();
+        let is_last = |symbol: Option<&SymbolId>| {
+            symbol.is_some_and(|&symbol| grammar.is_lexeme(symbol) && free.lasts().has(LexemeId::from_index(symbol.index())))
+        };
+        if own.peek().is_some() && own.all(|rule| is_last(rule.rhs.last())) {
+            return FileEnd::Last;
+        }
+        let goes_on = grammar.rules().iter().enumerate().any(|(index, rule)| {
+            rule.rhs.len() > 1
+                && rule.rhs[0] == only
+                && begins_file(grammar, rule.lhs)
+                && self.after[grammar.start.index()] & !self.before[grammar.dot(index, 1).index()] == 0
+        });
+        if goes_on { FileEnd::Open } else { FileEnd::Closed }
     }
 
     /// The free states from which the rest of a rule, and what may come after it, can go on.
@@ -117,11 +145,44 @@ impl Follow {
         self.even
     }
 
-    /// Whether a file's end can always be followed by more of it.
+    /// What may come after a file that is whole, per rule of the start symbol in their order.
     #[must_use]
-    pub(crate) fn is_open_ended(&self) -> bool {
-        self.open_ended
+    pub(crate) fn file_ends(&self) -> &[FileEnd] {
+        &self.ends
     }
+}
+
+/// Whether a nonterminal can be what a file begins with.
+fn begins_file(grammar: &Grammar, nonterminal: SymbolId) -> bool {
+    bits::contains(grammar.closure(grammar.start), nonterminal.index() - grammar.lexeme_count())
+}
+
+/// Whether a lexeme that nothing but the file's end can end is never all that may come: wherever it may, so may another that
+/// begins alike and after which the middle goes on (the comment of a last line, and one with its line break). Then nothing
+/// has to be known of R to say that a text which begins so can go on.
+fn has_twin(lexer: &Lexer, grammar: &Grammar, last: LexemeId) -> bool {
+    let has = |accept: AcceptId, lexeme: LexemeId| lexer.lexemes(accept).contains(&lexeme);
+    let states = || (1..lexer.state_count()).map(StateId::from_index).filter(|&state| lexer.accepts(state));
+    let is_like = |twin: LexemeId| {
+        let mut own = states().filter(|&state| has(lexer.accept(state), last));
+        own.all(|state| lexer.live(state).any(|accept| has(accept, twin)))
+    };
+    let twins: Vec<usize> = (0..grammar.lexeme_count())
+        .filter(|&index| index != last.index() && is_like(LexemeId::from_index(index)))
+        .collect();
+    let beside = |list: SymbolId| {
+        grammar.rules().iter().enumerate().any(|(index, rule)| {
+            let first = || grammar.first(grammar.dot(index, 1));
+            let is_other = rule.rhs.len() > 1 && rule.rhs[0] == list && begins_file(grammar, rule.lhs);
+            is_other && twins.iter().any(|&twin| bits::contains(first(), twin))
+        })
+    };
+    let last = SymbolId::from(last);
+    grammar.rules().iter().filter(|rule| rule.rhs.contains(&last)).all(|rule| {
+        let [list, end] = rule.rhs[..] else { return false };
+        let mut users = grammar.rules().iter().filter(|user| user.rhs.contains(&rule.lhs));
+        end == last && beside(list) && users.all(|user| user.lhs == grammar.start && user.rhs.len() == 1)
+    })
 }
 
 /// The mask of one free state.

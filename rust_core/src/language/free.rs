@@ -16,7 +16,7 @@ use crate::language::closing::{Relations, close};
 use crate::language::prices::Prices;
 use crate::language::shape::Shape;
 use crate::language::shaped::ShapedLexer;
-use crate::language::terminals::{KINDS, Terminals, separators};
+use crate::language::terminals::{KINDS, Lasts, Terminals, separators};
 use crate::lexing::guards::Guards;
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::Lexer;
@@ -49,6 +49,7 @@ pub(crate) struct Free {
     /// The cost from one free state to another by ignored lexemes alone.
     ignored: Vec<Cost>,
     separated: bool,
+    lasts: Lasts,
     guards: Guards,
     shape: Option<Arc<Shape>>,
     /// Free states of each place in the shape.
@@ -80,12 +81,12 @@ impl Free {
                     "modes need a blank that ends every lexeme; it does not end {name}"
                 )));
             }
-            (Err(_), None) => Terminals::by_guards(lexer, grammar, roles)?,
-            (Ok(_), layout) => Terminals::separated(lexer, grammar, roles, layout),
+            (Err(lexeme), None) => Terminals::by_guards(lexer, grammar, roles, *lexeme)?,
+            (Ok(lasts), layout) => Terminals::separated(lexer, grammar, roles, layout, lasts),
         };
         terminals.close_over_ignored(grammar.lexeme_count());
-        let prices = separators.is_ok().then(|| Prices::derive(lexer, grammar, roles, layout));
-        Ok(Self::closed(terminals, grammar, separators.is_ok(), layout, None, prices))
+        let prices = separators.as_ref().ok().map(|lasts| Prices::derive(lexer, grammar, roles, layout, lasts));
+        Ok(Self::closed(terminals, grammar, separators.ok(), layout, None, prices))
     }
 
     /// Derives the free states of a language for middles of a shape: each is one of those of [`Free::derive`], and a place in
@@ -101,10 +102,10 @@ impl Free {
         layout: Option<Layout>,
         shape: Arc<Shape>,
     ) -> Result<(Self, ShapedLexer), Error> {
-        if separators(lexer, grammar, roles, layout.is_some()).is_err() {
+        let Ok(lasts) = separators(lexer, grammar, roles, layout.is_some()) else {
             let message = "a shape needs a language in which a blank can stand between any two lexemes";
             return Err(Error::new(ErrorKind::Shape, message));
-        }
+        };
         let places = shape.boundaries().len();
         if places > limits::SHAPE_BOUNDARIES {
             let most = limits::SHAPE_BOUNDARIES;
@@ -123,15 +124,15 @@ impl Free {
             return Err(Error::new(ErrorKind::Shape, message));
         }
         let shaped = ShapedLexer::new(lexer, &shape);
-        let mut terminals = Terminals::shaped(lexer, grammar, roles, layout, (&shape, &shaped));
+        let mut terminals = Terminals::shaped(lexer, grammar, roles, layout, &lasts, (&shape, &shaped));
         terminals.close_over_ignored(grammar.lexeme_count());
-        Ok((Self::closed(terminals, grammar, true, layout, Some(shape), None), shaped))
+        Ok((Self::closed(terminals, grammar, Some(lasts), layout, Some(shape), None), shaped))
     }
 
     fn closed(
         terminals: Terminals,
         grammar: &Grammar,
-        separated: bool,
+        separated: Option<Lasts>,
         layout: Option<Layout>,
         shape: Option<Arc<Shape>>,
         prices: Option<Prices>,
@@ -150,7 +151,8 @@ impl Free {
             in_progress: terminals.in_progress,
             boundary: terminals.boundary,
             ignored: terminals.ignored,
-            separated,
+            separated: separated.is_some(),
+            lasts: separated.unwrap_or_default(),
             guards: terminals.guards,
             shape,
             kinds: if layout.is_some() { KINDS } else { 1 },
@@ -159,6 +161,12 @@ impl Free {
             free.derive_lines(grammar);
         }
         free
+    }
+
+    /// The lexemes after which no middle goes on.
+    #[must_use]
+    pub(crate) fn lasts(&self) -> &Lasts {
+        &self.lasts
     }
 
     /// The shape of the middle, if it has to have one.

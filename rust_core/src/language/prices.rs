@@ -9,7 +9,7 @@
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, FreeId, LexemeId, StateId};
 use crate::language::closing::{Relations, close};
-use crate::language::terminals::{Cost, INFINITE, LINE, MIDDLE};
+use crate::language::terminals::{Cost, INFINITE, LINE, Lasts, MIDDLE};
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{DEAD, Lexer, NEVER};
 use crate::lexing::roles::Role;
@@ -37,7 +37,7 @@ pub(crate) struct Prices {
 
 impl Prices {
     /// Prices of a language with separators.
-    pub(super) fn derive(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: Option<Layout>) -> Self {
+    pub(super) fn derive(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: Option<Layout>, lasts: &Lasts) -> Self {
         let words = Words::of(lexer, roles);
         let kinds = if layout.is_some() { vec![MIDDLE, LINE] } else { vec![MIDDLE] };
         let after_word = FreeId::from_index(kinds.len());
@@ -55,7 +55,7 @@ impl Prices {
             let after = if words.accepts[accept.index()] { after_word } else { MIDDLE };
             for &lexeme in lexer.lexemes(accept) {
                 let role = roles[lexeme.index()];
-                if role.is_ignored() {
+                if role.is_ignored() || lasts.has(lexeme) {
                     continue;
                 }
                 let to = if role == Role::Newline { LINE } else { after };

@@ -36,13 +36,32 @@ pub(crate) struct InProgress {
     pub cost: Cost,
 }
 
-/// Separator bytes, if they keep any two lexemes apart (with layout: if the space alone does); else a lexeme that none
-/// of them ends.
+/// The lexemes of a language whose symbols can be kept apart that nothing ends but the file: a comment of the last line, in
+/// a language whose other comments belong to the line breaks after them. After them no middle goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Lasts(Vec<LexemeId>);
+
+impl Lasts {
+    /// Whether a lexeme is one of them.
+    #[must_use]
+    pub(crate) fn has(&self, lexeme: LexemeId) -> bool {
+        self.0.contains(&lexeme)
+    }
+
+    /// All of them.
+    #[must_use]
+    pub(crate) fn lexemes(&self) -> &[LexemeId] {
+        &self.0
+    }
+}
+
+/// Whether separators keep any two lexemes apart (with layout: whether the space alone does), and which lexemes they need
+/// not end, because nothing comes after them; else a lexeme that none of the separators ends.
 ///
 /// A byte separates if it alone is an ignored lexeme and no lexeme that may follow it could be swallowed by it. Every
 /// accepting state of a lexeme that the parser takes, and of every ignored one, must die on some separator; a comment
 /// of a language with layout is ended by the newline, which is a symbol, and is handled where it occurs.
-pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: bool) -> Result<Vec<u8>, LexemeId> {
+pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: bool) -> Result<Lasts, LexemeId> {
     let ignored = |accept: AcceptId| lexer.lexemes(accept).iter().all(|lexeme| roles[lexeme.index()].is_ignored());
     let only_ignored = |state: StateId| lexer.live(state).all(ignored);
     let candidates: Vec<u8> = (0..=255u8)
@@ -56,6 +75,13 @@ pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layou
         })
         .collect();
     let used = |lexeme: LexemeId| !grammar.occurrences(SymbolId::from(lexeme)).is_empty();
+    let begins_ignored = |byte: &u8| lexer.live(lexer.step(lexer.start(), *byte)).any(ignored);
+    let ignored_begin: Vec<u8> = (0..=255u8).filter(begins_ignored).collect();
+    let is_last = |lexeme: LexemeId| {
+        let next = |other| grammar.is_adjacent(SymbolId::from(lexeme), SymbolId::from_index(other));
+        used(lexeme) && !layout && !(0..grammar.lexeme_count()).any(next)
+    };
+    let mut lasts = Lasts::default();
     for state in (1..lexer.state_count()).map(StateId::from_index).filter(|&state| lexer.accepts(state)) {
         let lexemes = lexer.lexemes(lexer.accept(state));
         let role = |lexeme: &LexemeId| roles[lexeme.index()];
@@ -71,10 +97,22 @@ pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layou
         }
         let ends = |&byte: &u8| lexer.step(state, byte) == DEAD || blank_like(lexer, state, byte);
         if !candidates.iter().any(ends) {
-            return Err(lexemes[0]);
+            if !lexemes.iter().all(|&lexeme| is_last(lexeme)) || ignored_begin.iter().any(ends) {
+                return Err(lexemes[0]);
+            }
+            lasts.0.extend(lexemes.iter().filter(|lexeme| !lasts.has(**lexeme)).copied().collect::<Vec<_>>());
         }
     }
-    if candidates.is_empty() { Err(LexemeId(0)) } else { Ok(candidates) }
+    let ended = |state: StateId| {
+        let of_lasts = lexer.accepts(state) && lexer.lexemes(lexer.accept(state)).iter().any(|&id| lasts.has(id));
+        of_lasts && ignored_begin.iter().any(|&byte| lexer.step(state, byte) == DEAD)
+    };
+    let culprit = (1..lexer.state_count()).map(StateId::from_index).find(|&state| ended(state));
+    match culprit {
+        Some(state) => Err(lexer.lexemes(lexer.accept(state))[0]),
+        None if candidates.is_empty() => Err(LexemeId(0)),
+        None => Ok(lasts),
+    }
 }
 
 /// Whether a state is one of a separator's own lexeme: another separator goes on with it and changes nothing.
@@ -122,14 +160,20 @@ impl Terminals {
     }
 
     /// With separators: any lexeme may follow any other.
-    pub(crate) fn separated(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: Option<Layout>) -> Self {
+    pub(crate) fn separated(
+        lexer: &Lexer,
+        grammar: &Grammar,
+        roles: &[Role],
+        layout: Option<Layout>,
+        lasts: &Lasts,
+    ) -> Self {
         let mut terminals = Self::empty(if layout.is_some() { 2 } else { 1 }, grammar.lexeme_count());
         for accept in lexer.accept_sets() {
             let bytes = lexer.shortest(accept);
             if bytes == NEVER {
                 continue;
             }
-            for &lexeme in lexer.lexemes(accept) {
+            for &lexeme in lexer.lexemes(accept).iter().filter(|&&lexeme| !lasts.has(lexeme)) {
                 match roles[lexeme.index()] {
                     Role::Newline => terminals.set(lexeme, MIDDLE, LINE, bytes.into()),
                     role if role.is_ignored() => {}
@@ -161,19 +205,20 @@ impl Terminals {
         grammar: &Grammar,
         roles: &[Role],
         layout: Option<Layout>,
+        lasts: &Lasts,
         (shape, shaped): (&Shape, &ShapedLexer),
     ) -> Self {
         let kinds = if layout.is_some() { KINDS } else { 1 };
         let places = shape.boundaries().len();
         // One place more stands for what L holds: R may close what the middle of this shape could not have opened.
         let mut terminals = Self::empty(kinds * (places + 1), grammar.lexeme_count());
-        terminals.put_at(places, kinds, &Self::separated(lexer, grammar, roles, layout));
+        terminals.put_at(places, kinds, &Self::separated(lexer, grammar, roles, layout, lasts));
         let mut seen = Walked::default();
         for (place, &from) in shape.boundaries().iter().enumerate() {
             let at = |kind: FreeId, place: usize| FreeId::from_index(place * kinds + kind.index());
             // One symbol from here: where it can end.
             let symbols = walk_in_shape(lexer, (shape, shaped), from, &mut seen, |accept, end, cost| {
-                for &lexeme in lexer.lexemes(accept) {
+                for &lexeme in lexer.lexemes(accept).iter().filter(|&&lexeme| !lasts.has(lexeme)) {
                     let role = roles[lexeme.index()];
                     if role.is_ignored() || role == Role::Newline {
                         // In brackets a line break is ignored, and between lines it ends a blank one.
@@ -215,8 +260,15 @@ impl Terminals {
         }
     }
 
-    /// Without separators: one free state per guard set that can stand at a boundary.
-    pub(crate) fn by_guards(lexer: &Lexer, grammar: &Grammar, roles: &[Role]) -> Result<Self, Error> {
+    /// Without separators: one free state per guard set that can stand at a boundary. `culprit`: the lexeme that no separator
+    /// ends, for who is told that there are too many of them.
+    pub(crate) fn by_guards(
+        lexer: &Lexer,
+        grammar: &Grammar,
+        roles: &[Role],
+        culprit: LexemeId,
+    ) -> Result<Self, Error> {
+        let culprit = grammar.name(SymbolId::from(culprit));
         let mut guards = Guards::default();
         let mut boundary = vec![NO_GUARDS];
         let mut walks = Vec::new();
@@ -229,17 +281,14 @@ impl Terminals {
             }
             walks.push(walk);
             if boundary.len() > limits::FREE_STATES {
-                return Err(Error::limit(
-                    "guard sets of a language without separators",
-                    boundary.len(),
-                    limits::FREE_STATES,
-                ));
+                let what = format!("guard sets of a language in which no blank ends {culprit}");
+                return Err(Error::limit(&what, boundary.len(), limits::FREE_STATES));
             }
         }
         let work = grammar.dot_count() * boundary.len().pow(3);
         if work > limits::FREE_WORK {
-            let what = "rules of a language without separators, times the cube of its guard sets";
-            return Err(Error::limit(what, work, limits::FREE_WORK));
+            let what = format!("rules, times the cube of the guard sets, of a language in which no blank ends {culprit}");
+            return Err(Error::limit(&what, work, limits::FREE_WORK));
         }
         let mut terminals = Self::empty(boundary.len(), grammar.lexeme_count());
         for (from, walk) in walks.into_iter().enumerate() {

@@ -3,7 +3,7 @@
 use crate::ids::{AcceptId, DotId, FreeId, ShapeId, StateId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::definition::Definition;
-use crate::language::follow::bit;
+use crate::language::follow::{FileEnd, bit};
 use crate::language::free::{INFINITE, LINE, MIDDLE};
 use crate::language::shape::Shape;
 use crate::lexing::lexer::DEAD;
@@ -97,8 +97,8 @@ fn what_follows_a_symbol_is_where_the_middle_can_go_on() {
     assert_eq!(after("block"), bit(LINE));
     assert_eq!(after("COLON"), bit(MIDDLE), "a newline");
     assert_eq!(after("NEWLINE"), bit(LINE));
-    assert!(language.follow.is_open_ended(), "a file can always be followed by another line");
-    assert!(!compile(&sums()).follow.is_open_ended());
+    assert_eq!(language.follow.file_ends(), [FileEnd::Open], "a file can always be followed by another line");
+    assert_eq!(compile(&sums()).follow.file_ends(), [FileEnd::Closed]);
 }
 
 #[test]

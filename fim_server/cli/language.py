@@ -1,0 +1,269 @@
+"""``fim-server language``: beginning a language of one's own, and checking one on real files, by its own parser."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fim_server.cli.arguments import add_json, bind, positive
+from fim_server.cli.output import DONE, NEGATIVE, complain, print_json, progress, version
+from fim_server.errors import DocumentError
+
+if TYPE_CHECKING:
+    from fim_server.datasets.judging.running import Plan, Totals, Worker
+
+PLACE = ("check", "number", "path")
+FACTS = (*PLACE, "engine", "judge", "said", "note")
+"""What is told of a failure besides its texts, and of that where it is."""
+
+SHOWN = 5
+"""Refused files, ambiguous texts and failures of each check that are told."""
+
+
+@dataclass(frozen=True)
+class NewArguments:
+    """What ``fim-server language new`` is asked for."""
+
+    name: str
+    folder: str
+    suffix: list[str] | None
+
+
+@dataclass(frozen=True)
+class CheckLanguageArguments:
+    """What ``fim-server language check`` is asked for."""
+
+    language: str
+    source: list[str]
+    judge: str | None
+    language_version: str | None
+    files: int | None
+    cuts: int
+    kind: list[str] | None
+    seed: int
+    jobs: int
+    out: str | None
+    report: str | None
+    json: bool
+
+
+def add_language(commands: Any) -> None:
+    """Add the command and its own."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "language",
+        help="begin a language of one's own, check one against its parser",
+        description="Begin the definition of a language, and check one: against real files, and against the "
+        "language's own parser on cuts of them.",
+    )
+    steps = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    beginning = steps.add_parser(
+        "new",
+        help="write the two files of a language, and a folder with its tests",
+        description="Write NAME/NAME.lark, NAME/NAME.toml and NAME/tests: a small language that works, to be changed "
+        "into one's own.",
+    )
+    beginning.add_argument("name", metavar="NAME", help="the language's name: small letters, digits and -")
+    beginning.add_argument("--folder", metavar="FOLDER", default=".", help="where its folder is made (default: here)")
+    beginning.add_argument("--suffix", action="append", metavar=".SUFFIX", help="of its files (default: .NAME)")
+    bind(beginning, NewArguments, run_new)
+    checking = steps.add_parser(
+        "check",
+        help="say what a language refuses of real files, and where its own parser says otherwise",
+        description="Say how large a language is, which lexemes are ambiguous, which of some files it refuses and "
+        "where, and how fast it is; with a judge, the language's own parser, compare both on cuts of those files.",
+        epilog="A judge reads, for each text, its length in bytes (four bytes, big-endian) and the text in UTF-8, and "
+        "writes a line: ok, no WHY, or ? where it cannot tell. Exit status: 0 nothing was found, 1 something was, 2 "
+        "bad input.",
+    )
+    checking.add_argument("language", metavar="DIR", help="the folder of a language, or the name of one of the package")
+    checking.add_argument(
+        "--source",
+        action="append",
+        required=True,
+        metavar="FILES",
+        help="a folder of files, or a file; may be repeated",
+    )
+    checking.add_argument("--judge", metavar="COMMAND", help="the language's parser (default: the package's)")
+    checking.add_argument("--language-version", metavar="VERSION", help="of the language (default: the newest)")
+    checking.add_argument(
+        "--files", type=positive(int), metavar="N", help="at most so many whole files (default: all that are there)"
+    )
+    checking.add_argument(
+        "--cuts",
+        type=positive(int, zero=True),
+        default=200,
+        metavar="N",
+        help="cuts, where there is a judge (default: 200)",
+    )
+    checking.add_argument("--kind", action="append", metavar="KIND", help="of cuts (default: all); may be repeated")
+    checking.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default: 1)")
+    checking.add_argument("--jobs", type=positive(int), default=1, metavar="N", help="processes (default: 1)")
+    checking.add_argument("--out", metavar="FILE", help="gets a line a cut; what is in it already is not done again")
+    checking.add_argument("--report", metavar="FILE", help="gets the result of the cuts in Markdown")
+    add_json(checking)
+    bind(checking, CheckLanguageArguments, run_check_language)
+
+
+def run_new(arguments: NewArguments) -> int:
+    """Run the command; returns the exit status. Raises LanguageError."""
+    from fim_server.datasets.judging.beginning import begin
+
+    for path in begin(arguments.name, Path(arguments.folder), arguments.suffix):
+        print(path)
+    return DONE
+
+
+def run_check_language(arguments: CheckLanguageArguments) -> int:
+    """Run the command; returns the exit status. Raises LanguageError, JudgeError and DocumentError."""
+    from fim_server.datasets.judging.cutting import KINDS
+    from fim_server.datasets.judging.running import Plan, files_of
+
+    unknown = sorted({*(arguments.kind or ())} - {*KINDS})
+    if unknown:
+        raise DocumentError(f"no kind of cut {', '.join(unknown)}; known: {', '.join(KINDS)}")
+    try:
+        grammar = files_of(arguments.language)
+    except OSError as error:
+        raise DocumentError(str(error)) from error
+    plan = Plan(
+        grammar,
+        _judge(arguments),
+        tuple(map(Path, arguments.source)),
+        arguments.language_version,
+        arguments.seed,
+        tuple(arguments.kind or KINDS),
+    )
+    return _checked(arguments, plan)
+
+
+def _judge(arguments: CheckLanguageArguments) -> tuple[str, ...]:
+    """The judge's command; empty where there is none, which is said."""
+    from fim_server.datasets.judging import programs
+
+    if arguments.judge is not None:
+        return tuple(shlex.split(arguments.judge))
+    reason = programs.unavailable(Path(arguments.language).name)
+    if reason is not None:
+        complain(f"{reason}; files are read, and no cuts are judged")
+        return ()
+    return tuple(programs.command(Path(arguments.language).name, arguments.language_version))
+
+
+def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
+    from fim_server.datasets.judging.running import Worker, report, run
+    from fim_server.datasets.judging.sizes import measured
+
+    with progress(arguments.json) as shown:
+        shown.say(f"compiling {plan.grammar.stem}")
+        try:
+            worker = Worker(plan)
+        except OSError as error:
+            raise DocumentError(str(error)) from error
+        answer: dict[str, Any] = {
+            "language": worker.language.name,
+            **measured(plan.definition(), worker.language, worker.files),
+        }
+        answer["files"] = _files(worker, arguments.files, shown)
+        if plan.judge and arguments.cuts:
+            last = [0.0]
+
+            def told(totals: Totals, rate: float) -> None:
+                if time.monotonic() > last[0] + 1:
+                    last[0] = time.monotonic()
+                    shown.say(f"{totals.cases} cuts, {len(totals.failures)} failures, {rate:.1f} a second")
+
+            totals = run(plan, arguments.cuts, arguments.jobs, Path(arguments.out) if arguments.out else None, told)
+            answer["cuts"] = {
+                "cases": totals.cases,
+                "judged": totals.counts["texts judged"],
+                "failures": dict(totals.checks),
+                "documented": {name: n for name, n in totals.counts.items() if name.startswith("documented")},
+                "shown": _failures(worker, totals),
+            }
+            if arguments.report:
+                command = shlex.join(["fim-server", *sys.argv[1:]])
+                versions = f"fim-server {version()}, the judge {shlex.join(plan.judge[:1])}"
+                Path(arguments.report).write_text(report(totals, command, versions), encoding="utf-8")
+    if arguments.json:
+        print_json(answer)
+    else:
+        _print(answer)
+    wrong = (
+        answer["files"]["refused"]
+        or answer["files"]["taken wrongly"]
+        or sum(answer.get("cuts", {}).get("failures", {}).values())
+    )
+    return NEGATIVE if wrong else DONE
+
+
+def _files(worker: Worker, most: int | None, shown: Any) -> dict[str, Any]:
+    """Of whole files: which the engine takes, and which the judge does."""
+    counts = {"read": 0, "taken": 0, "refused": 0, "taken wrongly": 0, "no texts": 0}
+    examples: list[dict[str, Any]] = []
+    for number, (project, path) in enumerate(worker.files.all()):
+        if most is not None and number >= most:
+            break
+        if number % 20 == 0:
+            shown.say(f"{number} files")
+        found = worker.whole(path)
+        if found is None:
+            counts["no texts"] += 1
+            continue
+        taken, truth, at, said = found
+        counts["read"] += 1
+        counts["taken"] += taken
+        # Without a judge each file is taken to be right.
+        kind = "refused" if not taken and truth is not False else "taken wrongly" if taken and truth is False else ""
+        if kind:
+            counts[kind] += 1
+            if len(examples) < SHOWN:
+                examples.append({"file": str(path), "project": project, "kind": kind, "byte": at, "judge": said})
+    return {**counts, "shown": examples}
+
+
+def _failures(worker: Worker, totals: Totals) -> list[dict[str, Any]]:
+    """Some of the failures, made small."""
+    from fim_server.datasets.judging.shrinking import smaller
+
+    judge = worker.judge
+    assert judge is not None
+    shown: list[dict[str, Any]] = []
+    for failure in totals.failures:
+        if sum(other["check"] == failure["check"] for other in shown) < SHOWN:
+            parts = (failure["left"], failure["middle"] + failure.get("added", ""), failure["right"])
+            left, middle, right = smaller(worker.language, judge, worker.differences, parts)
+            facts: dict[str, Any] = {key: failure[key] for key in FACTS if key in failure}
+            shown.append({**facts, "left": left, "middle": middle, "right": right})
+    return shown
+
+
+def _print(answer: dict[str, Any]) -> None:
+    print(
+        f"{answer['language']}: {answer['rules']} rules, {answer['lexemes']} lexemes, {answer['states']} lexer states"
+    )
+    for one, other, text in answer["ambiguous"]:
+        print(f"ambiguous: {text!r} is {one} and {other}")
+    if "open_ms" in answer:
+        print(f"a text of 10,000 characters opens in {answer['open_ms']} ms")
+    files = answer["files"]
+    print(
+        f"{files['taken']} of {files['read']} files taken, {files['refused']} refused, "
+        f"{files['taken wrongly']} taken wrongly"
+    )
+    for example in files["shown"]:
+        print(f"  {example['file']}: {example['kind']}, byte {example['byte']} {example['judge']}".rstrip())
+    cuts = answer.get("cuts")
+    if cuts is None:
+        return
+    print(f"{cuts['cases']} cuts, {cuts['judged']} texts judged, {sum(cuts['failures'].values())} failures")
+    for name, number in {**cuts["failures"], **cuts["documented"]}.items():
+        print(f"  {name}: {number}")
+    for failure in cuts["shown"]:
+        facts = ", ".join(f"{key} {failure[key]!r}" for key in FACTS[len(PLACE) :] if key in failure)
+        print("  {}, number {} ({}): ".format(*(failure[key] for key in PLACE)) + facts)
+        print(f"    {failure['left']!r} + {failure['middle']!r} + {failure['right']!r}")

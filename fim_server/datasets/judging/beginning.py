@@ -1,0 +1,128 @@
+"""The beginning of a language of one's own: two files that work, and a test folder that says what they take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from fim_server.errors import LanguageError
+from fim_server.language import Language
+
+GRAMMAR = """\
+// What a file of {name} is: rules are in small letters, lexemes in capitals. Lists are left-recursive.
+start: lines
+lines: | lines line
+line: NAME "=" value ";"
+
+value: NAME | NUMBER | STRING | "[" "]" | "[" values "]"
+values: value | values "," value
+
+NAME: /[A-Za-z_][A-Za-z_0-9]*/
+NUMBER: /[0-9]+/
+STRING: /"([^"\\\\\\n]|\\\\.)*"/
+// A string that is not closed shall not fall apart into other lexemes: no rule uses this one.
+_OPEN_STRING: /"([^"\\\\\\n]|\\\\.)*/
+
+COMMENT: /#[^\\n]*/
+BLANK: /[ \\t\\n]+/
+%ignore COMMENT
+%ignore BLANK
+"""
+
+SPEC = """\
+name = "{name}"
+suffixes = [{suffixes}]
+start = "start"
+error_lexemes = ["_OPEN_STRING"]
+
+brackets = [["[", "]"]]
+strings = ["STRING"]
+quotes = ['"']
+comments = [{{ lexeme = "COMMENT", prefix = "#" }}]
+# The shortest name or value: what stands for one in texts that are put together.
+placeholder = "x"
+
+[constructs]
+"value [" = "list"
+
+[layout]
+rule = "none"
+"""
+
+CASES = """\
+# What {name} takes and refuses: left and right of the cursor, what is written between them, and whether that is whole.
+# `fim-server language check` is about real files; this is about what they seldom have.
+
+[[case]]
+left = "a = "
+middle = "1"
+right = ";\\n"
+complete = true
+
+[[case]]
+left = "a = [1, "
+middle = "]"
+right = ";"
+complete = false
+"""
+
+TEST = '''\
+"""{name} against its cases: `python -m pytest {name}/tests`."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fim_server import Language
+
+FOLDER = Path(__file__).parents[1]
+CASES = tomllib.loads((FOLDER / "tests" / "cases.toml").read_text(encoding="utf-8"))["case"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case(case: dict[str, Any]) -> None:
+    language = Language.from_files(FOLDER / "{name}.lark", FOLDER / "{name}.toml")
+    verdict = language.open(case["left"], case["right"]).check(case["middle"])
+    assert verdict.complete == case["complete"]
+'''
+
+
+def begin(name: str, folder: Path, suffixes: Sequence[str] | None = None) -> list[Path]:
+    """Writes the files of a new language into a folder of its name; nothing that is there is written over.
+
+    Args:
+        name: Of the language.
+        folder: Where its folder is made.
+        suffixes: Of its files, with their dot; None is its name.
+
+    Returns:
+        The files.
+
+    Raises:
+        LanguageError: The name or a suffix is none, or the folder has files already.
+        OSError: They cannot be written.
+    """
+    suffixes = suffixes or [f".{name}"]
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,40}", name):
+        raise LanguageError(f"{name!r} is no name for a language: small letters, digits and -, as in my-language")
+    wrong = [suffix for suffix in suffixes if not re.fullmatch(r"\.[\w.+-]{1,40}", suffix)]
+    if wrong:
+        raise LanguageError(f"{wrong[0]!r} is no suffix of files: a dot and letters, as in .txt")
+    own = folder / name
+    if own.exists() and any(own.iterdir()):
+        raise LanguageError(f"{own} is there already, and is not empty")
+    quoted = ", ".join(f'"{suffix}"' for suffix in suffixes)
+    texts = {
+        own / f"{name}.lark": GRAMMAR.format(name=name),
+        own / f"{name}.toml": SPEC.format(name=name, suffixes=quoted),
+        own / "tests" / "cases.toml": CASES.format(name=name),
+        own / "tests" / "test_cases.py": TEST.format(name=name),
+    }
+    (own / "tests").mkdir(parents=True, exist_ok=True)
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    Language.from_files(own / f"{name}.lark", own / f"{name}.toml")
+    return list(texts)

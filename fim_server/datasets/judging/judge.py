@@ -1,0 +1,166 @@
+"""Judges: programs that say of texts whether a language's own parser takes them.
+
+A judge reads frames from its standard input: four bytes, big-endian, with a text's length in bytes, and the text in
+UTF-8. For each it writes a line: ``ok``, or ``no`` and what is wrong, or ``?`` and why it could not tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import struct
+import subprocess
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from fim_server.errors import JudgeError
+
+PATIENCE_S = 60.0
+"""Seconds that a judge has for one text before it is taken to have hung, and is started anew."""
+
+REMEMBERED = 20_000_000
+"""Characters of the texts whose verdicts are kept."""
+
+MESSAGE = 300
+"""Characters of what is told of a wrong text."""
+
+
+class Judge:
+    """A judge's process. Verdicts are remembered; it is started again when it dies or hangs.
+
+    Attributes:
+        asked: Texts that it was asked about, those that were remembered apart.
+        restarts: How often it was started again.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Starts it.
+
+        Raises:
+            JudgeError: The program cannot be started, or takes an empty text for no text.
+        """
+        self._command = list(command)
+        self._memory: dict[str, tuple[bool | None, str]] = {}
+        self._remembered = 0
+        self.asked = 0
+        self.restarts = -1
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._start()
+        if self._answers([""])[0] is None:
+            self.close()
+            raise JudgeError(f"{self._command[0]} does not answer as a judge does: ok, no or ? for each text")
+
+    def verdict(self, text: str) -> bool | None:
+        """Whether the language's parser takes a text; None where it cannot tell."""
+        return self.verdicts([text])[0]
+
+    def verdicts(self, texts: Sequence[str]) -> list[bool | None]:
+        """The verdicts on some texts, which are sent together."""
+        return [verdict for verdict, _ in self._told(texts)]
+
+    def message(self, text: str) -> str:
+        """What the judge says of a text that it does not take; empty for one that it takes."""
+        return self._told([text])[0][1]
+
+    def _told(self, texts: Sequence[str]) -> list[tuple[bool | None, str]]:
+        memory = self._memory
+        new = [text for text in dict.fromkeys(texts) if text not in memory]
+        self.asked += len(new)
+        self._remembered += sum(map(len, new))
+        if self._remembered > REMEMBERED:
+            kept = {text: memory[text] for text in texts if text in memory}
+            memory.clear()
+            memory.update(kept)
+            self._remembered = sum(map(len, memory)) + sum(map(len, new))
+        at = 0
+        while at < len(new):
+            for answer in self._answers(new[at:]):
+                if answer is None:  # it died on this text
+                    memory[new[at]] = None, "the judge died"
+                    self._start()
+                else:
+                    memory[new[at]] = answer
+                at += 1
+        return [memory[text] for text in texts]
+
+    def _answers(self, texts: Sequence[str]) -> list[tuple[bool | None, str] | None]:
+        """The answers to some texts, up to the first that the process does not survive, for which None stands."""
+        process = self._process
+        assert process is not None
+        frames = b"".join(_frame(text) for text in texts)
+        writer = threading.Thread(target=_write, args=(process, frames), daemon=True)
+        writer.start()
+        answers: list[tuple[bool | None, str] | None] = []
+        for _ in texts:
+            try:
+                line = self._lines.get(timeout=PATIENCE_S)
+            except queue.Empty:
+                line = b""
+            answer = _answer(line.decode("utf-8", "replace"))
+            answers.append(answer)
+            if answer is None:
+                process.kill()
+                break
+        writer.join()
+        return answers
+
+    def _start(self) -> None:
+        self.close()
+        self.restarts += 1
+        try:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+        except (OSError, ValueError) as error:
+            raise JudgeError(f"the judge {self._command[0]} cannot be started: {error}") from error
+        self._lines = queue.SimpleQueue()
+        threading.Thread(target=_read, args=(self._process, self._lines), daemon=True).start()
+
+    def close(self) -> None:
+        """Ends the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):  # of what was still to be written
+                        pipe.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _frame(text: str) -> bytes:
+    encoded = text.encode("utf-8", "replace")
+    return struct.pack(">I", len(encoded)) + encoded
+
+
+def _answer(line: str) -> tuple[bool | None, str] | None:
+    """What a line says; None for a line that is no answer."""
+    word, _, message = line.rstrip("\r\n").partition(" ")
+    verdicts = {"ok": True, "no": False, "?": None}
+    return (verdicts[word], message[:MESSAGE]) if word in verdicts else None
+
+
+def _write(process: subprocess.Popen[bytes], frames: bytes) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError, ValueError):  # it died, which who reads its answers is told; or it was closed
+        process.stdin.write(frames)
+        process.stdin.flush()
+
+
+def _read(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    assert process.stdout is not None
+    with contextlib.suppress(OSError, ValueError):
+        for line in process.stdout:
+            lines.put(line)
+    lines.put(b"")

@@ -1,0 +1,85 @@
+"""The judges that come with the package: programs that are built in the cache folder, where a language's tools are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fim_server.errors import JudgeError
+from fim_server.language import Language
+from fim_server.language.cache import cache_folder
+
+FOLDER = Path(__file__).parent / "programs"
+BUILD_S = 600.0
+"""Seconds that building a judge may take."""
+
+
+@cache
+def table() -> dict[str, dict[str, Any]]:
+    """By language: what its judge needs, how it is built and run, and what it is."""
+    found = tomllib.loads(Path(__file__).with_name("programs.toml").read_text(encoding="utf-8"))
+    # What judges these is where this runs already.
+    for language, name in (("python", "CPython's ast"), ("json", "CPython's json")):
+        found[language] = {"needs": [], "run": [sys.executable, "{source}/judge.py"], "is": name}
+    return found
+
+
+def unavailable(language: str) -> str | None:
+    """Why a language has no judge here, in one line; None where it has one."""
+    row = table().get(language)
+    if row is None:
+        return f"no judge comes with the package for {language}: name a program with --judge"
+    missing = [tool for tool in row["needs"] if shutil.which(tool) is None]
+    return f"the judge of {language} needs {' and '.join(missing)}" if missing else None
+
+
+def name(language: str) -> str:
+    """What a language's judge is."""
+    return str(table()[language]["is"])
+
+
+def command(language: str, version: str | None = None) -> list[str]:
+    """The command of a language's judge, which is built first where it has not been.
+
+    Raises:
+        JudgeError: There is none, its tools are not installed, or it cannot be built.
+    """
+    reason = unavailable(language)
+    if reason is not None:
+        raise JudgeError(reason)
+    row = table()[language]
+    source = FOLDER / language
+    versions = Language.versions(language) if language in Language.names() else ()
+    places = {"source": str(source), "version": version or (versions[-1] if versions else "")}
+    if "build" in row:
+        places["built"] = str(_built(language, row, source))
+    return [part.format(**places) for part in row["run"]]
+
+
+def _built(language: str, row: dict[str, Any], source: Path) -> Path:
+    folder = cache_folder() or Path(tempfile.gettempdir()) / "fim-server"
+    digest = hashlib.sha256(json.dumps(row).encode())
+    for path in sorted(path for path in source.rglob("*") if path.is_file()):
+        digest.update(path.relative_to(source).as_posix().encode() + b"\0" + path.read_bytes())
+    built = folder / "judges" / f"{language}-{digest.hexdigest()[:16]}"
+    if (built / "done").is_file():
+        return built
+    built.mkdir(parents=True, exist_ok=True)
+    line = [part.format(source=source, built=built) for part in row["build"]]
+    try:
+        done = subprocess.run(line, cwd=source, capture_output=True, text=True, timeout=BUILD_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JudgeError(f"the judge of {language} cannot be built: {error}") from error
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+        raise JudgeError(f"the judge of {language} cannot be built: {said[0]}")
+    (built / "done").touch()
+    return built

@@ -1,0 +1,224 @@
+"""Runs over many cases, in several processes, and what they add up to."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from fim_server.datasets.judging.cutting import KINDS, PER_WINDOW, Files, Looks, cases, text_of
+from fim_server.datasets.judging.differences import Differences
+from fim_server.datasets.judging.examining import CHECKS, Examiner
+from fim_server.datasets.judging.judge import Judge
+from fim_server.language import Language
+from fim_server.language.compile import Definition, builtin_files, read
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is compared with what.
+
+    Attributes:
+        grammar: The language's grammar file, the TOML file beside it.
+        judge: The judge's command.
+        sources: Folders of files, each a project.
+        version: Of the language; None is the newest.
+    """
+
+    grammar: Path
+    judge: tuple[str, ...]
+    sources: tuple[Path, ...]
+    version: str | None
+    seed: int
+    kinds: tuple[str, ...] = KINDS
+
+    def definition(self) -> Definition:
+        """The language's definition.
+
+        Raises:
+            LanguageError: It is wrong.
+        """
+        return read(self.grammar, self.grammar.with_suffix(".toml"), self.version)
+
+
+def files_of(name_or_folder: str) -> Path:
+    """The grammar file of a language of the package, or of the one in a folder.
+
+    Raises:
+        LanguageError: There is no such language.
+        OSError: The folder has not one grammar.
+    """
+    if name_or_folder in Language.names():
+        return builtin_files(name_or_folder)[0]
+    found = sorted(Path(name_or_folder).glob("*.lark"))
+    named = [path for path in found if path.with_suffix(".toml").is_file()]
+    if len(named) != 1:
+        raise FileNotFoundError(f"{name_or_folder}: no language, and no folder with one NAME.lark and its NAME.toml")
+    return named[0]
+
+
+class Worker:
+    """What one process needs for its share."""
+
+    def __init__(self, plan: Plan) -> None:
+        definition = plan.definition()
+        self.plan = plan
+        self.language = Language(definition)
+        self.looks = Looks.of(definition)
+        self.judge = Judge(plan.judge) if plan.judge else None
+        self.differences = Differences.of(plan.grammar.parent)
+        self.files = Files(plan.sources, definition.suffixes)
+
+    def group(self, first: int) -> list[dict[str, Any]]:
+        """The records of the cases of one text. There has to be a judge."""
+        assert self.judge is not None
+        examiner = Examiner(self.language, self.looks, self.judge, self.differences)
+        rng = random.Random(f"{self.plan.seed}/{first}")
+        records = []
+        for case in cases(rng, self.looks, self.judge, self.files, first, self.plan.kinds):
+            result = examiner.examine(case, random.Random(f"{self.plan.seed}/{case.index}/checks"))
+            records.append({
+                "index": case.index, "kind": case.kind, "path": case.path, "counts": dict(result.counts),
+                "failures": result.failures,
+            })  # fmt: skip
+        return records
+
+    def close(self) -> None:
+        """Ends the judge."""
+        if self.judge is not None:
+            self.judge.close()
+
+    def whole(self, path: Path) -> tuple[bool, bool | None, int, str] | None:
+        """Of a file: whether engine and judge take it, at which byte the engine fails, and what the judge says."""
+        text = text_of(path)
+        if text is None:
+            return None
+        state = self.language.open("", "").start()
+        encoded = text.encode()
+        at = state.advance(text)
+        taken = at == len(encoded) and state.is_complete()
+        if self.judge is None:
+            return taken, None, at, ""
+        return taken, self.judge.verdict(text), at, self.judge.message(text)
+
+
+@dataclass
+class Totals:
+    """What the records add up to."""
+
+    cases: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    checks: Counter[str] = field(default_factory=Counter)
+    kinds: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    projects: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    failures: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Counts a case."""
+        self.cases += 1
+        self.counts.update(record["counts"])
+        for table, name in ((self.kinds, record["kind"]), (self.projects, record["path"].split("/")[0])):
+            table[name]["cases"] += 1
+            table[name]["characters"] += record["counts"].get("characters", 0)
+            table[name]["failing"] += bool(record["failures"])
+        for failure in record["failures"]:
+            self.checks[failure["check"]] += 1
+            self.failures.append({"number": record["index"], "kind": record["kind"], "path": record["path"], **failure})
+
+
+_worker: Worker
+
+
+def _begin(plan: Plan) -> None:
+    global _worker
+    _worker = Worker(plan)
+
+
+def _group(first: int) -> list[dict[str, Any]]:
+    return _worker.group(first)
+
+
+def run(
+    plan: Plan, cuts: int, jobs: int, out: Path | None = None, told: Callable[[Totals, float], None] = lambda *_: None
+) -> Totals:
+    """Checks cases 0 to `cuts`, apart from those that a file of records has already.
+
+    Args:
+        plan: What is compared.
+        cuts: How many cases.
+        jobs: Processes.
+        out: The file that gets a JSON line a case.
+        told: Is called now and then, with the cases a second.
+    """
+    totals = Totals()
+    done = set()
+    for record in _finished(out):
+        totals.add(record)
+        done.add(record["index"])
+    firsts = [first for first in range(0, cuts, PER_WINDOW) if first not in done]
+    started, earlier = time.monotonic(), totals.cases
+    with out.open("a", encoding="utf-8") if out else open(os.devnull, "w") as file:  # noqa: PTH123
+        for records in _results(plan, firsts, jobs):
+            for record in records:
+                totals.add(record)
+                file.write(json.dumps(record) + "\n")
+            file.flush()
+            told(totals, (totals.cases - earlier) / (time.monotonic() - started))
+    return totals
+
+
+def _results(plan: Plan, firsts: Sequence[int], jobs: int) -> Iterator[list[dict[str, Any]]]:
+    if jobs == 1:
+        worker = Worker(plan)
+        try:
+            yield from map(worker.group, firsts)
+        finally:
+            worker.close()
+    else:
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (plan,)) as pool:
+            yield from pool.map(_group, firsts)
+
+
+def _finished(path: Path | None) -> list[dict[str, Any]]:
+    """The records of an earlier run; a line that was cut off is dropped from the file."""
+    if path is None or not path.exists():
+        return []
+    records, whole = [], 0
+    with path.open("rb") as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            records.append(json.loads(line))
+            whole += len(line)
+    os.truncate(path, whole)
+    return records
+
+
+def report(totals: Totals, command: str, versions: str) -> str:
+    """A run's result in Markdown."""
+    counts = totals.counts
+    excused = {name: number for name, number in sorted(counts.items()) if name.startswith("documented")}
+    apart = {**excused, **{name: counts[name] for name in ("the judge gave up", "over the search's limit")}}
+    lines = [f"    {command}", "", versions, "", f"**{totals.cases} cases, {len(totals.failures)} failures.**", ""]
+    lines += ["| check | failures |", "|---|---:|", *(f"| {check} | {totals.checks[check]} |" for check in CHECKS)]
+    lines += [
+        "",
+        "| counted apart | texts |",
+        "|---|---:|",
+        *(f"| {name} | {number} |" for name, number in apart.items()),
+    ]
+    lines += ["", "| what was done | number |", "|---|---:|"]
+    lines += [f"| {name} | {number} |" for name, number in sorted(counts.items()) if name not in apart]
+    for title, table in (("cut", totals.kinds), ("project", totals.projects)):
+        lines += ["", f"| {title} | cases | characters | failing cases |", "|---|---:|---:|---:|"]
+        for name, row in sorted(table.items()):
+            lines.append(f"| {name} | {row['cases']} | {row['characters']} | {row['failing']} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,56 @@
+"""Smaller texts that fail as a case does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fim_server.datasets.judging.differences import Differences
+from fim_server.datasets.judging.judge import Judge
+from fim_server.language import Language
+
+Parts = tuple[str, str, str]
+"""A left, a middle and a right."""
+
+
+def shrunk(parts: Parts, fails: Callable[[Parts], bool], steps: int = 400) -> Parts:
+    """Smaller parts that still fail: lines, then characters, taken out of each while that lasts."""
+    for lines in (True, False):
+        size = max(len(_pieces(part, lines)) for part in parts)
+        while size >= 1:
+            found = False
+            for index in (0, 2, 1):
+                at = 0
+                while at < len(_pieces(parts[index], lines)) and steps > 0:
+                    pieces = _pieces(parts[index], lines)
+                    smaller = list(parts)
+                    smaller[index] = "".join(pieces[:at] + pieces[at + size :])
+                    steps -= 1
+                    if fails((smaller[0], smaller[1], smaller[2])):
+                        parts, found = (smaller[0], smaller[1], smaller[2]), True
+                    else:
+                        at += size
+            if not found or size > 1:
+                size //= 2
+    return parts
+
+
+def _pieces(text: str, lines: bool) -> list[str]:
+    return text.splitlines(keepends=True) if lines else list(text)
+
+
+def smaller(language: Language, judge: Judge, differences: Differences, parts: Parts) -> Parts:
+    """Smaller parts about which engine and judge disagree as they do about these; the same where they agree."""
+
+    def verdicts(parts: Parts) -> tuple[bool, bool | None]:
+        left, middle, right = parts
+        return language.open(left, right).check(middle).complete, judge.verdict(left + middle + right)
+
+    engine, truth = verdicts(parts)
+    if truth is None or engine == truth:
+        return parts
+
+    def fails(parts: Parts) -> bool:
+        text = "".join(parts)
+        return verdicts(parts) == (engine, truth) and differences.name(text, engine, judge.message(text)) is None
+
+    return shrunk(parts, fails)

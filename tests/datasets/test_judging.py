@@ -1,0 +1,211 @@
+"""The comparison of a language with its own parser: judges that die and hang, cuts, and differences that are found."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fim_server.cli.program import main
+from fim_server.datasets.judging import judge as judging
+from fim_server.datasets.judging.cutting import KINDS, Files, Looks, cases, cut, window
+from fim_server.datasets.judging.differences import Differences
+from fim_server.datasets.judging.judge import Judge
+from fim_server.datasets.judging.programs import FOLDER
+from fim_server.datasets.judging.shrinking import shrunk
+from fim_server.datasets.judging.sizes import ambiguous
+from fim_server.errors import JudgeError, LanguageError
+from fim_server.language.compile import lower, read, read_builtin
+
+PYTHON = (sys.executable, str(FOLDER / "python" / "judge.py"))
+SOURCES = Path(json.__file__).parent
+
+ODD_JUDGE = """
+import os, struct, sys, time
+while len(head := sys.stdin.buffer.read(4)) == 4:
+    text = sys.stdin.buffer.read(struct.unpack(">I", head)[0]).decode()
+    if text == "die":
+        os._exit(1)
+    if text == "hang":
+        time.sleep(600)
+    print({"wrong": "no since it is wrong", "odd": "? who knows"}.get(text, "ok"), flush=True)
+"""
+
+
+@pytest.fixture
+def odd_judge(tmp_path: Path) -> list[str]:
+    path = tmp_path / "judge.py"
+    path.write_text(ODD_JUDGE)
+    return [sys.executable, str(path)]
+
+
+def test_a_judge_is_asked_about_many_texts_at_once(odd_judge: list[str]) -> None:
+    with Judge(odd_judge) as judge:
+        asked = judge.asked
+        assert judge.verdicts(["fine", "wrong", "odd", "wrong"]) == [True, False, None, False]
+        assert judge.message("wrong") == "since it is wrong"
+        assert judge.message("fine") == ""
+        assert judge.asked == asked + 3
+        # More than a pipe holds, both ways.
+        texts = [f"{number} " + "é" * 2000 for number in range(500)]
+        assert judge.verdicts(texts) == [True] * 500
+
+
+def test_a_judge_that_dies_or_hangs_is_started_again(odd_judge: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "PATIENCE_S", 5.0)
+    with Judge(odd_judge) as judge:
+        assert judge.verdicts(["a", "die", "wrong", "die", "hang", "b"]) == [True, None, False, None, None, True]
+        assert judge.restarts == 2
+
+
+def test_what_is_no_judge_is_said(tmp_path: Path) -> None:
+    with pytest.raises(JudgeError, match="cannot be started"):
+        Judge([str(tmp_path / "nothing")])
+    with pytest.raises(JudgeError, match="does not answer as a judge does"):
+        Judge([sys.executable, "-c", "print('hello')"])
+
+
+def test_a_window_is_a_smaller_text_that_the_judge_takes() -> None:
+    looks = Looks.of(read_builtin("python"))
+    text = (SOURCES / "decoder.py").read_text()
+    with Judge(PYTHON) as judge:
+        small = [window(random.Random(seed), looks, judge, text, 900) for seed in range(8)]
+        assert all(found and judge.verdict(found) for found in small)
+        assert sorted(len(found or "") for found in small)[4] <= 1500
+        assert len({*small}) > 4
+        assert window(random.Random(1), looks, judge, "def f(:", 900) is None
+
+
+def test_cuts_are_of_their_kind() -> None:
+    looks = Looks.of(read_builtin("python"))
+    text = 'def f(a, b):  # of both\n    return [a, "b c"]\n\n\nx = f(1, (2, 3))\n'
+
+    def drawn(kind: str) -> set[str]:
+        places = [cut(random.Random(seed), looks, text, kind) for seed in range(200)]
+        return {text[place[0] : place[1]] for place in places if place}
+
+    assert drawn("empty") == {""}
+    assert drawn("brackets") == {"a, b", 'a, "b c"', "1, (2, 3)", "2, 3"}
+    assert '"b c"' in drawn("string")
+    assert "# of both" in drawn("comment")
+    assert all(part.strip() == part and part for part in drawn("token"))
+    assert all(text.endswith(part) for part in drawn("end"))
+    with Judge(PYTHON) as judge:
+        found = cases(random.Random(1), looks, judge, Files([SOURCES], [".py"]), 0, KINDS)
+        assert [case.kind for case in found] == [*KINDS[: len(found)]]
+        assert all(judge.verdict(case.left + case.middle + case.right) for case in found)
+
+
+def test_parts_are_shrunk_while_they_fail() -> None:
+    parts = ("one\ntwo\n", "three x four\n", "five\n")
+    assert shrunk(parts, lambda parts: "x" in parts[1] and "two" in parts[0]) == ("two", "x", "")
+
+
+def test_lexemes_that_match_one_text_alike_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.lark").write_text(
+        'start: (WORD | HEX | "if")+\nWORD: /[a-z]+/\nHEX: /[0-9a-f]+/\nGAP: / +/\n%ignore GAP\n'
+    )
+    (tmp_path / "a.toml").write_text('name = "a"\nsuffixes = [".a"]\nstart = "start"\n[layout]\nrule = "none"\n')
+    found = ambiguous(lower(read(tmp_path / "a.lark", tmp_path / "a.toml")))
+    assert [(one, other) for one, other, _ in found] == [("WORD", "HEX")]
+    assert set(found[0][2]) <= set("abcdef")
+    assert ambiguous(lower(read_builtin("json"))) == []
+
+
+def test_documented_differences_have_names(tmp_path: Path) -> None:
+    assert Differences.of(tmp_path).name("x", True, "anything") is None
+    (tmp_path / "differences.toml").write_text(
+        '[[difference]]\nname = "names"\nsaid = "code.a"\n[[difference]]\nname = "deep"\ntext = "#{9}"\n'
+    )
+    known = Differences.of(tmp_path)
+    assert known.name("x", True, "code.a") == "names"
+    assert known.name("x", True, "code.a and code.b") is None
+    assert known.name("a #########", False, "") == "deep"
+    assert known.name("a #", False, "") is None
+    (tmp_path / "differences.toml").write_text('[[difference]]\nsaid = "("\n')
+    with pytest.raises(LanguageError, match=r"differences\.toml"):
+        Differences.of(tmp_path)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_a_language_is_begun_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["language", "new", "lists", "--folder", str(tmp_path), "--suffix", ".ls"]) == 0
+    written = [Path(line) for line in capsys.readouterr().out.split()]
+    assert [path.name for path in written] == ["lists.lark", "lists.toml", "cases.toml", "test_cases.py"]
+    rows = tomllib.loads(written[2].read_text())["case"]
+    assert {row["complete"] for row in rows} == {True, False}
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "one.ls").write_text('a = [1, "two", b]; # of three\nc = [];\n')
+    assert main(["language", "check", str(tmp_path / "lists"), "--source", str(files)]) == 0
+    assert "1 of 1 files taken" in capsys.readouterr().out
+    (files / "two.ls").write_text("a = [1, ];\n")
+    assert main(["language", "check", str(tmp_path / "lists"), "--source", str(files), "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["files"]["refused"] == 1
+    assert [example["byte"] for example in answer["files"]["shown"]] == [8]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["new", "My Language"], "is no name for a language"),
+        (["new", "a", "--suffix", "a"], "is no suffix"),
+        (["check", "nowhere", "--source", "."], "no folder with one NAME.lark"),
+        (["check", "json", "--source", "nowhere"], "there is no such folder"),
+        (["check", "json", "--source", "{here}"], "no file named"),
+        (["check", "json", "--source", "{here}", "--kind", "x"], "no kind of cut x"),
+        (["check", "json", "--source", "{here}", "--judge", "/nowhere"], "cannot be started"),
+    ],
+)
+def test_what_cannot_be_checked_is_said_in_a_line(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["language", *(argument.format(here=tmp_path) for argument in arguments)]) == 2
+    *_, line = capsys.readouterr().err.strip().splitlines()
+    assert said in line
+
+
+def test_a_folder_that_has_files_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "mine.lark").write_text("mine")
+    assert main(["language", "new", "mine", "--folder", str(tmp_path)]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert (tmp_path / "mine" / "mine.lark").read_text() == "mine"
+
+
+def test_a_wrong_grammar_is_found_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Python without `while`, in which a number may be a target: refused middles, and texts that are taken wrongly."""
+    own = read_builtin("json")
+    assert own.folder is not None
+    grammar, spec = (own.folder / f"json.{kind}" for kind in ("lark", "toml"))
+    (tmp_path / "json").mkdir()
+    changed = grammar.read_text().replace('"true"', '"yes"')
+    assert changed != grammar.read_text()
+    (tmp_path / "json" / "json.lark").write_text(changed)
+    (tmp_path / "json" / "json.toml").write_text(spec.read_text())
+    files = tmp_path / "files"
+    files.mkdir()
+    rows = [{"name": "a b", "tags": [1, 2.5, None], "deep": {"x": [[], {}]}, "on": number > 5} for number in range(8)]
+    for number, row in enumerate(rows):
+        (files / f"{number}.json").write_text(json.dumps(row, indent=1))
+    report, out = tmp_path / "report.md", tmp_path / "cuts.jsonl"
+    arguments = ["--source", str(files), "--cuts", "40", "--out", str(out), "--report", str(report), "--json"]
+    assert main(["language", "check", str(tmp_path / "json"), *arguments]) == 1
+    wrong = json.loads(capsys.readouterr().out)
+    assert wrong["files"]["refused"] == 2
+    assert wrong["cuts"]["failures"]["refused middle"] > 0
+    assert "failures" in report.read_text()
+    assert len(out.read_text().splitlines()) == wrong["cuts"]["cases"] == 40
+    # The package's own definition has none.
+    assert main(["language", "check", "json", "--source", str(files), "--cuts", "40", "--json"]) == 0
+    right = json.loads(capsys.readouterr().out)
+    assert right["cuts"]["failures"] == {}
+    assert right["cuts"]["judged"] > 500
