@@ -60,9 +60,10 @@ impl Follow {
         while follow.sweep(grammar, free, &ends) {}
         // A rule that ends with such a lexeme allows nothing after what it begins with; the other that it has beside it does.
         let is_last = |rule: usize| {
-            grammar.rules()[rule].rhs.iter().any(|&symbol| {
-                grammar.is_lexeme(symbol) && free.lasts().has(LexemeId::from_index(symbol.index()))
-            })
+            grammar.rules()[rule]
+                .rhs
+                .iter()
+                .any(|&symbol| grammar.is_lexeme(symbol) && free.lasts().has(LexemeId::from_index(symbol.index())))
         };
         let mut rules = 0..grammar.rules().len();
         follow.even = rules.all(|rule| is_last(rule) || follow.is_even_in(grammar, rule, &ends))
@@ -111,7 +112,9 @@ impl Follow {
         let [only] = *right else { return if right.is_empty() { FileEnd::Open } else { FileEnd::Closed } };
         let mut own = grammar.rules().iter().filter(|rule| rule.lhs == only).peekable();
         let is_last = |symbol: Option<&SymbolId>| {
-            symbol.is_some_and(|&symbol| grammar.is_lexeme(symbol) && free.lasts().has(LexemeId::from_index(symbol.index())))
+            symbol.is_some_and(|&symbol| {
+                grammar.is_lexeme(symbol) && free.lasts().has(LexemeId::from_index(symbol.index()))
+            })
         };
         if own.peek().is_some() && own.all(|rule| is_last(rule.rhs.last())) {
             return FileEnd::Last;

@@ -37,7 +37,13 @@ pub(crate) struct Prices {
 
 impl Prices {
     /// Prices of a language with separators.
-    pub(super) fn derive(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: Option<Layout>, lasts: &Lasts) -> Self {
+    pub(super) fn derive(
+        lexer: &Lexer,
+        grammar: &Grammar,
+        roles: &[Role],
+        layout: Option<Layout>,
+        lasts: &Lasts,
+    ) -> Self {
         let words = Words::of(lexer, roles);
         let kinds = if layout.is_some() { vec![MIDDLE, LINE] } else { vec![MIDDLE] };
         let after_word = FreeId::from_index(kinds.len());

@@ -287,7 +287,8 @@ impl Terminals {
         }
         let work = grammar.dot_count() * boundary.len().pow(3);
         if work > limits::FREE_WORK {
-            let what = format!("rules, times the cube of the guard sets, of a language in which no blank ends {culprit}");
+            let what =
+                format!("rules, times the cube of the guard sets, of a language in which no blank ends {culprit}");
             return Err(Error::limit(&what, work, limits::FREE_WORK));
         }
         let mut terminals = Self::empty(boundary.len(), grammar.lexeme_count());
