@@ -97,7 +97,11 @@ fn what_follows_a_symbol_is_where_the_middle_can_go_on() {
     assert_eq!(after("block"), bit(LINE));
     assert_eq!(after("COLON"), bit(MIDDLE), "a newline");
     assert_eq!(after("NEWLINE"), bit(LINE));
-    assert_eq!(language.follow.file_ends(), [FileEnd::Open], "a file can always be followed by another line");
+    assert_eq!(
+        language.follow.file_ends(),
+        [FileEnd::Open, FileEnd::Open],
+        "a file can always be followed by another line"
+    );
     assert_eq!(compile(&sums()).follow.file_ends(), [FileEnd::Closed]);
 }
 
