@@ -187,7 +187,7 @@ def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
             }
             if arguments.report:
                 command = shlex.join(["fim-server", *sys.argv[1:]])
-                versions = f"fim-server {version()}, the judge {shlex.join(plan.judge[:1])}"
+                versions = f"fim-server {version()}, judged by {Path(plan.judge[0]).name}"
                 Path(arguments.report).write_text(report(totals, command, versions), encoding="utf-8")
     if arguments.json:
         print_json(answer)

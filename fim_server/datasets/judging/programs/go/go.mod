@@ -1,0 +1,3 @@
+module fim-judge-go
+
+go 1.21

@@ -1,0 +1,135 @@
+"""The definition of Go in examples/go: texts that go/parser is known to take and to refuse, cut wherever they can be.
+
+Where a `go` program is installed, go/parser itself is asked about each of them as well, and about cuts of Go files.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fim_server import Language
+from fim_server.datasets.judging import programs
+from fim_server.datasets.judging.judge import Judge
+
+FOLDER = Path(__file__).parents[2] / "examples" / "go"
+
+WHOLE = [
+    "package p",
+    "package p // at the end",
+    "package p; import \"fmt\"; import (\n\tf \"os\"\n\t. \"io\"\n)\n",
+    "package p\n/* over\n lines */ var x = 1 /* between */ + 2\n",
+    "package p\n/***\n ***/\nvar x int\n",
+    "package p\ntype T[K comparable, V ~int | ~string] struct {\n\tk K `tag`\n\t*E\n\tm map[K][]V\n}\n",
+    "package p\ntype A = []int\ntype B [2 * n]int\ntype C[P *Q] struct{}\n",
+    "package p\ntype I interface {\n\tF(a, b int) (c string, err error)\n\t~int | T[int]\n}\n",
+    "package p\nconst (\n\ta = iota\n\tb\n)\nvar x, y int = 1, 2\n",
+    "package p\nfunc (r *T[K]) f(a int, b ...string) (int, error) { return }\n",
+    "package p\nfunc f[T any](x T) func(T) <-chan T\n",
+    "package p\nfunc f() {\n\tif x := g(); x == (T{1}) {\n\t} else if y {\n\t}\n}\n",
+    "package p\nfunc f() {\n\tfor i := 0; i < 3; i++ {\n\t}\n\tfor range 3 {\n\t}\n}\n",
+    "package p\nfunc f() {\n\tfor k, v := range m {\n\t}\n\tfor {\n\t}\n}\n",
+    "package p\nfunc f() {\n\tfor x \n; {}\n\tfor ; ; {}\n}\n",
+    "package p\nfunc f() {\n\tswitch x := y.(type) {\n\tcase int, []string:\n\t\tg()\n\tdefault:\n\t}\n}\n",
+    "package p\nfunc f() {\n\tselect {\n\tcase v, ok := <-c:\n\tcase c <- 1:\n\tdefault:\n\t}\n}\n",
+    "package p\nfunc f() {\nL:\n\tfor {\n\t\tbreak L\n\t}\nM:\n}\n",
+    "package p\nfunc f() { go func() { <-c }(); defer m.Unlock() }\n",
+    "package p\nvar x = []T{{1}, 2: {a: b}, f(x...): a[1:2:3], m[k].(T), <-c}\n",
+    "package p\nvar x = [...]int{1,\n2,\n}\n",
+    "package p\nvar n = 0x1p-2 + 0b1_0 + 08i + 1_0.5e3 + .5 + 0o17 + 'a' + '\\'' + '\\u00e9'\n",
+    "package p\nvar s = \"\\\\\\\"\\x00\\377\" + `raw\n\\`\n",
+    "package p\nfunc f() { if x == [2]int{1, 2} { } }\n",
+    "package p\nvar f = <-chan<- chan int(nil)\n",
+]  # fmt: skip
+
+REFUSED = [
+    "",
+    "package",
+    "package p import \"fmt\"",
+    "package p\n;",
+    "package p\nvar x int\nimport \"fmt\"\n",
+    "package p\nvar x = f(\n1\n)\n",
+    "package p\nfunc f()\n{\n}\n",
+    "package p\nfunc f() { if x == T{1} { } }\n",
+    "package p\nfunc f() { if { } }\n",
+    "package p\nfunc f() { if x; { } }\n",
+    "package p\nfunc f() { for a, b, c = range x { } }\n",
+    "package p\nfunc f() { for x\n\n{ } }\n",
+    "package p\nfunc f() { go f }\n",
+    "package p\nfunc f() { defer (f()) }\n",
+    "package p\nfunc f() { defer func()() }\n",
+    "package p\nfunc f(a int, string) {}\n",
+    "package p\nfunc f(a ...int, b int) {}\n",
+    "package p\nfunc (T) f[P any]() {}\n",
+    "package p\nvar x = a[1::3]\n",
+    "package p\nvar x = (T){1}\n",
+    "package p\nfunc f() { ~x }\n",
+    "package p\nfunc f() { switch { case 1: L: case 2: } }\n",
+    "package p\nfunc f() { a, b }\n",
+    "package p\nvar x = 08 + 1__0\n",
+    "package p\nvar x = 0x1.8\n",
+    "package p\nvar x = '\\\"'\n",
+    "package p\nvar x = \"\\'\"\n",
+    "package p\nvar x = /* open\n",
+    "package p\ntype T struct { a, b }\n",
+    "package p\nvar x = <-chan<- int(nil) + <-chan<- int\n",
+]  # fmt: skip
+
+
+@cache
+def go() -> Language:
+    return Language.from_files(FOLDER / "go.lark", FOLDER / "go.toml")
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_what_go_takes_can_be_written_from_any_cut(text: str) -> None:
+    assert go().open("", "").check(text).complete
+    rng = random.Random(text)
+    for _ in range(12):
+        start, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
+        session = go().open(text[:start], text[end:])
+        assert session.guarantee == "exact", (text[:start], text[end:])
+        state = session.start()
+        for character in text[start:end]:
+            assert state.advance(character) == len(character.encode()), (text, start, end)
+        assert state.is_complete()
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_go_refuses_is_refused(text: str) -> None:
+    assert not go().open("", "").check(text).complete
+    middle = len(text) // 2
+    assert not go().open(text[:middle], "").check(text[middle:]).complete
+
+
+def test_masks_of_go_files_do_not_depend_on_the_right_side() -> None:
+    text = next(text for text in WHOLE if "for k, v" in text)
+    loose = [go().open(text[:at], text[at:])._core.is_loose() for at in range(text.index("func"), len(text))]
+    assert all(loose)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    reason = programs.unavailable("go")
+    if reason is not None:
+        pytest.skip(reason)
+    with Judge(programs.command("go")) as judge:
+        yield judge
+
+
+def test_go_itself_agrees(judge: Judge) -> None:
+    assert [text for text in WHOLE if judge.verdict(text) is not True] == []
+    assert [text for text in REFUSED if judge.verdict(text) is not False] == []
+
+
+def test_shortest_completions_are_taken_by_go(judge: Judge) -> None:
+    rng = random.Random(1)
+    for text in WHOLE:
+        start, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
+        found = go().open(text[:start], text[end:]).start().shortest_completion()
+        assert found is not None
+        assert judge.verdict(text[:start] + found + text[end:]), (text[:start], found, text[end:])
