@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -46,11 +46,13 @@ class ServerSettings:
     """For an endpoint, a folder with its model's tokenizer.json, or its GGUF file."""
     python_version: str | None = None
     """The Python whose grammar counts, or `newest`; None is what each file's project asks for, else the newest."""
+    language_versions: Mapping[str, str] = field(default_factory=dict)
+    """By language, the version whose grammar counts, or `newest`; others are what each file's project asks for."""
     enabled: bool = True
     trigger: str = "automatic"
     """`automatic`, or `manual`: only when asked."""
     languages: Mapping[str, str] = field(default_factory=lambda: {"json": "off"})
-    """By language, `automatic`, `manual` or `off`; stands above ``trigger``."""
+    """By language, `automatic`, `manual` or `off`; stands above ``trigger``, and above what the model has learnt."""
     inside_comments: bool = False
     inside_strings: bool = True
     multiline: str = "auto"
@@ -97,13 +99,29 @@ class ServerSettings:
     """Level of the log on standard error."""
 
     @property
+    def versions(self) -> dict[str, str | None]:
+        """By language, the version that is to be used whatever a project says."""
+        return {**self.language_versions, "python": self.python_version or self.language_versions.get("python")}
+
+    @property
     def load_options(self) -> LoadOptions:
         """What the model is loaded with."""
         return LoadOptions(**{name: getattr(self, name) for name in LOAD_OPTIONS})
 
-    def trigger_of(self, language: str) -> str:
-        """When completions of a language are offered: `automatic`, `manual` or `off`."""
-        return self.languages.get(language, self.trigger) if self.enabled else "off"
+    def trigger_of(self, language: str, learnt: Collection[str] | None = None) -> str:
+        """When completions of a language are offered: `automatic`, `manual` or `off`.
+
+        ``learnt``: the languages that the model has learnt, None for all. Others are completed when somebody asks, and
+        as ``languages`` says where it names them.
+        """
+        if not self.enabled:
+            return "off"
+        return self.languages.get(language, self.trigger if learnt is None or language in learnt else "manual")
+
+    def remembers(self, language: str, learnt: Collection[str] | None) -> bool:
+        """Whether files of a language are read before they are opened: not of one that nobody is offered unasked."""
+        is_known = learnt is None or language in learnt or language in self.languages
+        return is_known and self.trigger_of(language, learnt) != "off"
 
     def having(self, name: str, value: Any) -> ServerSettings:
         """These settings with one of them changed."""
@@ -111,7 +129,7 @@ class ServerSettings:
 
     def loads_like(self, other: ServerSettings) -> bool:
         """Whether both ask for the same model and the same grammars."""
-        names = ("model", "device", "runtime", "python_version", *LOAD_OPTIONS)
+        names = ("model", "device", "runtime", "versions", *LOAD_OPTIONS)
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def with_client(self, values: object) -> tuple[ServerSettings, list[str]]:
@@ -224,6 +242,13 @@ def python_version(value: object) -> str | None:
     return None if named is None else one_of(*Language.versions("python"), NEWEST)(named)
 
 
+def language_versions(value: object) -> dict[str, str]:
+    """Known versions by language, or the word for the newest."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"an object expected, not {value!r}")
+    return {name: one_of(*Language.versions(one_of(*Language.names())(name)), NEWEST)(at) for name, at in value.items()}
+
+
 CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "enabled": ("enabled", boolean),
     "trigger": ("trigger", one_of("automatic", "manual")),
@@ -249,6 +274,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "askModel": ("ask_model", boolean),
     "prefetch": ("prefetch", boolean),
     "logCode": ("log_code", boolean),
+    "languageVersions": ("language_versions", language_versions),
     "pythonVersion": ("python_version", python_version),
     "model": ("model", text),
     "device": ("device", text),

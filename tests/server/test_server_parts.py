@@ -91,6 +91,28 @@ def test_which_languages_are_answered(settings: dict[str, Any], language: str, a
     assert (silent(language, True, made) is None) == invoked
 
 
+@pytest.mark.parametrize(
+    ("settings", "language", "automatic", "remembered"),
+    [
+        ({}, "python", True, True),
+        ({}, "go", False, False),
+        ({"languages": {"go": "automatic"}}, "go", True, True),
+        ({"languages": {"go": "manual"}}, "go", False, True),
+        ({"languages": {"python": "off"}}, "python", False, False),
+        ({"trigger": "manual"}, "go", False, False),
+    ],
+)
+def test_what_a_model_has_not_learnt_is_completed_when_somebody_asks(
+    settings: dict[str, Any], language: str, automatic: bool, remembered: bool
+) -> None:
+    made, learnt = replace(ServerSettings(), **settings), frozenset({"python"})
+    assert (silent(language, False, made, learnt) is None) == automatic
+    assert (silent(language, True, made, learnt) is None) == (made.languages.get(language) != "off")
+    assert made.remembers(language, learnt) == remembered
+    reason = silent("go", False, ServerSettings(), learnt)
+    assert reason == "only when asked: the model has not learnt go (setting languages)"
+
+
 def test_where_one_line_is_wanted() -> None:
     middle, end = place("f(|)"), place("if a:|\n")
     for multiline, expected in [("auto", (True, False)), ("never", (True, True)), ("always", (False, False))]:
@@ -147,6 +169,23 @@ def test_our_settings_are_found_with_and_without_their_section() -> None:
 def test_a_language_that_is_not_named_stays_as_it_is() -> None:
     settings, problems = ServerSettings().with_client({"languages": {"python": "manual"}})
     assert (settings.trigger_of("python"), settings.trigger_of("json"), problems) == ("manual", "off", [])
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ({"python": "3.10"}, "3.10"),
+        ({"python": "newest"}, "newest"),
+        ({"python": "2"}, None),
+        ({"cobol": "1"}, None),
+        ([], None),
+    ],
+)
+def test_versions_by_language(value: object, kept: str | None) -> None:
+    settings, problems = ServerSettings().with_client({"languageVersions": value})
+    assert settings.versions.get("python") == kept
+    assert bool(problems) == (kept is None)
+    assert replace(settings, python_version="3.12").versions["python"] == "3.12"
 
 
 @pytest.mark.parametrize(("version", "kept"), [("banana", None), ("2.7", None), ("3.12", "3.12"), ("newest", "newest")])
