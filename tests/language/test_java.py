@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -23,97 +24,9 @@ from fim_server.language.compile import builtin_files, builtin_versions
 LONG = bool(os.environ.get("FIM_SERVER_LONG"))
 CUTS = 60 if LONG else 6
 
-WHOLE = [
-    "",
-    "@Deprecated",
-    "package a.b;\nimport java.util.*;\nimport static x.Y.z;\n@A public final class C<T extends B & D, U> extends E<T> implements F, G<U> { }",
-    "@A(x = 1, y = {1, 2,}) package p;",
-    "import module a.b;\nvoid main() { int x = 1; }\nint y = 2, z[];\nclass Q {}\n;",
-    "; int x; <T> T f() { return null; } Q<?>[] g(int x) { return null; }",
-    "@Deprecated open module a.b { requires transitive static x; exports a to b, c; opens d; provides e with f; uses g; requires transitive; }",
-    "sealed abstract class S permits A, B { } non-sealed class A extends S {} public sealed interface I permits J {}",
-    "record R<T>(int a, @N T... b) implements I { static int k = 1; R { } R(int a) { } static { } int f() { return 1; } }",
-    "enum E implements I { A, B(1) { void f() {} }, @X C { }, ; E() {} E(int x) {} private int y; } enum F { , } enum G { ; }",
-    "@interface N { int value() default 1; String[] a() default {\"x\"}; Class<?> c() default int[].class; int K = 1; }",
-    "interface I<T> extends J, K<T> { default void f() {} static int g() { return 1; } private void h() {} int X = 1, Y[] = {1}; class In {} }",
-    "class A { int a, b[] = {1, 2}, c = 3; static { x = 1; } { y(); } A(int x, String... y) throws E, F { this(); } <T> A(T t) { super(1); } }",
-    "class A { abstract <T extends X> T f(A<T> this, final int x) throws @Q E; int g()[] { return null; } void h(@A final List<? extends T>[] x, int @B ... y); }",
-    "class A { void f() { for (int i = 0, j = 1; i < n; i++, --j) { } for (;;) break; for (String s : x) continue a; for (final var v : y) ; } }",
-    "class A { void f() { l: while (true) do { } while (false); if (a) b(); else if (c) d(); else e(); assert x : y; assert z; return; } }",
-    "class A { void f() { try (var x = a; y; this.z) { } catch (final A | B e) { } finally { } try { } catch (E e) { } synchronized (x) { } throw new X(); } }",
-    "class A { int f() { return switch (x) { case 1, 2 -> 3; case A a when a.b() > 1 -> { yield 4; } case R(int y, var z, _) -> throw x; case null, default -> 5; }; } }",
-    "class A { void f() { switch (x) { case FOO: case \"a\": g(); break; case 'c', 1 + 2: default: h(); } switch (o) { case B b -> x(); case C<D> c -> { } default -> throw y; } } }",
-    "class A { Object o = (int x, String y) -> x + y; Object p = x -> { return x; }; Object q = (a, b) -> a; Object r = () -> { }; Object s = (final A<B> t, @C D[]... u) -> 1; }",
-    "class A { Object v = (var w, var z) -> w; Object u = (_, _) -> 1; Object t = (a[], b) -> a; Object s = (A<B> x[], int y) -> y; }",
-    "class A { Object a = (int) -x + (long[]) y; Object b = (A & B<C>) z; Object c = (A) (b) + (c) - d; Object d = (A<B>[]) !x; Object e = (A.B) () -> 1; Object f = (x) + (y); }",
-    "class A { Object a = B::c; Object d = int[]::new; Object e = A<B>.C::<D>f; Object g = this::h; Object i = super::j; Object k = foo()::new; Object l = A.super::m; Object p = List<String>[]::new; }",
-    "class A { Object a = new B<>(1) { int x; void f() { } }; Object b = new int[3][]; Object c = new int[][]{{1}, {}}; Object d = x.new Y<Z>(); Object f = new @Q int @P [2]; }",
-    "class A { void f() { a.<T>b(c).d = e[f].g[h]++; this.x = --y; super.<T>f(); A.this.b(); A.super.c(); int.class.foo(); x = y = z += 1; x <<= 1; x >>>= y >>> 2 >> 3; } }",
-    "class A { boolean b = a instanceof B && !(c instanceof final D d) || e instanceof F(var g, H h) == i instanceof List<J>> k; }",
-    "class A { void f() { List<Map<String, List<Integer>>> x = null; Map<A, B>.C[] y; int z[] = {}, w; final @A int q; var v = 1; int _ = 1; } }",
-    "class A { void f() { class L { } interface M { } enum N { A } record O(int x) { } abstract class P { } @A final class Q { } } }",
-    "class A { void f() { yield x; } int yield; void g() { yield = 1; yield.x(); yield[0] = 1; yield++; yield (1); this.yield(); } void record() { record = 1; var sealed = permits; } }",
-    "class A { char a = 'x', b = '\\'', c = '\\u0041', d = '\\377'; String e = \"a\\tb\\\"\\u0041\\\\\"; String f = \"\"\"\n  a\"b\"\"c \\\n \\\"\"\" d\n  \"\"\"; }",
-    "class A { double g = 1.5e-3 + .5f + 1d + 0x1p3 + 0x.8P-2f; int h = 0x7fff_ffff + 0b1010 + 017 + 1_000 + -2147483648; long i = 0xFFFFFFFFFFFFFFFFL + -9223372036854775808L; }",
-    "class A { /** doc */ int x; // c \\u0041 \\\\u\n /* b ** / \\u002a */ int y; /**/ int z; /***/ }",
-    "class A<@X T extends @Y B<@Z ?> & @W C> { @U A<@V ? super D @Q [] @P []> f(@R int @S [] x) throws @T E { return (@J List<@K String>) b; } }",
-    "class A { int f = a<b>.5f>c ? 1 : 2; boolean g = a < b > c; int non, sealed; int h = non-sealed; default { } int é, $x, _y, 变; }",
-]  # fmt: skip
-
-REFUSED = [
-    "class A {",
-    "package a; import b.*; int x;",
-    "import a;",
-    "import a.b;; import c.d;",
-    "; A f() { }",
-    "class A { int x, _ = 1; }",
-    "class A { void f() { int _; } }",
-    "class A { void f() { a < b = c; } }",
-    "class A { void f() { x -> y = 1; } }",
-    "class A { void f() { a + b; } }",
-    "class A { void f() { yield(); } }",
-    "class A { void f() { var x = 1, y = 2; } }",
-    "class A { void f() { var x[] = 1; } }",
-    "class A { void f() { static class B { } } }",
-    "class A { void f() { if (x) int y; } }",
-    "class A { void f() { try { } } }",
-    "class A { void f() { try (foo()) { } } }",
-    "class A { void f(int... x, int y) { } }",
-    "class A { void f(int a.b) { } }",
-    "class A { void f()[] { } }",
-    "class A { Object o = (A) -x y; }",
-    "class A { Object o = (A<B> x[]) -> y; }",
-    "class A { Object o = (var x, int y) -> y; }",
-    "class A { Object o = new int[]; }",
-    "class A { Object o = new int[1] { 2 }; }",
-    "class A { Object o = new A() { A() { } }; }",
-    "class A { int x = 2147483648; }",
-    "class A { int x = 08 + 0b2 + 1__; }",
-    "class A { int x = 0x1.8; }",
-    "class A { char c = ''; }",
-    "class A { String s = \"\\q\"; }",
-    "class A { String s = \"\\u00g\"; }",
-    "class A { String s = \"\"\"x\"\"\"; }",
-    "class A { int goto; }",
-    "class A { int x; } /* open",
-    "class A { int x; // \\u12\n }",
-    "class record { }",
-    "class A permits B { }",
-    "sealed int x;",
-    "enum E<T> { }",
-    "enum E { A B }",
-    "enum E { E() { } int x }",
-    "interface I { int x; }",
-    "interface I { { } }",
-    "interface I { I() { } }",
-    "record R() { int x; }",
-    "record R(int x[]) { }",
-    "@interface A { A() { } }",
-    "module a { requires transitive transitive b; }",
-    "module a { } class B { }",
-    "class A { int f() { return switch (x) { case 1 -> 2; case default -> 3; }; } }",
-    "class A { void f() { switch (x) { case 1 when y -> z(); } } }",
-]  # fmt: skip
+TEXTS = tomllib.loads(Path(__file__).with_name("java_texts.toml").read_text(encoding="utf-8"))
+WHOLE: list[str] = TEXTS["taken"]
+REFUSED: list[str] = TEXTS["refused"]
 
 # A text, and the first version that takes it; all older ones refuse it.
 SINCE = [
@@ -122,8 +35,8 @@ SINCE = [
     ("11", "module a { }"),
     ("17", "record R(int x) { }"),
     ("17", "sealed interface A permits B { }"),
-    ("17", "class A { String s = \"\"\"\n x\"\"\"; }"),
-    ("17", "class A { String s = \"\\s\"; }"),
+    ("17", 'class A { String s = """\n x"""; }'),
+    ("17", 'class A { String s = "\\s"; }'),
     ("17", "class A { boolean x = y instanceof B b; }"),
     ("17", "class A { void f() { switch (x) { case 1, 2 -> g(); } } }"),
     ("17", "class A { int x = switch (y) { default: yield 1; }; }"),
@@ -277,6 +190,5 @@ def test_shortest_completions_are_taken_by_javac(judge: Callable[[str], Judge]) 
         start, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
         found = java().open(text[:start], text[end:]).start().shortest_completion()
         assert found is not None
-        whole = text[:start] + found + text[end:]
-        javac = judge("25")
-        assert javac.verdict(whole) or known().name(whole, True, javac.message(whole)), (text[:start], found, text[end:])
+        whole, javac = text[:start] + found + text[end:], judge("25")
+        assert javac.verdict(whole) or known().name(whole, True, javac.message(whole)), (text[:start], found)
