@@ -120,7 +120,7 @@ def examples() -> list[tuple[str, bool, bool]]:
 
 
 def test_what_differs_is_as_the_page_says() -> None:
-    assert len(examples()) == 6
+    assert len(examples()) == 7
     assert all(go().open("", "").check(text).complete == here for text, here, _ in examples())
 
 

@@ -25,6 +25,9 @@ LONGEST = 24
 SIZES = (3, 10, 20, 40, 100)
 """Rules that sentences are of, about."""
 
+MUCH = 5
+"""Rules that are still to be spent from which on those without a nonterminal are drawn seldom."""
+
 Rule: TypeAlias = tuple[str, tuple[str, ...]]
 """A nonterminal and what it comes to."""
 
@@ -112,8 +115,12 @@ class Sentences:
         if share <= 0:
             least = min(self._depth(right) for right in choices)
             choices = [right for right in choices if self._depth(right) == least]
-        weights = [1 / (1 + self.used[name, right]) for right in choices]
+        weights = [self._weight(right, share) / (1 + self.used[name, right]) for right in choices]
         return self._rng.choices(choices, weights)[0]
+
+    def _weight(self, right: tuple[str, ...], share: int) -> float:
+        """Less for what ends here while there is much to spend."""
+        return 1.0 if share < MUCH or any(symbol in self._rules for symbol in right) else 0.1
 
     def _shares(self, share: int, count: int) -> list[int]:
         """What each of some nonterminals may spend."""
