@@ -395,6 +395,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "askModel": False,
         "prefetch": False,
         "logCode": True,
+        "languageVersions": {"python": "3.10"},
         "pythonVersion": "3.9",
         "model": "./a-model",
         "device": "cpu",
