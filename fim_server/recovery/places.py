@@ -168,7 +168,7 @@ class Place:
             index = many
         if index > len(self._texts) and self._closed and not state.is_complete():
             return None if self._failed == len(self._texts) else Outcome(len(self._texts), UNSETTLED)
-        return Outcome(None, 0 if settled else UNSETTLED)
+        return Outcome(None, 0 if settled or not self._insertions.settles else UNSETTLED)
 
     def _state_at(self, index: int) -> State:
         """Before a line."""

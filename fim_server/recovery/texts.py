@@ -42,6 +42,7 @@ class Insertions:
     endings: tuple[str, ...]
     joints: tuple[str, ...]
     headers: tuple[str, ...]
+    settles: bool = True
 
     def rank(self, line: str) -> int:
         """The place of a stand-in or closing, without its indentation, in the order in which they are preferred."""
@@ -71,6 +72,7 @@ def insertions(spelling: Spelling) -> Insertions:
         endings=(*values, *closings),
         joints=spelling.joints,
         headers=spelling.headers,
+        settles=bool(opener),
     )
 
 
