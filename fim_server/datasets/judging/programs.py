@@ -28,7 +28,12 @@ def table() -> dict[str, dict[str, Any]]:
     found = tomllib.loads(Path(__file__).with_name("programs.toml").read_text(encoding="utf-8"))
     # What judges these is where this runs already.
     for language, name in (("python", "CPython's ast"), ("json", "CPython's json")):
-        found[language] = {"needs": [], "run": [sys.executable, "{source}/judge.py"], "is": name}
+        found[language] = {
+            "needs": [],
+            "run": [sys.executable, "{source}/judge.py"],
+            "is": name,
+            "told": [sys.executable, "--version"],
+        }
     return found
 
 
@@ -44,6 +49,27 @@ def unavailable(language: str) -> str | None:
 def name(language: str) -> str:
     """What a language's judge is."""
     return str(table()[language]["is"])
+
+
+@cache
+def title(language: str) -> str:
+    """What a language's judge is, with the version of the tools where its row names the command that tells it.
+
+    Raises:
+        JudgeError: There is no judge, or its tools are not installed.
+    """
+    reason = unavailable(language)
+    if reason is not None:
+        raise JudgeError(reason)
+    row = table()[language]
+    if "told" not in row:
+        return name(language)
+    try:
+        done = subprocess.run(row["told"], capture_output=True, text=True, timeout=BUILD_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JudgeError(f"the judge of {language} does not tell its version: {error}") from error
+    first = next(iter(done.stdout.strip().splitlines()), "")
+    return f"{name(language)}, {first}" if first else name(language)
 
 
 def command(language: str, version: str | None = None) -> list[str]:
