@@ -77,5 +77,5 @@ class Crates(Source):
             )
 
     def pinned(self) -> dict[str, Any]:
-        """Versions and checksums."""
-        return {crate["name"]: f"{crate['version']} sha256:{crate['checksum']}" for crate in self._crates}
+        """Checksums."""
+        return {f"{crate['name']}@{crate['version']}": f"sha256:{crate['checksum']}" for crate in self._crates}

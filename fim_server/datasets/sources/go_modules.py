@@ -47,8 +47,8 @@ class GoModules(Source):
             )
 
     def pinned(self) -> dict[str, Any]:
-        """Versions and checksums."""
-        return {module["Path"]: f"{module['Version']} {module['Sum']}" for module in self._modules}
+        """Checksums."""
+        return {f"{module['Path']}@{module['Version']}": module["Sum"] for module in self._modules}
 
 
 def _described(match: re.Match[str], told: str) -> dict[str, str]:

@@ -104,9 +104,9 @@ class MavenSources(Source):
         return Path(self._folder.name) / package.file("jar")
 
     def pinned(self) -> dict[str, Any]:
-        """Versions and checksums."""
+        """Checksums."""
         return {
-            one.package: f"{one.version} sha256:{hashlib.sha256(self._jar(one).read_bytes()).hexdigest()}"
+            f"{one.package}:{one.version}": f"sha256:{hashlib.sha256(self._jar(one).read_bytes()).hexdigest()}"
             for one in self._packages
         }
 
