@@ -18,6 +18,7 @@ from fim_server import _core
 from fim_server.errors import LanguageError, LimitError
 from fim_server.language.cache import cache_folder, read_text, write_text
 from fim_server.language.sources import Sources, read_source
+from fim_server.language.splitting import split
 from fim_server.language.versions import Versions
 
 _LANGUAGES = Path(__file__).parents[1] / "languages"
@@ -170,7 +171,6 @@ def lower(definition: Definition) -> dict[str, Any]:
 
 def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
     # Lark is slow to import and not needed when the cache holds the language.
-    from lark.grammar import NonTerminal
     from lark.lexer import PatternStr
 
     spec = definition.spec
@@ -205,21 +205,15 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
             raise LanguageError(f"language {definition.name}: {key}: no rule uses the literal {text!r}")
         return str(by_text[text])
 
+    written = [(str(rule.origin.name), tuple(str(symbol.name) for symbol in rule.expansion)) for rule in rules]
+    if parts := _parts(definition, named):
+        written = split(definition.name, spec["start"], written, parts)
     return {
         "name": definition.name,
         "start": spec["start"],
         "lexemes": lexemes,
         "ignore": list(ignored),
-        "rules": [
-            {
-                "lhs": f"{rule.origin.name}",
-                "rhs": [
-                    str(symbol.name) if not isinstance(symbol, NonTerminal) else f"{symbol.name}"
-                    for symbol in rule.expansion
-                ],
-            }
-            for rule in rules
-        ],
+        "rules": [{"lhs": name, "rhs": list(symbols)} for name, symbols in written],
         "layout": layout and {key: value for key, value in layout.items() if key != "rule"},
         "brackets": [[named("brackets", text) for text in pair] for pair in spec.get("brackets", [])],
         "soft_keywords": [named("soft_keywords", text) for text in spec.get("soft_keywords", [])],
@@ -260,6 +254,16 @@ def _without_empty(rules: list[Any]) -> list[Any]:
     for rule in rules:
         rule.expansion = [symbol for symbol in rule.expansion if symbol not in empty]
     return [rule for rule in rules if rule.origin not in empty]
+
+
+def _parts(definition: Definition, named: Callable[[str, str], str]) -> dict[str, list[str]]:
+    """The lexemes that are split, and their parts; these are literals in the TOML file, and names here."""
+    found = {}
+    for text, parts in definition.spec.get("split", {}).items():
+        if len(parts) < 2 or "".join(parts) != text:
+            raise LanguageError(f"language {definition.name}: split.{text}: its parts, put together, are not {text!r}")
+        found[named("split", text)] = [named(f"split.{text}", part) for part in parts]
+    return found
 
 
 def _mode(mode: dict[str, Any], named: Callable[[str, str], str]) -> dict[str, Any]:

@@ -219,6 +219,9 @@ struct DefinitionFile {
     error_lexemes: Vec<String>,
     #[serde(default)]
     brackets: Vec<(Text, Text)>,
+    /// Literals that may also be read as others right after each other; the grammar that comes here has it in its rules.
+    #[serde(default)]
+    split: BTreeMap<String, Vec<Text>>,
     #[serde(default)]
     strings: Vec<String>,
     #[serde(default)]

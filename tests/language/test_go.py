@@ -1,4 +1,4 @@
-"""The definition of Go in examples/go: texts that go/parser is known to take and to refuse, cut wherever they can be.
+"""The definition of Go: texts that go/parser is known to take and to refuse, cut wherever they can be.
 
 Where a `go` program is installed, go/parser itself is asked about each of them as well, and about cuts of Go files.
 """
@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
 import pytest
 
 from fim_server import Language
 from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.judge import Judge
-
-FOLDER = Path(__file__).parents[2] / "examples" / "go"
 
 WHOLE = [
     "package p",
@@ -80,9 +76,8 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@cache
 def go() -> Language:
-    return Language.from_files(FOLDER / "go.lark", FOLDER / "go.toml")
+    return Language.load("go")
 
 
 @pytest.mark.parametrize("text", WHOLE)
