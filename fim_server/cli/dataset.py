@@ -43,6 +43,7 @@ class BuildArguments:
     set: str
     source: str
     language: str | None
+    language_version: str | None
     out: Path
     seed: int
     per_file: int
@@ -106,6 +107,12 @@ def _add_build(commands: Any) -> None:
         "--language",
         metavar="NAME",
         help="the files' language (default: that of the packages or of a file's suffix, else python)",
+    )
+    parser.add_argument(
+        "--language-version",
+        metavar="VERSION",
+        help="the version of another language than Python that its parser judges by (default: the newest that the one "
+        "installed knows)",
     )
     parser.add_argument("--out", required=True, type=Path, metavar="FILE.jsonl", help="the file of samples")
     add_seed(parser)
@@ -189,7 +196,7 @@ def _share(text: str) -> float:
 def run_build(arguments: BuildArguments) -> int:
     """Run ``fim-server dataset build``. Raises DatasetError on bad input."""
     if arguments.set == HUMAN_EVAL:
-        if arguments.language not in (None, PYTHON):
+        if arguments.language not in (None, PYTHON) or arguments.language_version is not None:
             raise DatasetError(f"{HUMAN_EVAL} is of {PYTHON}")
         if arguments.share != 1 or arguments.per_file != PER_FILE:
             raise DatasetError(f"--share and --per-file are not for {HUMAN_EVAL}, which is taken as it is")
@@ -205,6 +212,7 @@ def run_build(arguments: BuildArguments) -> int:
             share=arguments.share,
             limit=arguments.limit,
             language=arguments.language or language_of(arguments.source) or PYTHON,
+            language_version=arguments.language_version,
         )
         started = time.monotonic()
         with Progress(every=LOG_SECONDS) as progress:

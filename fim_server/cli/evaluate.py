@@ -65,6 +65,7 @@ class RunArguments(ModelArguments):
     temperature: float
     judge: Sequence[tuple[str, str]]
     python_version: str | None
+    language_version: Sequence[tuple[str, str]]
     no_landing: bool
     contexts: Reads
     no_healing: bool
@@ -298,6 +299,15 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
         help=f"of Python, the version whose grammar counts, or {NEWEST} (default: the judge's)",
     )
     parser.add_argument(
+        "--language-version",
+        type=language_version,
+        action="append",
+        default=[],
+        metavar="LANGUAGE=VERSION",
+        help="of another language, the version whose grammar counts (default: the newest that its judge knows); may be "
+        "given several times",
+    )
+    parser.add_argument(
         "--no-landing",
         action="store_true",
         help="let constrained texts run into the budget's end, and cut them back, instead of ending them in time",
@@ -373,6 +383,17 @@ def judge(text: str) -> tuple[str, str]:
     return (language, program) if equals and language in Language.names() else (PYTHON, text)
 
 
+def language_version(text: str) -> tuple[str, str]:
+    """A language other than Python, and one of its versions."""
+    language, equals, version = text.partition("=")
+    if not (equals and language in Language.names()) or language == PYTHON:
+        raise argparse.ArgumentTypeError(f"{text!r} is not LANGUAGE=VERSION (of {PYTHON} --python-version is)")
+    if version not in Language.versions(language):
+        known = ", ".join(Language.versions(language)) or "none"
+        raise argparse.ArgumentTypeError(f"{version!r} is not a known version of {language}: {known}")
+    return language, version
+
+
 def shard(text: str) -> Shard:
     """``I/N``."""
     try:
@@ -441,6 +462,7 @@ def worker_settings(arguments: RunArguments, languages: tuple[str, ...]) -> Work
         unsafe=arguments.unsafe,
         languages=languages,
         judges=judges,
+        versions=dict(arguments.language_version),
     )
 
 

@@ -56,6 +56,7 @@ class Request:
 
     ``share``: of the files, drawn by their contents and the seed, so that it is the same files for every set.
     ``limit``: of samples; a build with one is the beginning of the build without.
+    ``language_version``: None is the newest that the language's own parser here knows.
     """
 
     set: str
@@ -65,6 +66,7 @@ class Request:
     share: float = 1.0
     limit: int | None = None
     language: str = PYTHON
+    language_version: str | None = None
 
 
 @dataclass
@@ -114,7 +116,7 @@ def build(request: Request, out: Path, progress: Callable[[Counts], None] = lamb
                 done = finished(out, arguments, construction)  # by a process that held the journal until now
                 if done is None:
                     asked = {"arguments": arguments, "construction": construction}
-                    with cutter(request.language, request.set) as of_language:
+                    with cutter(request.language, request.set, request.language_version) as of_language:
                         done = _build(request, asked, of_language, out, journal, progress)
         beside(out, ".journal").unlink(missing_ok=True)
     except OSError as error:

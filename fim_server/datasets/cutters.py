@@ -11,12 +11,11 @@ from fim_server.datasets.defined import constructions as defined
 from fim_server.datasets.defined.text import DefinedText, Lexemes
 from fim_server.datasets.holes import Cut, Refused
 from fim_server.datasets.judging import programs
-from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.python import constructions as python
 from fim_server.datasets.python import text as python_text
 from fim_server.errors import DatasetError, LanguageError
 from fim_server.language import Language
-from fim_server.language.compile import read_builtin
+from fim_server.language.compile import builtin_versions, read_builtin
 
 PYTHON = python_text.LANGUAGE
 """The language that has constructions of its own."""
@@ -51,17 +50,25 @@ class Cutter(ABC):
         """Up to ``count`` holes in a text. Raises Refused where none can be cut."""
 
 
-def cutter(language: str, construction: str) -> Cutter:
+def cutter(language: str, construction: str, version: str | None = None) -> Cutter:
     """What cuts the holes of a construction into files of a language of the package.
 
+    Args:
+        language: Its name.
+        construction: The name of the set.
+        version: Of the language; None is the newest that can be judged here. Of Python there is none but that of the
+            interpreter that runs this.
+
     Raises:
-        LanguageError: There is no such language.
+        LanguageError: There is no such language or version.
         DatasetError: The construction is not for that language.
         JudgeError: The language's own parser is not there.
     """
     if language == PYTHON:
+        if version is not None:
+            raise DatasetError(f"{PYTHON} is cut by the interpreter that runs this, and in its version")
         return PythonCutter(construction)
-    return DefinedCutter(language, construction)
+    return DefinedCutter(language, construction, version)
 
 
 def suffixes(language: str) -> tuple[str, ...]:
@@ -90,7 +97,7 @@ class PythonCutter(Cutter):
 class DefinedCutter(Cutter):
     """Any other language of the package."""
 
-    def __init__(self, language: str, construction: str) -> None:
+    def __init__(self, language: str, construction: str, version: str | None) -> None:
         """As `cutter`."""
         if construction not in defined.CONSTRUCTIONS:
             raise DatasetError(f"{construction} is not for {language}, which has {', '.join(defined.CONSTRUCTIONS)}")
@@ -98,9 +105,10 @@ class DefinedCutter(Cutter):
         if layout.get("rule", "indent") != "none":
             raise LanguageError(f"{language}: holes are cut by brackets, and its blocks are indented")
         self._construction = construction
-        self._lexemes = Lexemes(language)
-        self._judged_by = programs.title(language)
-        self._judge = Judge(programs.command(language))
+        builtin_versions(language).narrowed(version)
+        started = programs.start(language, version)
+        self._judged_by, self._judge = started.title, started.judge
+        self._lexemes = Lexemes(language, started.version)
 
     def close(self) -> None:
         """End the judge."""

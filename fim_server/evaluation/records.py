@@ -249,6 +249,8 @@ class RunInfo:
     judges: Mapping[str, str] = field(default_factory=dict)
     """By language, what says what parses, with its version: of all but Python, and of Python where it is no Python.
     :data:`ENGINE` is the engine's own verdict."""
+    language_versions: Mapping[str, str] = field(default_factory=dict)
+    """By language other than Python, the version of its grammar, where it has versions."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of fim-server, Python, torch and transformers."""
     machine: Mapping[str, Any] = field(default_factory=dict)

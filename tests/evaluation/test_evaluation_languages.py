@@ -86,7 +86,7 @@ def test_each_language_is_judged_by_its_own_parser(evaluate: Eval, mixed: Path, 
     assert info.judge.startswith("3.")
     assert info.judges == {"json": f"CPython's json, Python {info.versions['python']}"}
     found = results(tmp_path / "run")
-    judges = Judges(("python", "json"), None, {}, None)
+    judges = Judges(("python", "json"), None, {}, None, {})
     samples = {sample.id: sample for sample in read_samples(mixed)}
     assert len(found) == len(samples) * len(MODES)
     parsed = set()

@@ -38,14 +38,14 @@ class Block(NamedTuple):
 class Lexemes:
     """The lexemes of a language, by the longest match alone."""
 
-    def __init__(self, language: str) -> None:
-        """Those of a language of the package.
+    def __init__(self, language: str, version: str | None = None) -> None:
+        """Those of a language of the package, in one of its versions (None: the newest).
 
         Raises:
-            LanguageError: There is no such language.
+            LanguageError: There is no such language, or no such version of it.
         """
-        self._language = Language.load(language)
-        definition = read_builtin(language)
+        self._language = Language.load(language, version)
+        definition = read_builtin(language, self._language.version)
         self.brackets: Mapping[str, str] = dict(self._language.spelling.brackets)
         self._unseen = frozenset(lower(definition)["ignore"]) | self._names(b"\n")
 

@@ -9,10 +9,12 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fim_server.datasets.judging.judge import Judge
 from fim_server.errors import JudgeError
 from fim_server.language import Language
 from fim_server.language.cache import cache_folder
@@ -70,6 +72,44 @@ def title(language: str) -> str:
         raise JudgeError(f"the judge of {language} does not tell its version: {error}") from error
     first = next(iter(done.stdout.strip().splitlines()), "")
     return f"{name(language)}, {first}" if first else name(language)
+
+
+@dataclass(frozen=True)
+class Started:
+    """A judge of a language.
+
+    Attributes:
+        version: Of the language that it judges; None where the language has none.
+        title: What it is, with its version and the language's.
+    """
+
+    judge: Judge
+    version: str | None
+    title: str
+
+
+def start(language: str, version: str | None = None) -> Started:
+    """Start the judge of a language.
+
+    Args:
+        language: Its name.
+        version: Of the language; None is the newest that the tools here can judge.
+
+    Raises:
+        JudgeError: There is none, its tools are not installed, or they know no such version.
+    """
+    known = Language.versions(language) if language in Language.names() else ()
+    wanted = [version] if version is not None else [*reversed(known)] or [None]
+    said = ""
+    for one in wanted:
+        judge = Judge(command(language, one))
+        if judge.verdict("") is not None:
+            own = f", {language} {one}" if known else ""
+            return Started(judge, one if known else None, title(language) + own)
+        said = judge.message("")
+        judge.close()
+    told = language if version is None else f"{language} {version}"
+    raise JudgeError(f"the judge of {told} cannot tell: {said}")
 
 
 def command(language: str, version: str | None = None) -> list[str]:

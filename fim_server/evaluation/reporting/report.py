@@ -104,6 +104,15 @@ def judged_by(info: RunInfo) -> str:
     return "; ".join(f"{language}: {judge}" for language, judge in {**own, **info.judges}.items()) or "not said"
 
 
+def versions_of(info: RunInfo) -> str:
+    """The versions of the languages' grammars."""
+    own = {PYTHON: info.language_version or "newest"} if PYTHON in info.languages else {}
+    found = {**own, **info.language_versions}
+    if list(found) == [PYTHON]:
+        return found[PYTHON]
+    return ", ".join(f"{language} {version}" for language, version in found.items()) or "none"
+
+
 def by_the_engine(infos: Sequence[RunInfo]) -> list[str]:
     """The notice on the languages of which some run had the engine judge its own texts; none where there is none."""
     own = sorted({language for info in infos for language, judge in info.judges.items() if judge == ENGINE})
@@ -142,7 +151,7 @@ def facts(infos: Sequence[RunInfo]) -> list[tuple[str, str]]:
         ("threads", said(lambda info: _of_machine(info, "threads"))),
         ("languages", said(lambda info: ", ".join(info.languages))),
         ("judged by", said(judged_by)),
-        ("language version", said(lambda info: info.language_version or "newest")),
+        ("language version", said(versions_of)),
         ("versions", said(lambda info: ", ".join(f"{name} {version}" for name, version in info.versions.items()))),
         ("begun", said(lambda info: info.started)),
     ]

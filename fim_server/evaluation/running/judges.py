@@ -30,8 +30,8 @@ class Judging(Protocol):
 class ProgramJudge:
     """A program that answers as `fim_server.datasets.judging.judge` has it."""
 
-    def __init__(self, language: str, named: str | None) -> None:
-        """Starts it: the package's own for the language, or the command that is named.
+    def __init__(self, language: str, version: str | None, named: str | None) -> None:
+        """Starts it: the package's own for a version of the language, or the command that is named.
 
         Raises:
             JudgeError: There is none, or it does not answer as a judge does.
@@ -43,10 +43,10 @@ class ProgramJudge:
                     f"{missing}; --judge {language}=PROGRAM names another, and --judge {language}={ASK_ENGINE} has the "
                     "engine judge its own texts"
                 )
-            self.title = programs.title(language)
-            self._judge = judge.Judge(programs.command(language))
+            started = programs.start(language, version)
+            self.title, self.version, self._judge = started.title, started.version, started.judge
         else:
-            self.title = named
+            self.title, self.version = named, version
             self._judge = judge.Judge(shlex.split(named) or [""])
 
     def parses(self, text: str) -> bool:
@@ -60,8 +60,6 @@ class ProgramJudge:
 
 class EngineJudge:
     """The engine's own verdict on whole files."""
-
-    title = ENGINE
 
     def __init__(self, language: Language) -> None:
         self._language = language
@@ -87,10 +85,16 @@ class Judges:
         python: The version of the Python that judges Python; empty where none does.
         titles: Of all other languages, and of Python where another program judges it, what judges it.
         languages: Each language, in the version that its judge is of.
+        versions: Of all languages but Python that have some, what that is.
     """
 
     def __init__(
-        self, languages: tuple[str, ...], python: str | None, named: Mapping[str, str], version: str | None
+        self,
+        languages: tuple[str, ...],
+        python: str | None,
+        named: Mapping[str, str],
+        version: str | None,
+        versions: Mapping[str, str],
     ) -> None:
         """Starts them.
 
@@ -99,6 +103,7 @@ class Judges:
             python: The Python that judges Python, or `ASK_ENGINE`; None is the one that runs this.
             named: By language the command of another judge, or `ASK_ENGINE`.
             version: Of Python's grammar; None is the judge's.
+            versions: Of other languages, by language; without one the newest that the judge knows.
 
         Raises:
             JudgeError: One of them cannot judge.
@@ -107,6 +112,7 @@ class Judges:
         self.python = ""
         self.titles: dict[str, str] = {}
         self.languages: dict[str, Language] = {}
+        self.versions: dict[str, str] = {}
         self._judging: dict[str, Judging] = {}
         try:
             for name in languages:
@@ -116,11 +122,20 @@ class Judges:
                     self.python = own.version
                     self.languages[name] = Language.load(name, version or version_of(own))
                     continue
-                self.languages[name] = Language.load(name, version if name == PYTHON else None)
-                asks_engine = ASK_ENGINE in (python if name == PYTHON else None, named.get(name))
-                judging = EngineJudge(self.languages[name]) if asks_engine else ProgramJudge(name, named.get(name))
-                self._judging[name] = judging
-                self.titles[name] = judging.title
+                asked = version if name == PYTHON else versions.get(name)
+                known = Language.versions(name)
+                if ASK_ENGINE in (python if name == PYTHON else None, named.get(name)):
+                    self.languages[name] = Language.load(name, asked)
+                    self._judging[name] = EngineJudge(self.languages[name])
+                    self.titles[name] = ENGINE
+                else:
+                    Language.load(name, asked)  # what is no version is said before a judge is asked for it
+                    program = ProgramJudge(name, asked, named.get(name))
+                    self._judging[name] = program
+                    self.titles[name] = program.title
+                    self.languages[name] = Language.load(name, program.version)
+                if known and name != PYTHON:
+                    self.versions[name] = self.languages[name].version or known[-1]
         except BaseException:
             self.close()
             raise

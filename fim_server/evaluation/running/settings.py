@@ -52,6 +52,8 @@ class WorkerSettings:
     """Of the samples."""
     judges: Mapping[str, str] = field(default_factory=dict)
     """By language, the command of a judge other than the package's own (:mod:`.judges`)."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """By language other than Python, the version that counts; the newest that the judge knows where none is named."""
 
 
 @dataclass(frozen=True, slots=True)

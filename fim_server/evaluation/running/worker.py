@@ -40,7 +40,7 @@ class Measuring(Protocol):
         """What run.json holds and the settings do not say.
 
         ``format``, ``device``, ``runtime``, ``model_sha256``, ``export_sha256``, ``languages``, ``judge``, ``judges``,
-        ``language_version``, ``versions``, ``machine``.
+        ``language_version``, ``language_versions``, ``versions``, ``machine``.
         """
 
     def measure_all(self, batches: Iterable[Sequence[Sample]], /) -> Iterator[list[Record]]:
@@ -62,7 +62,11 @@ class Worker:
 
         self._settings = settings
         self._judges = Judges(
-            languages_of(settings.languages), settings.judge, settings.judges, settings.language_version
+            languages_of(settings.languages),
+            settings.judge,
+            settings.judges,
+            settings.language_version,
+            settings.versions,
         )
         self._languages = self._judges.languages
         self._recoveries = {name: Recovery(language.open) for name, language in self._languages.items()}
@@ -108,6 +112,7 @@ class Worker:
             "languages": tuple(self._languages),
             "judge": self._judges.python,
             "judges": self._judges.titles,
+            "language_versions": self._judges.versions,
             "language_version": self._languages[PYTHON].version if PYTHON in self._languages else None,
             "versions": versions(self.model.runtime),
             "machine": {
