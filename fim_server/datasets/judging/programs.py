@@ -99,7 +99,8 @@ def start(language: str, version: str | None = None) -> Started:
         JudgeError: There is none, its tools are not installed, or they know no such version.
     """
     known = Language.versions(language) if language in Language.names() else ()
-    wanted = [version] if version is not None else [*reversed(known)] or [None]
+    newest_first: list[str | None] = [*reversed(known)]
+    wanted = [version] if version is not None else newest_first or [None]
     said = ""
     for one in wanted:
         judge = Judge(command(language, one))
