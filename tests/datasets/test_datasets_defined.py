@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -278,3 +279,49 @@ def test_no_other_language_is_indented(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cutters, "PYTHON", "another")
     with pytest.raises(LanguageError, match="its blocks are indented"):
         cutters.cutter("python", "line")
+
+
+# --- versions ------------------------------------------------------------------------------------------------------
+
+OLD_JUDGE = """\
+import struct, sys
+known = tuple(map(int, sys.argv[1].split("."))) <= (3, 12)
+while len(head := sys.stdin.buffer.read(4)) == 4:
+    sys.stdin.buffer.read(struct.unpack(">I", head)[0])
+    print("ok" if known else "? too new", flush=True)
+"""
+
+
+@pytest.fixture
+def old_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge of Python that knows no version after 3.12."""
+    row = {"needs": [], "run": [sys.executable, "-c", OLD_JUDGE, "{version}"], "is": "an old parser"}
+    monkeypatch.setitem(programs.table(), "python", row)
+    programs.title.cache_clear()
+    monkeypatch.setattr(programs, "title", programs.title.__wrapped__)
+
+
+@pytest.mark.usefixtures("old_judge")
+def test_the_newest_version_that_the_judge_knows_counts() -> None:
+    started = programs.start("python")
+    started.judge.close()
+    assert (started.version, started.title) == ("3.12", "an old parser, python 3.12")
+    named = programs.start("python", "3.10")
+    named.judge.close()
+    assert named.version == "3.10"
+    with pytest.raises(JudgeError, match=r"the judge of python 3\.14 cannot tell: too new"):
+        programs.start("python", "3.14")
+
+
+def test_versions_are_those_of_the_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tree(tmp_path, {"a.json": "[1, 2]", "a.py": "x = 1\n"})
+    for source, language, said in (
+        ("a.json", "json", "json has no versions"),
+        ("a.py", "python", "python is cut by the interpreter that runs this"),
+    ):
+        command = ["dataset", "build", "line", "--source", str(tmp_path / source), "--language", language]
+        status, _, errors = run_command(
+            capsys, *command, "--language-version", "9", "--out", str(tmp_path / "out.jsonl")
+        )
+        assert (status, errors.count("\n")) == (2, 1)
+        assert said in errors

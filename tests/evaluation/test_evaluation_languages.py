@@ -157,6 +157,20 @@ def test_another_judge_may_be_named(evaluate: Eval, tmp_path: Path) -> None:
     assert {key: record.parses for key, record in named.items()} == {k: r.parses for k, r in package.items()}
 
 
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("json=1", "'1' is not a known version of json: none"),
+        ("latin=1", "'latin=1' is not LANGUAGE=VERSION"),
+        ("python=3.9", "of python --python-version is"),
+    ],
+)
+def test_versions_of_languages_are_named(evaluate: Eval, tmp_path: Path, named: str, said: str) -> None:
+    status, _, errors = evaluate(tmp_path / "run", "--language-version", named)
+    assert (status, errors.count("\n")) == (2, 1)
+    assert said in errors
+
+
 @pytest.mark.skipif(
     "go" not in Language.names() or programs.unavailable("go") is not None, reason="no definition or no parser of Go"
 )
