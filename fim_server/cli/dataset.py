@@ -44,6 +44,7 @@ class BuildArguments:
     source: str
     language: str | None
     language_version: str | None
+    judge: str | None
     out: Path
     seed: int
     per_file: int
@@ -115,6 +116,12 @@ def _add_build(commands: Any) -> None:
         "installed knows)",
     )
     parser.add_argument("--out", required=True, type=Path, metavar="FILE.jsonl", help="the file of samples")
+    parser.add_argument(
+        "--judge",
+        metavar="PROGRAM",
+        help="for another language than Python, what says what is a file, as of `fim-server language check` (default: "
+        "the package's own)",
+    )
     add_seed(parser)
     parser.add_argument(
         "--per-file",
@@ -196,7 +203,7 @@ def _share(text: str) -> float:
 def run_build(arguments: BuildArguments) -> int:
     """Run ``fim-server dataset build``. Raises DatasetError on bad input."""
     if arguments.set == HUMAN_EVAL:
-        if arguments.language not in (None, PYTHON) or arguments.language_version is not None:
+        if arguments.language not in (None, PYTHON) or arguments.language_version or arguments.judge:
             raise DatasetError(f"{HUMAN_EVAL} is of {PYTHON}")
         if arguments.share != 1 or arguments.per_file != PER_FILE:
             raise DatasetError(f"--share and --per-file are not for {HUMAN_EVAL}, which is taken as it is")
@@ -213,6 +220,7 @@ def run_build(arguments: BuildArguments) -> int:
             limit=arguments.limit,
             language=arguments.language or language_of(arguments.source) or PYTHON,
             language_version=arguments.language_version,
+            judge=arguments.judge,
         )
         started = time.monotonic()
         with Progress(every=LOG_SECONDS) as progress:

@@ -57,6 +57,7 @@ class Request:
     ``share``: of the files, drawn by their contents and the seed, so that it is the same files for every set.
     ``limit``: of samples; a build with one is the beginning of the build without.
     ``language_version``: None is the newest that the language's own parser here knows.
+    ``judge``: the command of another parser than the package's.
     """
 
     set: str
@@ -67,6 +68,12 @@ class Request:
     limit: int | None = None
     language: str = PYTHON
     language_version: str | None = None
+    judge: str | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """For the manifest. Of Python nothing more is said than before there were others, so that old sets stay valid."""
+        unsaid = {"language": PYTHON, "language_version": None, "judge": None}
+        return {name: value for name, value in asdict(self).items() if name not in unsaid or value != unsaid[name]}
 
 
 @dataclass
@@ -106,7 +113,7 @@ def build(request: Request, out: Path, progress: Callable[[Counts], None] = lamb
         LanguageError: there is no such language.
         JudgeError: the language's own parser, which says what is a file, is not there.
     """
-    arguments = asdict(request)
+    arguments = request.arguments()
     construction = {"name": request.set, "version": VERSION}
     done = finished(out, arguments, construction)
     try:
@@ -116,7 +123,7 @@ def build(request: Request, out: Path, progress: Callable[[Counts], None] = lamb
                 done = finished(out, arguments, construction)  # by a process that held the journal until now
                 if done is None:
                     asked = {"arguments": arguments, "construction": construction}
-                    with cutter(request.language, request.set, request.language_version) as of_language:
+                    with cutter(request.language, request.set, request.language_version, request.judge) as of_language:
                         done = _build(request, asked, of_language, out, journal, progress)
         beside(out, ".journal").unlink(missing_ok=True)
     except OSError as error:

@@ -50,7 +50,7 @@ class Cutter(ABC):
         """Up to ``count`` holes in a text. Raises Refused where none can be cut."""
 
 
-def cutter(language: str, construction: str, version: str | None = None) -> Cutter:
+def cutter(language: str, construction: str, version: str | None = None, judge: str | None = None) -> Cutter:
     """What cuts the holes of a construction into files of a language of the package.
 
     Args:
@@ -58,6 +58,7 @@ def cutter(language: str, construction: str, version: str | None = None) -> Cutt
         construction: The name of the set.
         version: Of the language; None is the newest that can be judged here. Of Python there is none but that of the
             interpreter that runs this.
+        judge: The command of another judge than the package's.
 
     Raises:
         LanguageError: There is no such language or version.
@@ -65,10 +66,10 @@ def cutter(language: str, construction: str, version: str | None = None) -> Cutt
         JudgeError: The language's own parser is not there.
     """
     if language == PYTHON:
-        if version is not None:
+        if version is not None or judge is not None:
             raise DatasetError(f"{PYTHON} is cut by the interpreter that runs this, and in its version")
         return PythonCutter(construction)
-    return DefinedCutter(language, construction, version)
+    return DefinedCutter(language, construction, version, judge)
 
 
 def suffixes(language: str) -> tuple[str, ...]:
@@ -97,7 +98,7 @@ class PythonCutter(Cutter):
 class DefinedCutter(Cutter):
     """Any other language of the package."""
 
-    def __init__(self, language: str, construction: str, version: str | None) -> None:
+    def __init__(self, language: str, construction: str, version: str | None, judge: str | None) -> None:
         """As `cutter`."""
         if construction not in defined.CONSTRUCTIONS:
             raise DatasetError(f"{construction} is not for {language}, which has {', '.join(defined.CONSTRUCTIONS)}")
@@ -106,7 +107,7 @@ class DefinedCutter(Cutter):
             raise LanguageError(f"{language}: holes are cut by brackets, and its blocks are indented")
         self._construction = construction
         builtin_versions(language).narrowed(version)
-        started = programs.start(language, version)
+        started = programs.start(language, version, judge)
         self._judged_by, self._judge = started.title, started.judge
         self._lexemes = Lexemes(language, started.version)
 

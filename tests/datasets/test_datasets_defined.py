@@ -237,6 +237,13 @@ def test_what_cannot_be_cut_is_said_in_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_another_judge_may_be_named(tmp_path: Path) -> None:
+    folder = write_tree(tmp_path / "source", {"a.json": "[1, 2]", "b.json": "[1"})
+    own = f"{sys.executable} {programs.FOLDER / 'json' / 'judge.py'}"
+    manifest, samples = built(Request("line", str(folder), language="json", judge=own), tmp_path / "out.jsonl")
+    assert (manifest["judge"], manifest["counts"]["left_out"], len(samples)) == (own, {"refused by the judge": 1}, 1)
+
+
 def test_a_language_without_its_parser_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(programs.table()["json"], "needs", ["no-such-program"])
     with pytest.raises(JudgeError, match="the judge of json needs no-such-program"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -88,17 +89,20 @@ class Started:
     title: str
 
 
-def start(language: str, version: str | None = None) -> Started:
+def start(language: str, version: str | None = None, named: str | None = None) -> Started:
     """Start the judge of a language.
 
     Args:
         language: Its name.
         version: Of the language; None is the newest that the tools here can judge.
+        named: The command of another program than the package's, which judges the named version or the newest.
 
     Raises:
         JudgeError: There is none, its tools are not installed, or they know no such version.
     """
     known = Language.versions(language) if language in Language.names() else ()
+    if named is not None:
+        return Started(Judge(shlex.split(named) or [""]), version, named)
     newest_first: list[str | None] = [*reversed(known)]
     wanted = [version] if version is not None else newest_first or [None]
     said = ""

@@ -5,11 +5,10 @@ Where a language's parser is not there, the engine itself may be asked, if someb
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Protocol
 
-from fim_server.datasets.judging import judge, programs
+from fim_server.datasets.judging import programs
 from fim_server.datasets.python.text import LANGUAGE as PYTHON
 from fim_server.errors import JudgeError
 from fim_server.evaluation.records import ASK_ENGINE, ENGINE
@@ -43,11 +42,8 @@ class ProgramJudge:
                     f"{missing}; --judge {language}=PROGRAM names another, and --judge {language}={ASK_ENGINE} has the "
                     "engine judge its own texts"
                 )
-            started = programs.start(language, version)
-            self.title, self.version, self._judge = started.title, started.version, started.judge
-        else:
-            self.title, self.version = named, version
-            self._judge = judge.Judge(shlex.split(named) or [""])
+        started = programs.start(language, version, named)
+        self.title, self.version, self._judge = started.title, started.version, started.judge
 
     def parses(self, text: str) -> bool:
         """As `Judging.parses`."""
