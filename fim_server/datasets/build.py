@@ -71,7 +71,7 @@ class Request:
     judge: str | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """For the manifest. Of Python nothing more is said than before there were others, so that old sets stay valid."""
+        """For the manifest; of Python no more is said than before there were others, so that old sets stay valid."""
         unsaid = {"language": PYTHON, "language_version": None, "judge": None}
         return {name: value for name, value in asdict(self).items() if name not in unsaid or value != unsaid[name]}
 
