@@ -16,6 +16,7 @@ from fim_server.datasets.python import text as python_text
 from fim_server.errors import DatasetError, LanguageError
 from fim_server.language import Language
 from fim_server.language.compile import builtin_versions, read_builtin
+from fim_server.language.versions import NEWEST
 
 PYTHON = python_text.LANGUAGE
 """The language that has constructions of its own."""
@@ -106,7 +107,10 @@ class DefinedCutter(Cutter):
         if layout.get("rule", "indent") != "none":
             raise LanguageError(f"{language}: holes are cut by brackets, and its blocks are indented")
         self._construction = construction
-        builtin_versions(language).narrowed(version)
+        versions = builtin_versions(language)
+        versions.narrowed(version)  # refuses what is none
+        if version == NEWEST:
+            version = next(reversed(versions.known), None)
         started = programs.start(language, version, judge)
         self._judged_by, self._judge = started.title, started.judge
         self._lexemes = Lexemes(language, started.version)
