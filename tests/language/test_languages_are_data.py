@@ -28,8 +28,8 @@ OWN_TESTS = ("tests.rs", "test_languages.rs")
 
 OF_ONE_LANGUAGE = {
     "bench": "measures the engine on Python and JSON, beside other engines and in an editor that is set up for Python",
-    "datasets": "cuts holes into Python files, and runs their tests; compares languages with their own parsers",
-    "evaluation": "judges Python files with CPython",
+    "datasets": "cuts holes into Python files, and runs their tests; fetches packages; compares languages with parsers",
+    "evaluation": "judges Python files with CPython, all others with the judges of datasets",
     "training": "trains a model of Python files",
 }
 """Parts of the package that are about one language by their purpose, each with what that is."""
