@@ -6,9 +6,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { startEditor, until } from "./editor.mjs";
+import { startEditor, until, VENV } from "./editor.mjs";
 
-const VENV = fileURLToPath(new URL("../../.venv/bin/", import.meta.url));
 const PICTURES = fileURLToPath(new URL("../images/", import.meta.url));
 const FAILURES = fileURLToPath(new URL("failures/", import.meta.url));
 const takesPictures = process.env["FIM_SERVER_PICTURES"] === "1";
