@@ -37,6 +37,7 @@ export const SERVER_SETTINGS = [
   "askModel",
   "prefetch",
   "logCode",
+  "languageVersions",
   "pythonVersion",
   "model",
   "device",
