@@ -2,8 +2,8 @@
 
 They are data, a file ``differences.toml`` beside a language's two files: tables ``[[difference]]`` with a ``name``,
 and ``said``, a regular expression that all of the judge's message matches where the engine takes a text which the
-judge does not, with ``where`` beside it, if need be, one that is found in that text; or ``text``, one that is found in a
-text which the judge takes and the engine does not.
+judge does not, with ``where`` beside it, if need be, one that is found in that text; or ``text``, one that is found in
+a text which the judge takes and the engine does not.
 """
 
 from __future__ import annotations
