@@ -18,7 +18,7 @@ WHOLE_STATEMENT = 1.5
 """Lines that it costs on top to put something in the place of a whole statement, so that what is below it fits."""
 
 OPENS = 2.0
-"""Lines that it costs on top to put a bracket in the place of what may have had one."""
+"""Lines that it costs on top to put a bracket in the place of what may have had one, and does not end in one."""
 
 MOST_SINGLE = 24
 """Lines between that place and the failure that are each tried alone."""
@@ -188,7 +188,8 @@ class Place:
                 cost = float(sum(bool(text.strip()) for text in self._texts[first:end]))
                 if stand_in is not None:
                     cost += 0.25 + self._insertions.rank(stand_in.lstrip(BLANKS)) / 100
-                    if stand_in.endswith(self._insertions.openings):
+                    opens = self._insertions.openings
+                    if stand_in.endswith(opens) and not self._texts[end - 1].rstrip().endswith(opens):
                         cost += OPENS
                     if first < self._failed and self._starts_statement:
                         cost += WHOLE_STATEMENT
