@@ -174,6 +174,7 @@ BROKEN = """class Loans {
         ("sum += loan.days();", "sum += loan.days(;", [5]),
         ("int total(String name)", "int total(String name", [1]),
         ("if (loan.name()", "if (loan.name(", [4]),
+        ("class Loans {", "class {", [0]),
     ],
 )
 def test_only_broken_lines_are_left_out(good: str, bad: str, lines: list[int]) -> None:
