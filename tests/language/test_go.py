@@ -42,6 +42,8 @@ WHOLE = [
     "package p\nvar s = \"\\\\\\\"\\x00\\377\" + `raw\n\\`\n",
     "package p\nfunc f() { if x == [2]int{1, 2} { } }\n",
     "package p\nvar f = <-chan<- chan int(nil)\n",
+    "package p\nvar x = []a.T.(int) + []T.y.z + chan a.B.c{} + func().y + []func() a.T.y\n",
+    "package p\ntype T struct { a, b [...]int }\nfunc f[P ~[...]T, Q int | [...]T](a, b ([...]T)) {}\n",
 ]  # fmt: skip
 
 REFUSED = [
@@ -75,6 +77,10 @@ REFUSED = [
     "package p\nvar x = /* open\n",
     "package p\ntype T struct { a, b }\n",
     "package p\nvar x = <-chan<- int(nil) + <-chan<- int\n",
+    "package p\nvar x = []T.(int)\n",
+    "package p\nvar x = chan a.B{}\n",
+    "package p\nfunc f(a, b [...]T) {}\n",
+    "package p\nfunc f[P, Q [...]T]() {}\n",
 ]  # fmt: skip
 
 
@@ -114,7 +120,7 @@ def examples() -> list[tuple[str, bool, bool]]:
 
 
 def test_what_differs_is_as_the_page_says() -> None:
-    assert len(examples()) == 6
+    assert len(examples()) == 7
     assert all(go().open("", "").check(text).complete == here for text, here, _ in examples())
 
 
