@@ -131,7 +131,7 @@ class Examiner:
         if viable == len(middle) and not session.check(middle).complete:
             _fail(result, case, "inconsistent", middle, note="check and advance differ")
         refused = []
-        for name, text in (*self._extensions(rng, case), *self._mutants(rng, case)):
+        for name, text in (*self._extensions(rng, case), *self.mutants(rng, case)):
             result.counts[name] += 1
             verdict = session.check(text)
             state = session.start()
@@ -203,7 +203,8 @@ class Examiner:
             begun = case.right[: rng.randint(1, 12)] if rng.random() < 0.25 else ""
             yield "extensions", case.middle + (begun or self._some_token(rng, case))
 
-    def _mutants(self, rng: random.Random, case: Case) -> Iterator[tuple[str, str]]:
+    def mutants(self, rng: random.Random, case: Case) -> Iterator[tuple[str, str]]:
+        """Middles that a case's own is changed into, each with what is counted."""
         for kind in rng.sample(MUTATIONS, MUTANTS):
             yield f"mutants: {kind}", self._mutated(rng, case, kind)
 
