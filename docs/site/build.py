@@ -30,7 +30,8 @@ RUSTDOC = ROOT / "rust_core" / "target" / "doc"
 GUIDES = {
     "Use": [
         *("docs/guarantee.md", "docs/editors.md", "docs/cli.md", "docs/models.md", "docs/languages.md"),
-        *("docs/python.md", "docs/python-api.md", "docs/measuring.md", "docs/training.md"),
+        *("docs/tutorial.md", "docs/python.md", "docs/go.md", "docs/python-api.md"),
+        *("docs/measuring.md", "docs/training.md"),
     ],
     "Understand": ["docs/architecture.md", "docs/design.md", "docs/security.md", "docs/decisions", "docs/glossary.md"],
     "Contracts": ["docs/protocol.md", "docs/evaluation.md"],

@@ -398,10 +398,10 @@ def masks_along(matcher: Matcher, words: NDArray[np.uint32], ids: Sequence[int],
 # --- in processes of their own ------------------------------------------------------------------------------------
 
 
-def load_language(cache: str, clock: Clock) -> Footprint:
-    """Reads and compiles the language, or loads it from a cache folder that has it."""
+def load_language(cache: str, clock: Clock, name: str = LANGUAGE) -> Footprint:
+    """Reads and compiles a language, or loads it from a cache folder that has it."""
     os.environ["FIM_SERVER_CACHE"] = cache
-    return footprint(clock, lambda: Language(grammar.read_builtin(LANGUAGE)))
+    return footprint(clock, lambda: Language(grammar.read_builtin(name)))
 
 
 def prepare_vocabulary(tokens: list[bytes | None], end_token_ids: list[int], clock: Clock) -> Footprint:

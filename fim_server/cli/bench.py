@@ -39,6 +39,12 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
         help="the language server's memory over many keystrokes",
         description="Type in many files for long, and see whether the language server's memory stays.",
     )
+    languages = subjects.add_parser(
+        "languages",
+        help="all languages side by side",
+        description="Measure languages side by side, each on files of its own: opening, keys, checks, masks, plans, "
+        "and files that are broken elsewhere.",
+    )
     memory = subjects.add_parser(
         "memory",
         help="the memory of a project: speed, and how often it is right",
@@ -72,6 +78,11 @@ def add_bench(commands: Any, argv: Sequence[str]) -> None:
 
             masks_bench.add_arguments(masks)
             bind(masks, masks_bench.MasksOptions, masks_bench.run)
+        case ["bench", "languages"]:
+            from fim_server.bench import languages as languages_bench
+
+            languages_bench.add_arguments(languages)
+            bind(languages, languages_bench.LanguagesOptions, languages_bench.run)
         case ["bench", "server"]:
             from fim_server.bench import server as server_bench
 

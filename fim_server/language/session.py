@@ -115,6 +115,11 @@ class Session:
         return side, characters(text.encode(), at)
 
     @property
+    def shares_masks(self) -> bool:
+        """Whether the right context decides no more than where the middle may end: masks are then any other file's."""
+        return self._core.is_loose()
+
+    @property
     def inside(self) -> str | None:
         """`comment` or `string`: what the cursor is inside of, whatever the middle will be. None: code, or not known.
 

@@ -21,8 +21,86 @@ _MARKER = re.compile(r"(?://|#) (?=since|until)(?:since (?P<since>\S+))? ?(?:unt
 _MOST_PROJECT_BYTES, _MOST_SPECIFIERS = 1 << 20, 1000
 """Bytes of a project's file, and characters of what it says of versions, up to which they are looked at."""
 
+_MOST_DIGITS = 10
+"""Digits of a number in a version."""
+
 _PATCHES = 100
 """Patch releases tried of each version: no known language has had so many of one."""
+
+
+@dataclass(frozen=True)
+class ProjectFile:
+    """A file of a user's project that says which versions of a language it is written in.
+
+    Attributes:
+        name: The file's name.
+        key: Where a TOML file says it, from the outermost table inwards; empty where patterns find it.
+        patterns: Regular expressions with one group, tried in order on the file's text.
+        is_level: Whether what is said is the one version that counts, such as an edition, and not a range of versions.
+        without: The version of a file that has the key's table, and not the key; None if nothing is known then.
+        inherited: Where a project further up says it for those that refer to it by a table in the place of a text.
+    """
+
+    name: str
+    key: tuple[str, ...] = ()
+    patterns: tuple[re.Pattern[str], ...] = ()
+    is_level: bool = False
+    without: str | None = None
+    inherited: tuple[str, ...] = ()
+
+    @classmethod
+    def from_spec(cls, row: dict[str, Any]) -> Self:
+        """Reads one row of `versions.project`.
+
+        Raises:
+            AttributeError, KeyError, TypeError, re.error: It lacks a field, or a field is wrong.
+        """
+        patterns = tuple(re.compile(text) for text in row.get("patterns", ()))
+        key = () if patterns else tuple(map(str, row["key"]))
+        if any(pattern.groups != 1 for pattern in patterns):
+            raise TypeError("patterns have one group each")
+        if row.get("means", "range") not in ("range", "level"):
+            raise TypeError("means is range or level")
+        without = row.get("without")
+        return cls(
+            str(row["file"]),
+            key,
+            patterns,
+            row.get("means") == "level",
+            None if without is None else str(without),
+            tuple(map(str, row.get("inherited", ()))),
+        )
+
+    def said(self, text: str) -> object:
+        """What a file's text says: a text, the table that refers to another project, or None.
+
+        Raises:
+            ValueError: It is no TOML; RecursionError: it nests too deeply.
+        """
+        if self.patterns:
+            return next((found[1] for pattern in self.patterns if (found := pattern.search(text))), None)
+        return self._at(self.key, text)
+
+    def unsaid(self, text: str) -> str | None:
+        """The version of a file that does not say one, where it has the table that could. Raises as `said`."""
+        return self.without if self.key and isinstance(self._at(self.key[:-1], text), dict) else None
+
+    def inherits(self, text: str) -> object:
+        """What a project says for those that refer to it, or None. Raises as `said`."""
+        return self._at(self.inherited, text)
+
+    def _at(self, key: tuple[str, ...], text: str) -> object:
+        # What does not name the key says nothing, and is not worth the time that a parser takes for hostile files.
+        value: object = tomllib.loads(text) if key[-1] in text else {}
+        for part in key:
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def version(self, known: tuple[str, ...], said: object) -> str | None:
+        """The known version that is meant, or None."""
+        if not isinstance(said, str) or len(said) > _MOST_SPECIFIERS:
+            return None
+        return _at_most(known, said) if self.is_level else _oldest(known, said)
 
 
 @dataclass(frozen=True)
@@ -32,14 +110,12 @@ class Versions:
     Attributes:
         language: Its name.
         known: Oldest first, the last one is the newest; empty if the language has no versions.
-        project_file: The name of a project's file that says which versions the project supports; None if there is none.
-        project_key: Where in that file, from the outermost table inwards.
+        project: The files in which a user's project says which versions it supports; the first that is there counts.
     """
 
     language: str
     known: tuple[str, ...] = ()
-    project_file: str | None = None
-    project_key: tuple[str, ...] = ()
+    project: tuple[ProjectFile, ...] = ()
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> Self:
@@ -52,11 +128,10 @@ class Versions:
         if table is None:
             return cls(language)
         try:
-            known, project = tuple(map(str, table["known"])), table.get("project")
-            if project is None:
-                return cls(language, known)
-            return cls(language, known, str(project["file"]), tuple(map(str, project["key"])))
-        except (AttributeError, KeyError, TypeError) as error:
+            known, project = tuple(map(str, table["known"])), table.get("project", [])
+            rows = [project] if isinstance(project, dict) else project
+            return cls(language, known, tuple(map(ProjectFile.from_spec, rows)))
+        except (AttributeError, KeyError, TypeError, re.error) as error:
             raise LanguageError(f"language {language}: [versions] is incomplete: {error}") from error
 
     def narrowed(self, version: str | None) -> str | None:
@@ -100,25 +175,42 @@ class Versions:
         """The version that the project of a file asks for: the oldest one it supports, because it has to run there.
 
         None where there is no such project, or its file cannot be read or does not say: then nothing is known against
-        the newest.
+        the newest. Files that are searched by patterns and do not say leave it to those in folders further up.
         """
-        if self.project_file is None:
-            return None
+        waiting: ProjectFile | None = None  # one that refers to a project further up
         for folder in path.absolute().parents:
-            file = folder / self.project_file
-            if file.is_file():
-                break
-        else:
-            return None
-        try:
-            text = read_found(file, _MOST_PROJECT_BYTES).decode("utf-8")
-            # What does not name the key says nothing, and is not worth the time that a parser takes for hostile files.
-            value: object = tomllib.loads(text) if self.project_key[-1] in text else {}
-        except (OSError, ValueError, RecursionError):
-            return None
-        for key in self.project_key:
-            value = value.get(key, {}) if isinstance(value, dict) else {}
-        return _oldest(self.known, value) if isinstance(value, str) and len(value) <= _MOST_SPECIFIERS else None
+            for row in self.project:
+                if waiting is not None and row is not waiting:
+                    continue
+                file = folder / row.name
+                if not file.is_file():
+                    continue
+                try:
+                    text = read_found(file, _MOST_PROJECT_BYTES).decode("utf-8")
+                    said = row.said(text) if waiting is None else row.inherits(text)
+                    unsaid = row.unsaid(text) if said is None else None
+                except (OSError, ValueError, RecursionError):
+                    return None
+                if waiting is not None and said is None:
+                    continue
+                if isinstance(said, dict) and row.inherited and waiting is None:
+                    waiting = row
+                    continue
+                if said is None and row.patterns:
+                    continue
+                return unsaid if said is None else row.version(self.known, said)
+        return None
+
+
+@cache
+def _at_most(known: tuple[str, ...], level: str) -> str | None:
+    """The newest known version that is not newer than a level such as `17`, or the oldest; None if it is no number."""
+    parts = level.strip().split(".")
+    if not all(part.isascii() and part.isdecimal() and len(part) < _MOST_DIGITS for part in parts):
+        return None
+    wanted = tuple(map(int, parts))
+    older = [version for version in known if tuple(map(int, version.split("."))) <= wanted]
+    return older[-1] if older else known[0]
 
 
 @cache

@@ -69,6 +69,8 @@ class BoundFormat:
 
     repository: Repository | None = None
     """How other files are shown, where the model was trained on several in one prompt."""
+    languages: frozenset[str] | None = None
+    """Languages that the model has learnt; None: all, or it is not known."""
 
     @property
     def sees_suffix(self) -> bool:
@@ -272,7 +274,9 @@ def bind(row: Format, tokenizer: Tokenizer) -> BoundFormat | None:
         else:
             known |= {token: number for token, number in others.items() if number is not None}
     control = frozenset(known.values())
-    return BoundFormat(row.family, tokenizer, pieces, stop_ids, control, row.guard, repository=repository)
+    return BoundFormat(
+        row.family, tokenizer, pieces, stop_ids, control, row.guard, repository=repository, languages=row.languages
+    )
 
 
 def bind_format(tokenizer: Tokenizer, formats: Sequence[Format] | None = None) -> BoundFormat | None:

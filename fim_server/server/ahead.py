@@ -63,7 +63,7 @@ def read_at(ls: FimLanguageServer, uri: str, document: OpenDocument, offset: int
     name = document.language_id or ""
     try:
         language = name if name in LANGUAGES else Language.name_for_path(document.path or "")
-        if silent(language, False, settings) is not None:
+        if silent(language, False, settings, ls.learnt) is not None:
             return
         split = text.split(offset)
     except (DocumentError, LanguageError):

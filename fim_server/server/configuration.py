@@ -6,7 +6,7 @@ import asyncio
 
 from lsprotocol import types
 
-from fim_server.language import Language
+from fim_server.server.indexing import read_project
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import reload
 from fim_server.server.settings import SECTION, own_fields
@@ -43,20 +43,6 @@ async def on_settings_changed(ls: FimLanguageServer, params: types.DidChangeConf
         await reload(ls)
     else:
         tell_status(ls)
-
-
-def read_project(ls: FimLanguageServer) -> None:
-    """Read the workspace's files in the background, those that have changed; forget them where they are not wanted."""
-    if not ls.settings.project_memory:
-        if ls.project.is_begun:
-            ls.project.clear()
-        return
-    if ls.settings.enabled:
-        folders = [folder.uri for folder in ls.workspace.folders.values()]
-        if not folders and not ls.folders_changed:
-            folders = [ls.workspace.root_uri or ""]
-        languages = [name for name in Language.names() if ls.settings.trigger_of(name) != "off"]
-        ls.project.read(folders, [suffix for name in languages for suffix in Language.suffixes_of(name)])
 
 
 def take_settings(ls: FimLanguageServer, values: object) -> None:

@@ -135,6 +135,11 @@ class FimLanguageServer(LanguageServer):
         """What it has set now."""
 
     @property
+    def learnt(self) -> frozenset[str] | None:
+        """The languages that the model has learnt; None for all, or before it is loaded."""
+        return None if self.worker.model is None else self.worker.model.format.languages
+
+    @property
     def encoding(self) -> PositionEncoding:
         """The unit of the client's positions."""
         return PositionEncoding(self.workspace.position_encoding or PositionEncoding.UTF16)

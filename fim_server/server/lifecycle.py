@@ -10,9 +10,10 @@ from pygls.exceptions import JsonRpcException
 from fim_server.language import Language
 from fim_server.server.ahead import read_after_change, read_after_opening
 from fim_server.server.completions import on_completion
-from fim_server.server.configuration import ask_for_settings, read_project, take_settings
+from fim_server.server.configuration import ask_for_settings, take_settings
 from fim_server.server.fetching import stop_and_wait
 from fim_server.server.following import may_go_on
+from fim_server.server.indexing import read_project
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import load, reload
 from fim_server.server.messages import FallbackKinds

@@ -11,6 +11,7 @@ from lsprotocol import types
 from fim_server.errors import FimServerError
 from fim_server.models.store.state import to_be_got
 from fim_server.server.aside import ASIDE
+from fim_server.server.indexing import read_project
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.process import resident_bytes
 from fim_server.server.status import offer_in_words, tell_status
@@ -58,6 +59,8 @@ async def load(ls: FimLanguageServer) -> None:
     else:
         if model is None:
             return
+        if ls.learnt is not None:
+            read_project(ls)  # which languages these are was not known before
         ls.budget.note_loaded(resident_bytes(), (model.name, model.device, model.runtime))
         ls.log(
             types.MessageType.Info,

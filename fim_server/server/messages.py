@@ -165,14 +165,16 @@ def latency_json(costs: Costs) -> dict[str, float]:
     }
 
 
-def model_json(model: FimModel) -> dict[str, str]:
+def model_json(model: FimModel) -> dict[str, Any]:
     """The model that completes."""
+    learnt = model.format.languages
     return {
         "name": model.name,
         "device": str(model.device),
         "runtime": model.runtime,
         "format": model.format.family,
         "mode": model.mode,
+        "languages": None if learnt is None else sorted(learnt),
     }
 
 

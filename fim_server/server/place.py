@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fim_server.language import Language
     from fim_server.language.spelling import Spelling
     from fim_server.server.settings import ServerSettings
@@ -72,12 +74,17 @@ class Places:
         return self._offsets.get(uri)
 
 
-def silent(language: str, invoked: bool, settings: ServerSettings) -> str | None:
-    """Why nothing is offered in a language at all, in words, or None. ``invoked``: somebody asked."""
-    match settings.trigger_of(language):
+def silent(language: str, invoked: bool, settings: ServerSettings, learnt: Collection[str] | None = None) -> str | None:
+    """Why nothing is offered in a language at all, in words, or None.
+
+    ``invoked``: somebody asked; ``learnt``: the languages that the model has learnt, None for all.
+    """
+    match settings.trigger_of(language, learnt):
         case "off":
             return f"switched off for {language}" if settings.enabled else "switched off"
         case "manual" if not invoked:
+            if settings.trigger_of(language) != "manual":
+                return f"only when asked: the model has not learnt {language} (setting languages)"
             return "only when asked (setting trigger)"
         case _:
             return None

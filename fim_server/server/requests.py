@@ -179,7 +179,7 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
         language = name if name in LANGUAGES else Language.name_for_path(document.path or "")
     except LanguageError as error:
         return str(error)
-    problem = silent(language, asked.invoked, ls.settings)
+    problem = silent(language, asked.invoked, ls.settings, ls.learnt)
     if problem is not None:
         return problem
     try:

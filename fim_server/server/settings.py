@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -50,7 +50,7 @@ class ServerSettings:
     trigger: str = "automatic"
     """`automatic`, or `manual`: only when asked."""
     languages: Mapping[str, str] = field(default_factory=lambda: {"json": "off"})
-    """By language, `automatic`, `manual` or `off`; stands above ``trigger``."""
+    """By language, `automatic`, `manual` or `off`; stands above ``trigger``, and above what the model has learnt."""
     inside_comments: bool = False
     inside_strings: bool = True
     multiline: str = "auto"
@@ -101,9 +101,20 @@ class ServerSettings:
         """What the model is loaded with."""
         return LoadOptions(**{name: getattr(self, name) for name in LOAD_OPTIONS})
 
-    def trigger_of(self, language: str) -> str:
-        """When completions of a language are offered: `automatic`, `manual` or `off`."""
-        return self.languages.get(language, self.trigger) if self.enabled else "off"
+    def trigger_of(self, language: str, learnt: Collection[str] | None = None) -> str:
+        """When completions of a language are offered: `automatic`, `manual` or `off`.
+
+        ``learnt``: the languages that the model has learnt, None for all. Others are completed when somebody asks, and
+        as ``languages`` says where it names them.
+        """
+        if not self.enabled:
+            return "off"
+        return self.languages.get(language, self.trigger if learnt is None or language in learnt else "manual")
+
+    def remembers(self, language: str, learnt: Collection[str] | None) -> bool:
+        """Whether files of a language are read before they are opened: not of one that nobody is offered unasked."""
+        is_known = learnt is None or language in learnt or language in self.languages
+        return is_known and self.trigger_of(language, learnt) != "off"
 
     def having(self, name: str, value: Any) -> ServerSettings:
         """These settings with one of them changed."""

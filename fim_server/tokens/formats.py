@@ -58,6 +58,8 @@ class Format:
     stop: tuple[str, ...]
     guard: str = ""
     repository: Repository | None = None
+    languages: frozenset[str] | None = None
+    """Languages that the family has learnt, by their names here; None: all."""
 
     @property
     def tokens(self) -> list[str]:
@@ -76,6 +78,7 @@ def known_formats() -> tuple[Format, ...]:
             stop=tuple(row["stop"]),
             guard=row.get("guard", ""),
             repository=repository(row["repository"]) if "repository" in row else None,
+            languages=frozenset(row["languages"]) if "languages" in row else None,
         )
         for row in tomllib.loads(text)["format"]
     )

@@ -227,6 +227,99 @@ def test_the_nearest_project_counts(tmp_path: Path) -> None:
     assert Language.for_path(path).version is None
 
 
+EDITIONS = Versions.from_spec(
+    {
+        "name": "crab",
+        "versions": {
+            "known": ["2015", "2018", "2021", "2024"],
+            "project": {
+                "file": "Crate.toml",
+                "key": ["package", "edition"],
+                "means": "level",
+                "without": "2015",
+                "inherited": ["workspace", "package", "edition"],
+            },
+        },
+    }
+)
+
+LEVELS = Versions.from_spec(
+    {
+        "name": "cup",
+        "versions": {
+            "known": ["8", "11", "17", "21"],
+            "project": [
+                {
+                    "file": "build.xml",
+                    "patterns": [r"<release>\s*(?:1\.)?(\d+)", r"<source>(?:1\.)?(\d+)"],
+                    "means": "level",
+                },
+                {"file": "build.txt", "patterns": [r"level = (\d+)"], "means": "level"},
+            ],
+        },
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "version"),
+    [
+        ('[package]\nedition = "2018"\n', "", "2018"),
+        ('[package]\nname = "x"\n', "", "2015"),
+        ('[package]\nedition = "2019"\n', "", "2018"),
+        ('[package]\nedition = "2030"\n', "", "2024"),
+        ('[package]\nedition = "newest"\n', "", None),
+        ('[workspace]\nmembers = ["edition"]\n', "", None),
+        ("[package]\nedition.workspace = true\n", '[workspace.package]\nedition = "2021"\n', "2021"),
+        ("[package]\nedition = { workspace = true }\n", "[workspace]\n", None),
+        ("[package]\nedition.workspace = true\n", "", None),
+        ("[package\n", '[package]\nedition = "2018"\n', None),
+    ],
+)
+def test_an_edition_is_the_projects_own_or_its_workspaces(
+    tmp_path: Path, inner: str, outer: str, version: str | None
+) -> None:
+    path = tmp_path / "member" / "src" / "main.crab"
+    path.parent.mkdir(parents=True)
+    (tmp_path / "member" / "Crate.toml").write_text(inner, encoding="utf-8")
+    if outer:
+        (tmp_path / "Crate.toml").write_text(outer, encoding="utf-8")
+    assert EDITIONS.of_project(path) == version
+
+
+@pytest.mark.parametrize(
+    ("files", "version"),
+    [
+        ({"a/build.xml": "<release>\n 11</release>"}, "11"),
+        ({"a/build.xml": "<source>1.8</source>"}, "8"),
+        ({"a/build.xml": "<release>19</release><source>8</source>"}, "17"),
+        ({"a/build.xml": "<release>7</release>"}, "8"),
+        ({"a/build.xml": "<module/>", "build.xml": "<release>21</release>"}, "21"),
+        ({"a/build.xml": "<module/>", "a/build.txt": "level = 11"}, "11"),
+        ({"a/build.xml": "<release>${java}</release>"}, None),
+        ({"a/build.xml": f"<release>{'1' * 50}</release>"}, None),
+        ({}, None),
+    ],
+)
+def test_a_level_is_found_by_patterns_in_the_project_or_further_up(
+    tmp_path: Path, files: dict[str, str], version: str | None
+) -> None:
+    (tmp_path / "a" / "src").mkdir(parents=True)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert LEVELS.of_project(tmp_path / "a" / "src" / "Main.cup") == version
+
+
+@pytest.mark.parametrize(
+    "project",
+    [{"file": "a"}, {"key": ["a"]}, {"file": "a", "patterns": ["x"]}, {"file": "a", "patterns": ["("]}, "a", ["a"],
+     {"file": "a", "key": ["a"], "means": "all"}],
+)  # fmt: skip
+def test_what_is_wrong_with_a_projects_row_is_said(project: object) -> None:
+    with pytest.raises(LanguageError, match="language x: \\[versions\\] is incomplete"):
+        Versions.from_spec({"name": "x", "versions": {"known": ["1"], "project": project}})
+
+
 def test_a_version_asked_for_comes_before_the_projects(tmp_path: Path) -> None:
     path = project(tmp_path, '[project]\nrequires-python = ">=3.9"\n')
     assert Language.for_path(path, versions={"python": "3.12"}).version == "3.12"

@@ -91,6 +91,28 @@ def test_which_languages_are_answered(settings: dict[str, Any], language: str, a
     assert (silent(language, True, made) is None) == invoked
 
 
+@pytest.mark.parametrize(
+    ("settings", "language", "automatic", "remembered"),
+    [
+        ({}, "python", True, True),
+        ({}, "go", False, False),
+        ({"languages": {"go": "automatic"}}, "go", True, True),
+        ({"languages": {"go": "manual"}}, "go", False, True),
+        ({"languages": {"python": "off"}}, "python", False, False),
+        ({"trigger": "manual"}, "go", False, False),
+    ],
+)
+def test_what_a_model_has_not_learnt_is_completed_when_somebody_asks(
+    settings: dict[str, Any], language: str, automatic: bool, remembered: bool
+) -> None:
+    made, learnt = replace(ServerSettings(), **settings), frozenset({"python"})
+    assert (silent(language, False, made, learnt) is None) == automatic
+    assert (silent(language, True, made, learnt) is None) == (made.languages.get(language) != "off")
+    assert made.remembers(language, learnt) == remembered
+    reason = silent("go", False, ServerSettings(), learnt)
+    assert reason == "only when asked: the model has not learnt go (setting languages)"
+
+
 def test_where_one_line_is_wanted() -> None:
     middle, end = place("f(|)"), place("if a:|\n")
     for multiline, expected in [("auto", (True, False)), ("never", (True, True)), ("always", (False, False))]:

@@ -1,4 +1,4 @@
-"""The definition of Go in examples/go: texts that go/parser is known to take and to refuse, cut wherever they can be.
+"""The definition of Go: texts that go/parser is known to take and to refuse, cut wherever they can be.
 
 Where a `go` program is installed, go/parser itself is asked about each of them as well, and about cuts of Go files.
 """
@@ -6,8 +6,8 @@ Where a `go` program is installed, go/parser itself is asked about each of them 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,6 @@ import pytest
 from fim_server import Language
 from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.judge import Judge
-
-FOLDER = Path(__file__).parents[2] / "examples" / "go"
 
 WHOLE = [
     "package p",
@@ -80,9 +78,8 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@cache
 def go() -> Language:
-    return Language.from_files(FOLDER / "go.lark", FOLDER / "go.toml")
+    return Language.load("go")
 
 
 @pytest.mark.parametrize("text", WHOLE)
@@ -106,6 +103,26 @@ def test_what_go_refuses_is_refused(text: str) -> None:
     assert not go().open(text[:middle], "").check(text[middle:]).complete
 
 
+def examples() -> list[tuple[str, bool, bool]]:
+    """The texts of docs/go.md, whether they are taken here, and whether go/parser is said to take them."""
+    page = (Path(__file__).parents[2] / "docs" / "go.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| (taken|refused) \| (taken|refused)", page, re.MULTILINE)
+    return [
+        (text.replace("⏎", "\n").replace(r"\ufeff", "\ufeff"), here == "taken", there == "taken")
+        for text, here, there in rows
+    ]
+
+
+def test_what_differs_is_as_the_page_says() -> None:
+    assert len(examples()) == 6
+    assert all(go().open("", "").check(text).complete == here for text, here, _ in examples())
+
+
+def test_a_byte_order_mark_may_begin_a_file() -> None:
+    assert go().open("\ufeff", "\nvar x int\n").check("package p").complete
+    assert not go().open("package ", "\n").check("\ufeffp").viable
+
+
 def test_masks_of_go_files_do_not_depend_on_the_right_side() -> None:
     text = next(text for text in WHOLE if "for k, v" in text)
     loose = [go().open(text[:at], text[at:])._core.is_loose() for at in range(text.index("func"), len(text))]
@@ -124,6 +141,7 @@ def judge() -> Iterator[Judge]:
 def test_go_itself_agrees(judge: Judge) -> None:
     assert [text for text in WHOLE if judge.verdict(text) is not True] == []
     assert [text for text in REFUSED if judge.verdict(text) is not False] == []
+    assert [text for text, _, there in examples() if judge.verdict(text) is not there] == []
 
 
 def test_shortest_completions_are_taken_by_go(judge: Judge) -> None:
