@@ -104,6 +104,17 @@ def add_python_version(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_versions(parser: argparse.ArgumentParser) -> None:
+    """``--language-version`` and ``--python-version``."""
+    parser.add_argument(
+        "--language-version",
+        metavar="VERSION",
+        help=f"the version of the file's language whose grammar counts, or {NEWEST} (default: the one that its "
+        "project asks for, else the newest)",
+    )
+    add_python_version(parser)
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     """``--model``, ``--device`` and what else says how a model is loaded."""
     parser.add_argument(

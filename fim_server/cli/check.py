@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from typing import Any
 
-from fim_server.cli.arguments import add_file, add_json, add_python_version, bind
+from fim_server.cli.arguments import add_file, add_json, add_versions, bind
 from fim_server.cli.output import DONE, NEGATIVE, expectation, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 
@@ -20,6 +20,7 @@ class CheckArguments:
 
     file: str
     language: str | None
+    language_version: str | None
     python_version: str | None
     json: bool
 
@@ -33,7 +34,7 @@ def add_check(commands: Any) -> None:
         epilog="Exit status: 0 it parses, 1 it does not, 2 bad input.",
     )
     add_file(parser)
-    add_python_version(parser)
+    add_versions(parser)
     add_json(parser)
     bind(parser, CheckArguments, run_check)
 
@@ -42,7 +43,7 @@ def run_check(arguments: CheckArguments) -> int:
     """Run the command; returns the exit status. Raises DocumentError and LanguageError."""
     document = read_document(arguments.file, arguments.language)
     with progress(arguments.json) as shown:
-        language = choose_language(arguments.file, arguments.language, arguments.python_version, shown)
+        language = choose_language(arguments, shown)
         shown.say(f"checking {arguments.file}")
         state = language.open("", "").start()
         encoded = document.text.encode()

@@ -15,8 +15,8 @@ from fim_server.cli.arguments import (
     add_json,
     add_model,
     add_prompt_tokens,
-    add_python_version,
     add_seed,
+    add_versions,
     bind,
     load_options,
     positive,
@@ -49,6 +49,7 @@ class CompleteArguments(ModelArguments):
     file: str
     language: str | None
     cursor: tuple[int, int]
+    language_version: str | None
     python_version: str | None
     max_new_tokens: int
     temperature: float
@@ -77,7 +78,7 @@ def add_complete(commands: Any) -> None:
     )
     add_file(parser)
     add_cursor(parser)
-    add_python_version(parser)
+    add_versions(parser)
     add_model(parser)
     add_decoding(parser)
     add_prompt_tokens(parser, 1024, "1024")
@@ -132,7 +133,7 @@ def run_complete(arguments: CompleteArguments) -> int:
     document = read_document(arguments.file, arguments.language)
     split = document.split(document.offset_at_line_column(*arguments.cursor))
     with progress(arguments.json) as shown:
-        language = choose_language(arguments.file, arguments.language, arguments.python_version, shown)
+        language = choose_language(arguments, shown)
         completion = decode(arguments, language, split, shown)
     if arguments.json:
         print_json(completion_as_json(arguments, language, split, completion))

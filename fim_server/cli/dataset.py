@@ -17,12 +17,14 @@ from typing import Any
 from fim_server.cli.arguments import add_color, add_json, add_seed, bind
 from fim_server.cli.output import DONE
 from fim_server.datasets.build import OUTCOMES, Counts, Request, build
+from fim_server.datasets.cutters import PYTHON
 from fim_server.datasets.drawing import draw
+from fim_server.datasets.holes import PER_FILE
 from fim_server.datasets.manifest import manifest_path
-from fim_server.datasets.python import constructions
 from fim_server.datasets.python.human_eval import KINDS, build_human_eval
 from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
 from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
+from fim_server.datasets.sources.named import language_of
 from fim_server.errors import DatasetError
 from fim_server.language.limited_files import parse_json, read_found
 from fim_server.text.terminal import ColourChoice, Progress, is_terminal, paint, wants_colour
@@ -40,6 +42,9 @@ class BuildArguments:
 
     set: str
     source: str
+    language: str | None
+    language_version: str | None
+    judge: str | None
     out: Path
     seed: int
     per_file: int
@@ -93,19 +98,37 @@ def _add_build(commands: Any) -> None:
         "--source",
         required=True,
         metavar="SOURCE",
-        help="a Python file, a folder of such, a parquet or JSON Lines file (texts in `content`, else `text`) or a "
-        "folder of these; stdlib, the running interpreter's library without its tests; packages:NAME,... installed "
-        "distributions; hub:OWNER/NAME[@REVISION] of the hub, or hub:OWNER/NAME=PATH, a local copy; for "
-        f"{HUMAN_EVAL}, the folder of its files",
+        help="a file of the language, a folder of such, a parquet or JSON Lines file (texts in `content`, else `text`) "
+        "or a folder of these; stdlib, the running interpreter's library without its tests; packages:NAME,... "
+        "installed distributions; go:MODULE@VERSION,..., maven:GROUP:ARTIFACT:VERSION,... or crates:NAME@VERSION,... "
+        "fetched by go, mvn or cargo; NAME.toml, a list of such; hub:OWNER/NAME[@REVISION] of the hub, or "
+        f"hub:OWNER/NAME=PATH, a local copy; for {HUMAN_EVAL}, the folder of its files",
+    )
+    parser.add_argument(
+        "--language",
+        metavar="NAME",
+        help="the files' language (default: that of the packages or of a file's suffix, else python)",
+    )
+    parser.add_argument(
+        "--language-version",
+        metavar="VERSION",
+        help="the version of another language than Python that its parser judges by (default: the newest that the one "
+        "installed knows)",
     )
     parser.add_argument("--out", required=True, type=Path, metavar="FILE.jsonl", help="the file of samples")
+    parser.add_argument(
+        "--judge",
+        metavar="PROGRAM",
+        help="for another language than Python, what says what is a file, as of `fim-server language check` (default: "
+        "the package's own)",
+    )
     add_seed(parser)
     parser.add_argument(
         "--per-file",
         type=_count,
-        default=constructions.PER_FILE,
+        default=PER_FILE,
         metavar="N",
-        help=f"holes in each file, where it has so many (default: {constructions.PER_FILE})",
+        help=f"holes in each file, where it has so many (default: {PER_FILE})",
     )
     parser.add_argument("--limit", type=_count, metavar="N", help="stop after so many samples, in the source's order")
     parser.add_argument(
@@ -180,7 +203,9 @@ def _share(text: str) -> float:
 def run_build(arguments: BuildArguments) -> int:
     """Run ``fim-server dataset build``. Raises DatasetError on bad input."""
     if arguments.set == HUMAN_EVAL:
-        if arguments.share != 1 or arguments.per_file != constructions.PER_FILE:
+        if arguments.language not in (None, PYTHON) or arguments.language_version or arguments.judge:
+            raise DatasetError(f"{HUMAN_EVAL} is of {PYTHON}")
+        if arguments.share != 1 or arguments.per_file != PER_FILE:
             raise DatasetError(f"--share and --per-file are not for {HUMAN_EVAL}, which is taken as it is")
         manifest = build_human_eval(Path(arguments.source), arguments.out, arguments.kind or (), arguments.limit)
     elif arguments.kind:
@@ -193,6 +218,9 @@ def run_build(arguments: BuildArguments) -> int:
             per_file=arguments.per_file,
             share=arguments.share,
             limit=arguments.limit,
+            language=arguments.language or language_of(arguments.source) or PYTHON,
+            language_version=arguments.language_version,
+            judge=arguments.judge,
         )
         started = time.monotonic()
         with Progress(every=LOG_SECONDS) as progress:
@@ -252,9 +280,10 @@ def run_show(arguments: ShowArguments) -> int:
         print(json.dumps(overview))
         return DONE
     print(f"{arguments.file}: {overview['samples']:,} samples")
-    print(f"{'set':<22}{'kind':<20}{'samples':>9}  characters of the hole: median, most")
+    print(f"{'language':<10}{'set':<22}{'kind':<20}{'samples':>9}  characters of the hole: median, most")
     for row in overview["kinds"]:
-        print(f"{row['set']:<22}{row['kind']:<20}{row['samples']:>9,}  {row['median']:,.0f}, {row['most']:,}")
+        named = f"{row['language']:<10}{row['set']:<22}{row['kind']:<20}"
+        print(f"{named}{row['samples']:>9,}  {row['median']:,.0f}, {row['most']:,}")
     first = next(read_samples(arguments.file), None)
     if first is not None:
         print(f"\n{describe(first, arguments.context, colour)}")
@@ -273,11 +302,11 @@ def find(path: Path, named: str) -> Sample:
 
 
 def look_over(path: Path) -> dict[str, Any]:
-    """What a file of samples has, by set and kind, and its manifest, or null if it has none."""
-    lengths: dict[tuple[str, str], list[int]] = {}
+    """What a file of samples has, by language, set and kind, and its manifest, or null if it has none."""
+    lengths: dict[tuple[str, str, str], list[int]] = {}
     files: Counter[str] = Counter()
     for sample in read_samples(path):
-        lengths.setdefault((sample.set, sample.kind), []).append(len(sample.middle))
+        lengths.setdefault((sample.language, sample.set, sample.kind), []).append(len(sample.middle))
         files[sample.origin.sha256] += 1
     try:
         manifest = parse_json(read_found(manifest_path(path)))
@@ -287,8 +316,15 @@ def look_over(path: Path) -> dict[str, Any]:
         "samples": files.total(),
         "files": len(files),
         "kinds": [
-            {"set": set_, "kind": kind, "samples": len(of), "median": statistics.median(of), "most": max(of)}
-            for (set_, kind), of in sorted(lengths.items())
+            {
+                "language": language,
+                "set": set_,
+                "kind": kind,
+                "samples": len(of),
+                "median": statistics.median(of),
+                "most": max(of),
+            }
+            for (language, set_, kind), of in sorted(lengths.items())
         ],
         "manifest": manifest,
     }
@@ -312,7 +348,7 @@ def describe(sample: Sample, context: int, colour: bool) -> str:
         middle = "\n".join(paint(line, "black on green") for line in lines)
     heading = [
         sample.id,
-        f"{sample.set}, {sample.kind}: {len(sample.middle):,} characters at {line}:{column}",
+        f"{sample.language}, {sample.set}, {sample.kind}: {len(sample.middle):,} characters at {line}:{column}",
         f"{origin.source}: {package + ', ' if package else ''}{origin.path}, {origin.licence or 'licence not known'}",
     ]
     if sample.test is not None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from fim_server.cli.arguments import ModelArguments, add_json, add_model, add_seed, bind, load_options, python_version
 from fim_server.cli.output import DONE, NEGATIVE
-from fim_server.evaluation.records import MODES
+from fim_server.datasets.python.text import LANGUAGE as PYTHON
+from fim_server.evaluation.records import ASK_ENGINE, MODES
 from fim_server.evaluation.reporting import commands
 from fim_server.evaluation.reporting.files import (
     COMPARE_NUMBERS,
@@ -25,6 +26,7 @@ from fim_server.evaluation.reporting.files import (
 )
 from fim_server.evaluation.running.settings import Reads
 from fim_server.evaluation.running.shards import Shard
+from fim_server.language import Language
 from fim_server.language.versions import NEWEST
 from fim_server.models.backend import RUNTIMES
 
@@ -61,8 +63,9 @@ class RunArguments(ModelArguments):
     batch: int
     seed: int
     temperature: float
-    judge: str | None
+    judge: Sequence[tuple[str, str]]
     python_version: str | None
+    language_version: Sequence[tuple[str, str]]
     no_landing: bool
     contexts: Reads
     no_healing: bool
@@ -280,14 +283,29 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
     """What says whether a text parses, and whether it does what it should."""
     parser.add_argument(
         "--judge",
-        metavar="PYTHON",
-        help="the Python (3.9 or newer) whose ast.parse says what parses (default: the one that runs this)",
+        type=judge,
+        action="append",
+        default=[],
+        metavar="[LANGUAGE=]PROGRAM",
+        help="what says what parses: the Python (3.9 or newer) whose ast.parse does so for Python (default: the one "
+        "that runs this); for LANGUAGE a judge as of `fim-server language check` (default: the package's own, built "
+        f"where the language's tools are), or {ASK_ENGINE}, the engine's own verdict, which the report says; may be "
+        "given several times",
     )
     parser.add_argument(
         "--python-version",
         type=python_version,
         metavar="X.Y",
-        help=f"the version whose grammar counts, or {NEWEST} (default: the judge's)",
+        help=f"of Python, the version whose grammar counts, or {NEWEST} (default: the judge's)",
+    )
+    parser.add_argument(
+        "--language-version",
+        type=language_version,
+        action="append",
+        default=[],
+        metavar="LANGUAGE=VERSION",
+        help="of another language, the version whose grammar counts (default: the newest that its judge knows); may be "
+        "given several times",
     )
     parser.add_argument(
         "--no-landing",
@@ -359,6 +377,23 @@ def temperature(text: str) -> float:
     return value
 
 
+def judge(text: str) -> tuple[str, str]:
+    """A language and what judges it; the language is Python where none is named."""
+    language, equals, program = text.partition("=")
+    return (language, program) if equals and language in Language.names() else (PYTHON, text)
+
+
+def language_version(text: str) -> tuple[str, str]:
+    """A language other than Python, and one of its versions."""
+    language, equals, version = text.partition("=")
+    if not (equals and language in Language.names()) or language == PYTHON:
+        raise argparse.ArgumentTypeError(f"{text!r} is not LANGUAGE=VERSION (of {PYTHON} --python-version is)")
+    if version not in Language.versions(language):
+        known = ", ".join(Language.versions(language)) or "none"
+        raise argparse.ArgumentTypeError(f"{version!r} is not a known version of {language}: {known}")
+    return language, version
+
+
 def shard(text: str) -> Shard:
     """``I/N``."""
     try:
@@ -378,10 +413,10 @@ def run_run(arguments: RunArguments) -> int:
 
     if arguments.ray is not None and arguments.shard.count > 1:
         raise RunError("--ray and --shard are two ways to share the work: name one of them")
-    settings = worker_settings(arguments)
     data = tuple(arguments.data)
     asked = Asked(data, Path(arguments.out), arguments.batch, arguments.limit, arguments.shard, arguments.retry_failed)
-    known, ids = read_data(data)  # before the model is loaded: a refusal should not wait for it
+    known, ids, languages = read_data(data)  # before the model is loaded: a refusal should not wait for it
+    settings = worker_settings(arguments, languages)
     if not arguments.unsafe and arguments.ray is None:  # a cluster's machines say so themselves
         require_sandbox(all_samples(data, arguments.limit))
     if arguments.dry_run:
@@ -402,10 +437,11 @@ def run_run(arguments: RunArguments) -> int:
     return NEGATIVE if failures else DONE
 
 
-def worker_settings(arguments: RunArguments) -> WorkerSettings:
-    """What the workers are told."""
+def worker_settings(arguments: RunArguments, languages: tuple[str, ...]) -> WorkerSettings:
+    """What the workers are told. ``languages``: of the samples."""
     from fim_server.evaluation.running.settings import WorkerSettings
 
+    judges = dict(arguments.judge)
     return WorkerSettings(
         model=arguments.model,
         device=arguments.device,
@@ -414,7 +450,7 @@ def worker_settings(arguments: RunArguments) -> WorkerSettings:
         max_prompt_tokens=arguments.max_prompt_tokens,
         seed=arguments.seed,
         temperature=arguments.temperature,
-        judge=arguments.judge,
+        judge=judges.pop(PYTHON, None),
         language_version=arguments.python_version,
         landing=not arguments.no_landing,
         runtime=arguments.runtime,
@@ -424,6 +460,9 @@ def worker_settings(arguments: RunArguments) -> WorkerSettings:
         single_line=arguments.single_line,
         score=arguments.score,
         unsafe=arguments.unsafe,
+        languages=languages,
+        judges=judges,
+        versions=dict(arguments.language_version),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fim_server.cli.arguments import add_cursor, add_file, add_json, add_python_version, bind
+from fim_server.cli.arguments import add_cursor, add_file, add_json, add_versions, bind
 from fim_server.cli.output import DONE, NEGATIVE, listing, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 from fim_server.errors import SearchLimitError
@@ -21,6 +21,7 @@ class ExplainArguments:
     file: str
     language: str | None
     cursor: tuple[int, int]
+    language_version: str | None
     python_version: str | None
     text: str
     grammar: bool
@@ -38,7 +39,7 @@ def add_explain(commands: Any) -> None:
     )
     add_file(parser)
     add_cursor(parser)
-    add_python_version(parser)
+    add_versions(parser)
     parser.add_argument("--text", default="", metavar="TEXT", help="a text typed at the cursor, to be judged")
     parser.add_argument("--grammar", action="store_true", help="print the grammar of all texts that fit there")
     add_json(parser)
@@ -50,7 +51,7 @@ def run_explain(arguments: ExplainArguments) -> int:
     document = read_document(arguments.file, arguments.language)
     split = document.split(document.offset_at_line_column(*arguments.cursor))
     with progress(arguments.json) as shown:
-        language = choose_language(arguments.file, arguments.language, arguments.python_version, shown)
+        language = choose_language(arguments, shown)
         shown.say(f"explaining {arguments.file}")
         session = language.open(split.left, split.right)
         answer = explanation_as_json(arguments, language, session, split.left)

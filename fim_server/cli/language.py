@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ class CheckLanguageArguments:
     language_version: str | None
     files: int | None
     cuts: int
+    sentences: int
     kind: list[str] | None
     seed: int
     jobs: int
@@ -99,6 +101,13 @@ def add_language(commands: Any) -> None:
         default=200,
         metavar="N",
         help="cuts, where there is a judge (default: 200)",
+    )
+    checking.add_argument(
+        "--sentences",
+        type=positive(int, zero=True),
+        default=0,
+        metavar="N",
+        help="sentences of the grammar itself that are judged as well (default: none; not with layout or modes)",
     )
     checking.add_argument("--kind", action="append", metavar="KIND", help="of cuts (default: all); may be repeated")
     checking.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default: 1)")
@@ -194,12 +203,16 @@ def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
                 "judged": totals.counts["texts judged"],
                 "failures": dict(totals.checks),
                 "documented": {name: n for name, n in totals.counts.items() if name.startswith("documented")},
-                "shown": _failures(worker, totals),
+                "shown": _failures(worker, totals.failures),
             }
             if arguments.report:
                 command = shlex.join(["fim-server", *sys.argv[1:]])
                 versions = f"fim-server {version()}, judged by {Path(plan.judge[0]).name}"
                 Path(arguments.report).write_text(report(totals, command, versions), encoding="utf-8")
+        if plan.judge and arguments.sentences:
+            shown.say(f"{arguments.sentences} sentences")
+            counts, failures = worker.sentences(arguments.sentences)
+            answer["sentences"] = {**counts, "failures": counts["failures"], "shown": _failures(worker, failures)}
     if arguments.json:
         print_json(answer)
     else:
@@ -208,6 +221,7 @@ def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
         answer["files"]["refused"]
         or answer["files"]["taken wrongly"]
         or sum(answer.get("cuts", {}).get("failures", {}).values())
+        or answer.get("sentences", {}).get("failures", 0)
     )
     return NEGATIVE if wrong else DONE
 
@@ -237,14 +251,14 @@ def _files(worker: Worker, most: int | None, shown: Any) -> dict[str, Any]:
     return {**counts, "shown": examples}
 
 
-def _failures(worker: Worker, totals: Totals) -> list[dict[str, Any]]:
+def _failures(worker: Worker, failures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Some of the failures, made small."""
     from fim_server.datasets.judging.shrinking import smaller
 
     judge = worker.judge
     assert judge is not None
     shown: list[dict[str, Any]] = []
-    for failure in totals.failures:
+    for failure in failures:
         if sum(other["check"] == failure["check"] for other in shown) < SHOWN:
             parts = (failure["left"], failure["middle"] + failure.get("added", ""), failure["right"])
             left, middle, right = smaller(worker.language, judge, worker.differences, parts)
@@ -268,13 +282,21 @@ def _print(answer: dict[str, Any]) -> None:
     )
     for example in files["shown"]:
         print(f"  {example['file']}: {example['kind']}, byte {example['byte']} {example['judge']}".rstrip())
-    cuts = answer.get("cuts")
-    if cuts is None:
-        return
-    print(f"{cuts['cases']} cuts, {cuts['judged']} texts judged, {sum(cuts['failures'].values())} failures")
-    for name, number in {**cuts["failures"], **cuts["documented"]}.items():
-        print(f"  {name}: {number}")
-    for failure in cuts["shown"]:
+    if (cuts := answer.get("cuts")) is not None:
+        print(f"{cuts['cases']} cuts, {cuts['judged']} texts judged, {sum(cuts['failures'].values())} failures")
+        for name, number in {**cuts["failures"], **cuts["documented"]}.items():
+            print(f"  {name}: {number}")
+        _print_failures(cuts["shown"])
+    if (sentences := answer.get("sentences")) is not None:
+        print(f"{sentences['sentences']} sentences, {sentences['failures']} failures")
+        for name, number in sentences.items():
+            if name not in ("sentences", "failures", "shown"):
+                print(f"  {name}: {number}")
+        _print_failures(sentences["shown"])
+
+
+def _print_failures(failures: Sequence[dict[str, Any]]) -> None:
+    for failure in failures:
         facts = ", ".join(f"{key} {failure[key]!r}" for key in FACTS[len(PLACE) :] if key in failure)
         print("  {}, number {} ({}): ".format(*(failure[key] for key in PLACE)) + facts)
         print(f"    {failure['left']!r} + {failure['middle']!r} + {failure['right']!r}")

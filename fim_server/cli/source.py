@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from fim_server.errors import LanguageError
 from fim_server.language import Language
@@ -20,13 +20,30 @@ def read_document(file: str, language: str | None) -> Document:
     return Document.read(file)
 
 
-def choose_language(file: str, language: str | None, python_version: str | None, shown: Progress) -> Language:
+class NamesFile(Protocol):
+    """The arguments of commands that read a file."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def language(self) -> str | None: ...
+    @property
+    def language_version(self) -> str | None: ...
+    @property
+    def python_version(self) -> str | None: ...
+
+
+def choose_language(arguments: NamesFile, shown: Progress) -> Language:
     """The language the user named, or the one of the file's suffix; standard input belongs to the current folder.
 
-    Raises LanguageError if there is none.
+    Raises LanguageError if there is none, or no such version.
     """
     shown.say("loading the language")
-    return Language.for_path(file, language, {"python": python_version})
+    name = arguments.language or Language.name_for_path(arguments.file)
+    versions = {"python": arguments.python_version}
+    if arguments.language_version is not None:
+        versions[name] = arguments.language_version
+    return Language.for_path(arguments.file, name, versions)
 
 
 def names_of(language: Language) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fim_server.datasets.cutters import PYTHON, Cutter, cutter
+from fim_server.datasets.holes import PER_FILE, VERSION, Refused
 from fim_server.datasets.journal import Journal, Record
 from fim_server.datasets.manifest import beside, finished, interpreter, write_manifest
-from fim_server.datasets.python import constructions
-from fim_server.datasets.python.text import LANGUAGE, PythonText, Refused, decode
 from fim_server.datasets.samples import Origin, Sample, encode_sample
 from fim_server.datasets.sources.named import open_source
 from fim_server.datasets.sources.source import Source, SourceText
@@ -39,6 +39,7 @@ OUTCOMES = (
     "refused by tokenize",
     "too long",
     *NOT_READ,
+    "refused by the judge",
 )
 """What becomes of a file. A record of the journal has the index."""
 
@@ -55,14 +56,24 @@ class Request:
 
     ``share``: of the files, drawn by their contents and the seed, so that it is the same files for every set.
     ``limit``: of samples; a build with one is the beginning of the build without.
+    ``language_version``: None is the newest that the language's own parser here knows.
+    ``judge``: the command of another parser than the package's.
     """
 
     set: str
     source: str
     seed: int = 0
-    per_file: int = constructions.PER_FILE
+    per_file: int = PER_FILE
     share: float = 1.0
     limit: int | None = None
+    language: str = PYTHON
+    language_version: str | None = None
+    judge: str | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """For the manifest; of Python no more is said than before there were others, so that old sets stay valid."""
+        unsaid = {"language": PYTHON, "language_version": None, "judge": None}
+        return {name: value for name, value in asdict(self).items() if name not in unsaid or value != unsaid[name]}
 
 
 @dataclass
@@ -98,10 +109,12 @@ def build(request: Request, out: Path, progress: Callable[[Counts], None] = lamb
 
     Raises:
         DatasetError: the source cannot be read or has changed since the build began, ``out`` is another set or another
-            build's, is being built by another process, or cannot be written.
+            build's, is being built by another process, or cannot be written; or the set is not for the language.
+        LanguageError: there is no such language.
+        JudgeError: the language's own parser, which says what is a file, is not there.
     """
-    arguments = asdict(request)
-    construction = {"name": request.set, "version": constructions.VERSION}
+    arguments = request.arguments()
+    construction = {"name": request.set, "version": VERSION}
     done = finished(out, arguments, construction)
     try:
         if done is None:
@@ -109,9 +122,9 @@ def build(request: Request, out: Path, progress: Callable[[Counts], None] = lamb
             with Journal(beside(out, ".journal")) as journal:
                 done = finished(out, arguments, construction)  # by a process that held the journal until now
                 if done is None:
-                    done = _build(
-                        request, {"arguments": arguments, "construction": construction}, out, journal, progress
-                    )
+                    asked = {"arguments": arguments, "construction": construction}
+                    with cutter(request.language, request.set, request.language_version, request.judge) as of_language:
+                        done = _build(request, asked, of_language, out, journal, progress)
         beside(out, ".journal").unlink(missing_ok=True)
     except OSError as error:
         raise DatasetError(f"{error.filename or out}: {error.strerror or error}") from None
@@ -119,16 +132,23 @@ def build(request: Request, out: Path, progress: Callable[[Counts], None] = lamb
 
 
 def _build(
-    request: Request, asked: dict[str, Any], out: Path, journal: Journal, progress: Callable[[Counts], None]
+    request: Request,
+    asked: dict[str, Any],
+    of_language: Cutter,
+    out: Path,
+    journal: Journal,
+    progress: Callable[[Counts], None],
 ) -> dict[str, Any]:
     part = beside(out, ".part")
     header = {**asked, "interpreter": interpreter()}
+    if of_language.judged_by is not None:
+        header["judge"] = of_language.judged_by
     begun = journal.header()
     if begun is not None and {name: begun.get(name) for name in header} != header:
         raise DatasetError(
             f"{part} was begun with other arguments or another interpreter: {_BEGIN_AGAIN} {out}.journal"
         )
-    source = open_source(request.source, None if begun is None else begun["pinned"])
+    source = open_source(request.source, None if begun is None else begun["pinned"], request.language)
     if begun is None:
         begun = {**header, "pinned": source.pinned()}
         journal.begin(begun)
@@ -146,7 +166,7 @@ def _build(
             if record.end > size:
                 break  # the machine went down, and not all that was written came to the disk
             file = next(files, None)
-            if file is None or _digest(file, decode(file.content)) != record.digest:
+            if file is None or _digest(file, of_language.decode(file.content)) != record.digest:
                 raise changed
             _count(counts, seen, record)
             end = record.end
@@ -158,9 +178,9 @@ def _build(
         for file in files:
             if request.limit is not None and counts.samples >= request.limit:
                 break
-            text = decode(file.content)
+            text = of_language.decode(file.content)
             digest = _digest(file, text)
-            outcome, samples = _cut(request, source, file, text, digest, seen)
+            outcome, samples = _cut(request, of_language, source, file, text, digest, seen)
             if request.limit is not None:
                 samples = samples[: request.limit - counts.samples]
             encoded = b"".join(map(encode_sample, samples))
@@ -193,14 +213,20 @@ def _digest(file: SourceText, text: str | None) -> bytes:
 
 
 def _cut(
-    request: Request, source: Source, file: SourceText, text: str | None, digest: bytes, seen: set[bytes]
+    request: Request,
+    of_language: Cutter,
+    source: Source,
+    file: SourceText,
+    text: str | None,
+    digest: bytes,
+    seen: set[bytes],
 ) -> tuple[str, list[Sample]]:
     """What becomes of a file, and its samples."""
     if file.content is None:
         return "unreadable", []
     if text is None:
         return "not decodable", []
-    if not file.is_python:
+    if file.language not in (None, request.language):
         return "another language", []
     if digest[:_SEEN_BYTES] in seen:
         return DUPLICATE, []
@@ -208,10 +234,10 @@ def _cut(
     if not _is_drawn(request, sha256):
         return "not drawn", []
     try:
-        holes = list(constructions.cuts(request.set, PythonText(text), request.seed, sha256, request.per_file))
+        holes = list(of_language.cuts(text, request.seed, sha256, request.per_file))
     except Refused as refusal:
         return str(refusal), []
-    prefix = f"{request.set}.{constructions.VERSION}/{request.seed}/{sha256[:_ID_DIGITS]}"
+    prefix = f"{request.set}.{VERSION}/{request.seed}/{sha256[:_ID_DIGITS]}"
     origin = Origin(source.name, file.package, file.version, file.path, file.licence, sha256)
     samples = [
         Sample(
@@ -221,7 +247,7 @@ def _cut(
             left=text[: hole.start],
             middle=text[hole.start : hole.end],
             right=text[hole.end :],
-            language=LANGUAGE,
+            language=request.language,
             origin=origin,
         )
         for number, hole in enumerate(holes)

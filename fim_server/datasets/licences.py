@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from importlib import metadata
+from pathlib import Path
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
+from fim_server.language.limited_files import read_found
 
 # Names, mostly of classifiers, that stand for one licence. "BSD License" may be several and is not among them. "Apache
 # Software License" has no number either, but packages have meant 2.0 by it for as long as there have been wheels.
@@ -14,9 +18,15 @@ _NAMES = {
     "apache license 2.0": "Apache-2.0",
     "apache license, version 2.0": "Apache-2.0",
     "apache software license": "Apache-2.0",
+    "apache software license, version 2.0": "Apache-2.0",
+    "apache-2.0 license": "Apache-2.0",
     "bsd 2-clause license": "BSD-2-Clause",
     "bsd 3-clause": "BSD-3-Clause",
     "bsd 3-clause license": "BSD-3-Clause",
+    "bsd-3-clause license": "BSD-3-Clause",
+    "eclipse public license - v 2.0": "EPL-2.0",
+    "eclipse public license 2.0": "EPL-2.0",
+    "eclipse public license v2.0": "EPL-2.0",
     "gnu affero general public license v3": "AGPL-3.0-only",
     "gnu general public license v2 (gplv2)": "GPL-2.0-only",
     "gnu general public license v2 or later (gplv2+)": "GPL-2.0-or-later",
@@ -30,10 +40,26 @@ _NAMES = {
     "mit no attribution license (mit-0)": "MIT-0",
     "mozilla public license 2.0 (mpl 2.0)": "MPL-2.0",
     "python software foundation license": "PSF-2.0",
+    "the apache license, version 2.0": "Apache-2.0",
+    "the apache software license, version 2.0": "Apache-2.0",
     "the mit license": "MIT",
+    "the mit license (mit)": "MIT",
     "the unlicense (unlicense)": "Unlicense",
     "zlib/libpng license": "Zlib",
 }
+
+# Words of a licence's own text that no other one has, as `licence_of_text` reads them.
+_TEXTS = {
+    "Apache-2.0": "apache license version 2 0 january 2004",
+    "BSD": "redistribution and use in source and binary forms with or without modification are permitted",
+    "ISC": "permission to use copy modify and or distribute this software for any purpose with or without fee",
+    "MIT": "permission is hereby granted free of charge to any person obtaining a copy of this software and associated",
+    "MPL-2.0": "mozilla public license version 2 0 1 definitions",
+}
+_ENDORSING, _ADVERTISING = "neither the name", "all advertising materials"
+"""What the third of BSD's clauses begins with, and the fourth, which is another licence."""
+
+_FILES = re.compile(r"(licen[cs]e|copying)([.-].*)?", re.IGNORECASE)
 
 
 def spdx(stated: str) -> str | None:
@@ -73,3 +99,28 @@ def licence_of(described: metadata.PackageMetadata) -> str | None:
     classified = classified_licences(described.get_all("Classifier") or [])
     licence = spdx_of_all(classified)
     return licence if licence is not None else spdx((described.get_all("License") or [""])[0])
+
+
+def licence_of_text(text: str) -> str | None:
+    """The licence whose text a file holds; None where it holds that of none that is known here, or of several."""
+    words = " ".join(re.findall(r"\w+", text.lower()))
+    found = [name for name, own in _TEXTS.items() if own in words]
+    if len(found) != 1:
+        return None
+    if found != ["BSD"]:
+        return found[0]
+    if _ADVERTISING in words:
+        return None
+    return "BSD-3-Clause" if _ENDORSING in words else "BSD-2-Clause"
+
+
+def licence_of_folder(folder: Path) -> str | None:
+    """The licence of what is in a folder, by the texts in the files that are named for it; all of several hold."""
+    stated = []
+    for path in sorted(folder.iterdir()):
+        if _FILES.fullmatch(path.name) and path.is_file():
+            try:
+                stated.append(licence_of_text(read_found(path).decode("utf-8", "replace")))
+            except OSError:
+                stated.append(None)
+    return None if None in stated else spdx_of_all([one for one in stated if one is not None])

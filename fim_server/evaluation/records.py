@@ -22,6 +22,11 @@ MODES = ("unconstrained", "checked", "constrained")
 WON = ("end_token", "point", "landed", "prefix", "budget")
 """What an offered text can be: see :attr:`Record.won`."""
 
+ASK_ENGINE = "engine"
+"""What names the engine where a judge is named."""
+ENGINE = "the engine"
+"""The judge of a language whose own parser was not asked."""
+
 RUN_FILE = "run.json"
 LINES = "samples*.jsonl"
 
@@ -56,7 +61,7 @@ class Record:
     text: str | None = None
     """The middle offered, or null if there is none."""
     parses: bool | None = None
-    """``ast.parse`` of the run's judge takes left + text + right; false where there is no text."""
+    """The judge of the sample's language takes left + text + right; false where there is no text."""
     complete: bool | None = None
     """The engine's verdict on the same."""
     guarantee: str | None = None
@@ -114,6 +119,8 @@ class Record:
     said."""
     line: int | None = None
     """Where the hole begins in it, from 1."""
+    language: str = "python"
+    """The sample's; in records from before it was said, the only one there was."""
 
     @property
     def place(self) -> str:
@@ -220,9 +227,9 @@ class RunInfo:
     """Samples decoded together."""
     device: str
     language_version: str | None
-    """The version of the language that grammar and engine's verdicts are of; null is the newest."""
+    """The version of Python that its grammar and the engine's verdicts are of; null is the newest."""
     judge: str = ""
-    """The version of the Python whose ``ast.parse`` says what parses."""
+    """The version of the Python whose ``ast.parse`` says what parses of Python; empty where none does."""
     landing: bool = True
     """Whether the constrained mode had to end within the budget (:mod:`fim_server.decoding.landing`)."""
     runtime: str = "torch"
@@ -237,6 +244,13 @@ class RunInfo:
     """Whether texts in sets of lines ended with their line."""
     score: bool = False
     """Whether the true middles were scored."""
+    languages: tuple[str, ...] = ("python",)
+    """Of the samples, but for those that the package does not define."""
+    judges: Mapping[str, str] = field(default_factory=dict)
+    """By language, what says what parses, with its version: of all but Python, and of Python where it is no Python.
+    :data:`ENGINE` is the engine's own verdict."""
+    language_versions: Mapping[str, str] = field(default_factory=dict)
+    """By language other than Python, the version of its grammar, where it has versions."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of fim-server, Python, torch and transformers."""
     machine: Mapping[str, Any] = field(default_factory=dict)
@@ -263,6 +277,7 @@ class RunInfo:
             values = parse_json(read_limited(path))
             values["data"] = tuple(Data(**one) for one in values["data"])
             values["modes"] = tuple(values["modes"])
+            values["languages"] = tuple(values.get("languages", ("python",)))
             return cls(**values)
         except FileNotFoundError:
             raise RecordError(f"{folder}: not a run (it has no {RUN_FILE})") from None

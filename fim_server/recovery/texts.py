@@ -33,6 +33,8 @@ class Insertions:
             asked for, which takes a fifth of a second where a block is open that something has to follow.
         joints: What a middle may have to begin for the right side, by which such a middle is tried.
         headers: The same, on a line of its own.
+        settles: A file could end between most of its statements, as it can where indentation ends them. Where brackets
+            do, it hardly ever can.
     """
 
     stand_ins: tuple[str, ...]
@@ -42,6 +44,7 @@ class Insertions:
     endings: tuple[str, ...]
     joints: tuple[str, ...]
     headers: tuple[str, ...]
+    settles: bool = True
 
     def rank(self, line: str) -> int:
         """The place of a stand-in or closing, without its indentation, in the order in which they are preferred."""
@@ -71,6 +74,7 @@ def insertions(spelling: Spelling) -> Insertions:
         endings=(*values, *closings),
         joints=spelling.joints,
         headers=spelling.headers,
+        settles=bool(opener),
     )
 
 

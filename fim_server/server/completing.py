@@ -136,7 +136,7 @@ class Completer:
         self._preferences = Preferences()
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
-        self._languages: dict[tuple[str, str, str | None, bool], tuple[Language, float]] = {}
+        self._languages: dict[tuple[object, ...], tuple[Language, float]] = {}
         self._last_recalled: tuple[Request, object, list[tuple[Offer, float]]] | None = None
         """To which request, on which texts, the project's memory said what last."""
         self._writing: tuple[Stop | None, str] = (None, "")
@@ -479,7 +479,8 @@ class Completer:
 
         Which one it is says the project's own file, which is not read at every keystroke.
         """
-        key = (request.path, request.language_id, request.settings.python_version, loaded is None)
+        versions = tuple(sorted(request.settings.language_versions.items()))
+        key = (request.path, request.language_id, request.settings.python_version, versions, loaded is None)
         now = time.monotonic()
         known = self._languages.get(key)
         if known is None or now - known[1] > LANGUAGE_SECONDS:

@@ -46,6 +46,8 @@ class ServerSettings:
     """For an endpoint, a folder with its model's tokenizer.json, or its GGUF file."""
     python_version: str | None = None
     """The Python whose grammar counts, or `newest`; None is what each file's project asks for, else the newest."""
+    language_versions: Mapping[str, str] = field(default_factory=dict)
+    """By language, the version whose grammar counts, or `newest`; others are what each file's project asks for."""
     enabled: bool = True
     trigger: str = "automatic"
     """`automatic`, or `manual`: only when asked."""
@@ -97,6 +99,11 @@ class ServerSettings:
     """Level of the log on standard error."""
 
     @property
+    def versions(self) -> dict[str, str | None]:
+        """By language, the version that is to be used whatever a project says."""
+        return {**self.language_versions, "python": self.python_version or self.language_versions.get("python")}
+
+    @property
     def load_options(self) -> LoadOptions:
         """What the model is loaded with."""
         return LoadOptions(**{name: getattr(self, name) for name in LOAD_OPTIONS})
@@ -122,7 +129,7 @@ class ServerSettings:
 
     def loads_like(self, other: ServerSettings) -> bool:
         """Whether both ask for the same model and the same grammars."""
-        names = ("model", "device", "runtime", "python_version", *LOAD_OPTIONS)
+        names = ("model", "device", "runtime", "versions", *LOAD_OPTIONS)
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def with_client(self, values: object) -> tuple[ServerSettings, list[str]]:
@@ -235,6 +242,13 @@ def python_version(value: object) -> str | None:
     return None if named is None else one_of(*Language.versions("python"), NEWEST)(named)
 
 
+def language_versions(value: object) -> dict[str, str]:
+    """Known versions by language, or the word for the newest."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"an object expected, not {value!r}")
+    return {name: one_of(*Language.versions(one_of(*Language.names())(name)), NEWEST)(at) for name, at in value.items()}
+
+
 CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "enabled": ("enabled", boolean),
     "trigger": ("trigger", one_of("automatic", "manual")),
@@ -260,6 +274,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "askModel": ("ask_model", boolean),
     "prefetch": ("prefetch", boolean),
     "logCode": ("log_code", boolean),
+    "languageVersions": ("language_versions", language_versions),
     "pythonVersion": ("python_version", python_version),
     "model": ("model", text),
     "device": ("device", text),

@@ -39,7 +39,7 @@ class Request:
     def language(self) -> Language:
         """The document's language. Raises LanguageError if it is not one of ours."""
         name = self.language_id if self.language_id in LANGUAGES else None
-        return Language.for_path(self.path, name, {"python": self.settings.python_version})
+        return Language.for_path(self.path, name, self.settings.versions)
 
     @property
     def key(self) -> tuple[str, str]:

@@ -410,11 +410,11 @@ class CompletionWorker:
         from fim_server.models.pace import measure
 
         # The first run builds the token tables, a second or two for a large vocabulary: not while someone waits.
-        names = Language.names()
+        learnt = model.format.languages
+        names = [name for name in Language.names() if settings.remembers(name, learnt)]
         for index, name in enumerate(names):
             report(f"preparing {name}", 0.7 + 0.3 * index / len(names))
-            version = settings.python_version if name == "python" else None
-            masks.prepare(Language.load(name, version=version), model.vocabulary)
+            masks.prepare(Language.load(name, version=settings.versions.get(name)), model.vocabulary)
         report("warming up", 0.99)
         # The first pass of a model, and the first single line of a language, take a while that nobody should wait for.
         complete(model, Language.load("python"), WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))

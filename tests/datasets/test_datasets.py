@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 
 import judge
-from fim_server.datasets.python import constructions
-from fim_server.datasets.python import text as python_text
-from fim_server.datasets.python.constructions import CONSTRUCTIONS, Cut, cuts
+from fim_server.datasets import holes as shared
+from fim_server.datasets.holes import BLOCK_LINES, LONGEST_FILE, Cut, Refused
+from fim_server.datasets.python.constructions import CONSTRUCTIONS, cuts
 from fim_server.datasets.python.fields import replacement_fields
-from fim_server.datasets.python.text import PythonText, Refused
+from fim_server.datasets.python.text import PythonText
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
@@ -196,10 +196,10 @@ def test_randspan_draws_every_span_and_nothing_else() -> None:
 
 
 def test_holes_of_a_seed_are_these() -> None:
-    """Whoever changes them counts `constructions.VERSION` up: samples' ids promise the same holes."""
+    """Whoever changes them counts `shared.VERSION` up: samples' ids promise the same holes."""
     text = NASTY["brackets"] + NASTY["decorators"] + NASTY["f-strings"]
     found = {name: [(hole.start, hole.end) for hole in holes(name, text, seed=3, count=2)] for name in CONSTRUCTIONS}
-    assert constructions.VERSION == 1
+    assert shared.VERSION == 1
     assert found == GOLDEN
 
 
@@ -273,7 +273,7 @@ def test_blocks_can_be_replaced_by_pass() -> None:
         for hole in holes("block", text, count=30):
             left, middle, right = parts(text, hole)
             assert parses(f"{left}pass{right}"), (hole, middle)
-            assert middle.count("\n") < constructions.BLOCK_LINES
+            assert middle.count("\n") < BLOCK_LINES
             kinds.add(hole.kind)
     every = {"function", "class", "if", "else", "for", "while", "with", "try", "except", "finally", "case"}
     assert kinds == every
@@ -385,9 +385,7 @@ def span_start(text: str, node: ast.Name) -> int:
     return len((b"\n".join([*lines[: node.lineno - 1], lines[node.lineno - 1][: node.col_offset]])).decode())
 
 
-@pytest.mark.parametrize(
-    "text", ["x = (", "x = 1\x00", "print 'x'", "  x", "(" * 5000, "x" * (python_text.LONGEST_FILE + 1)]
-)
+@pytest.mark.parametrize("text", ["x = (", "x = 1\x00", "print 'x'", "  x", "(" * 5000, "x" * (LONGEST_FILE + 1)])
 def test_what_does_not_parse_is_refused(text: str) -> None:
     with pytest.raises(Refused):
         PythonText(text)
@@ -400,7 +398,7 @@ const request = JSON.parse(fs.readFileSync(0));
 const python = await loadPyodide();
 python.FS.mkdirTree("/home/pyodide/fim_server/datasets/python");
 for (const [name, source] of Object.entries(request.modules))
-  python.FS.writeFile(`/home/pyodide/fim_server/datasets/python/${name}`, source);
+  python.FS.writeFile(`/home/pyodide/fim_server/datasets/${name}`, source);
 python.globals.set("request", JSON.stringify(request.texts));
 process.stdout.write(python.runPython(`
 import hashlib, json, sys
@@ -417,14 +415,16 @@ json.dumps([sys.version_info[:2], found])
 
 @pytest.mark.skipif(judge.unavailable() is not None, reason=judge.unavailable() or "")
 def test_another_python_cuts_the_same_holes() -> None:
-    folder = Path(python_text.__file__).parent
-    names = ("constructions.py", "fields.py", "text.py")
+    folder = Path(shared.__file__).parent
+    names = ("holes.py", "lined_text.py", *(f"python/{name}.py" for name in ("constructions", "fields", "text")))
     modules = {name: (folder / name).read_text(encoding="utf-8") for name in names}
     texts = [*NASTY.values(), *real_texts()[: REAL_FILES // 3]]
     answer = subprocess.run(
         ["node", f"--stack-size={judge.STACK_KIB}", "--input-type=module", "-e", CUT_IN_NODE],
         cwd=judge.ORACLE,
-        input=json.dumps({"modules": {"__init__.py": "", **modules}, "texts": texts}).encode(),
+        input=json.dumps(
+            {"modules": {"__init__.py": "", "python/__init__.py": "", **modules}, "texts": texts}
+        ).encode(),
         stdout=subprocess.PIPE,
         check=True,
         timeout=300,

@@ -319,7 +319,7 @@ def test_a_source_is_not_held_in_memory(tmp_path: Path) -> None:
                 yield SourceText(f"x = {number}\ny = x\n", f"{number}.py")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(building, "open_source", lambda named, pinned: Endless())
+        patched.setattr(building, "open_source", lambda *asked: Endless())
         build(Request("line", "endless", limit=200), out)
     assert len(sizes) == 101  # and one more to see that there are enough
     assert all(after > before for before, after in pairwise(sizes))

@@ -17,9 +17,11 @@ from fim_server.datasets.judging.differences import Differences
 from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.judging.programs import FOLDER
 from fim_server.datasets.judging.running import Plan, Worker
+from fim_server.datasets.judging.sentences import Sentences
 from fim_server.datasets.judging.shrinking import shrunk
 from fim_server.datasets.judging.sizes import ambiguous
 from fim_server.errors import JudgeError, LanguageError
+from fim_server.language import Language
 from fim_server.language.compile import lower, read, read_builtin
 
 PYTHON = (sys.executable, str(FOLDER / "python" / "judge.py"))
@@ -117,6 +119,17 @@ def test_lexemes_that_match_one_text_alike_are_told(tmp_path: Path) -> None:
     assert ambiguous(lower(read_builtin("json"))) == []
 
 
+def test_sentences_are_of_their_language_and_use_every_rule() -> None:
+    definition = read_builtin("json")
+    drawn = Sentences(lower(definition), Language.load("json"), random.Random(1))
+    texts = list(drawn.drawn(200))
+    assert all(Language.load("json").open("", "").check(text).complete for text in texts)
+    assert {rule["lhs"] for rule in lower(definition)["rules"]} == {name for name, _ in drawn.used}
+    assert len(set(texts)) > 100
+    with pytest.raises(LanguageError, match="layout or modes"):
+        Sentences(lower(read_builtin("python")), Language.load("python"), random.Random(1))
+
+
 def test_documented_differences_have_names(tmp_path: Path) -> None:
     assert Differences.of(tmp_path).name("x", True, "anything") is None
     (tmp_path / "differences.toml").write_text(
@@ -199,17 +212,23 @@ def test_a_wrong_grammar_is_found_out(tmp_path: Path, capsys: pytest.CaptureFixt
         (files / f"{number}.json").write_text(json.dumps(row, indent=1))
     report, out = tmp_path / "report.md", tmp_path / "cuts.jsonl"
     arguments = ["--source", str(files), "--cuts", "40", "--out", str(out), "--report", str(report), "--json"]
+    arguments += ["--sentences", "60"]
     assert main(["language", "check", str(tmp_path / "json"), *arguments]) == 1
     wrong = json.loads(capsys.readouterr().out)
     assert wrong["files"]["refused"] == 2
     assert wrong["cuts"]["failures"]["refused middle"] > 0
+    assert wrong["sentences"]["failures"] > 0
+    assert any(failure["middle"] == "yes" for failure in wrong["sentences"]["shown"])
     assert "failures" in report.read_text()
     assert len(out.read_text().splitlines()) == wrong["cuts"]["cases"] == 40
     # The package's own definition has none.
-    assert main(["language", "check", "json", "--source", str(files), "--cuts", "40", "--json"]) == 0
+    assert (
+        main(["language", "check", "json", "--source", str(files), "--cuts", "40", "--sentences", "200", "--json"]) == 0
+    )
     right = json.loads(capsys.readouterr().out)
     assert right["cuts"]["failures"] == {}
     assert right["cuts"]["judged"] > 500
+    assert (right["sentences"]["sentences"], right["sentences"]["failures"]) == (200, 0)
 
 
 def test_an_appeal_has_the_last_word_where_the_judge_says_otherwise(odd_judge: list[str], tmp_path: Path) -> None:

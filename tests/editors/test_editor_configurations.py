@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from fim_server.cli import program as cli
+from fim_server.language import Language
 
+LANGUAGES = set(Language.names())
+"""By the names that editors have for them, too."""
 EDITORS = Path(__file__).parents[2] / "docs/editors"
 PAGE = EDITORS.with_suffix(".md").read_text(encoding="utf-8")
 COMMAND = ["fim-server", "serve"]
@@ -47,6 +50,7 @@ def test_helix() -> None:
     server = languages["language-server"]["fim-server"]
     assert [server["command"], *server["args"]] == COMMAND
     assert all("fim-server" in language["language-servers"] for language in languages["language"])
+    assert {language["name"] for language in languages["language"]} >= LANGUAGES
 
 
 def test_jupyterlab() -> None:
@@ -54,15 +58,46 @@ def test_jupyterlab() -> None:
     specification = manager["language_servers"]["fim-server"]
     assert specification["argv"] == COMMAND
     assert specification["version"] == 2
-    assert specification["languages"] == ["python"]
+    assert set(specification["languages"]) >= LANGUAGES - {"json"}
 
 
 def test_zed() -> None:
-    binary = settings("zed/settings.json")["lsp"]["pylsp"]["binary"]
+    configured = settings("zed/settings.json")
+    binary = configured["lsp"]["pylsp"]["binary"]
     assert [binary["path"], *binary["arguments"]] == COMMAND
+    assert all("pylsp" in language["language_servers"] for language in configured["languages"].values())
+    assert {name.lower() for name in configured["languages"]} >= LANGUAGES - {"json"}
 
 
 def test_sublime_text() -> None:
     client = settings("sublime-text/LSP.sublime-settings")["clients"]["fim-server"]
     assert client["command"] == COMMAND
     assert client["enabled"] is True
+    assert set(client["selector"].split(" | ")) >= {f"source.{language}" for language in LANGUAGES}
+
+
+def test_neovim() -> None:
+    defaults = (EDITORS / "neovim/lua/fim_server/defaults.lua").read_text(encoding="utf-8")
+    filetypes = re.search(r"filetypes = \{(.*)\}", defaults)
+    assert filetypes is not None
+    assert set(re.findall(r"'(\w+)'", filetypes[1])) >= LANGUAGES
+    assert PAGE.count(filetypes[0]) == 1  # without the plug-in
+    assert f"`{{{filetypes[1]}}}`" in PAGE
+
+
+def test_emacs() -> None:
+    lsp_mode, eglot = (
+        (EDITORS / f"emacs/fim-{client}.el").read_text(encoding="utf-8") for client in ("lsp-mode", "eglot")
+    )
+    activated = re.search(r"\(lsp-activate-on (.*?)\)", lsp_mode)
+    assert activated is not None
+    assert set(re.findall(r'"(\w+)"', activated[1])) >= LANGUAGES
+    for language in LANGUAGES:
+        assert f"{language}-ts-mode" in eglot
+        for text in (lsp_mode, eglot):
+            assert re.search(rf"{language}-(base-|ts-)?mode-hook", text), language
+
+
+def test_vscode() -> None:
+    manifest = json.loads((EDITORS.parents[1] / "vscode-extension/package.json").read_text(encoding="utf-8"))
+    assert set(manifest["activationEvents"]) >= {f"onLanguage:{language}" for language in LANGUAGES}

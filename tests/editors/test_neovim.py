@@ -128,6 +128,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         options: str = "",
         configuration: str = "",
         without_file: str | None = None,
+        ready: str = "fim: ready",
         **script: Any,
     ) -> Neovim:
         (tmp_path / "a.py").write_bytes(text.encode())
@@ -137,7 +138,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         if without_file is None:
             neovim = Neovim(tmp_path, f"cmd = {{ {arguments} }}, keymaps = true, {options}", "a.py", configuration)
             running.append(neovim)
-            neovim.until_shown("fim: ready", "status")
+            neovim.until_shown(ready, "status")
         else:
             named = without_file.replace("{ 'fim-server', 'serve' }", f"{{ {arguments} }}")
             neovim = Neovim(tmp_path, None, "a.py", named)
@@ -434,6 +435,16 @@ def test_snoozed_for_some_minutes(start: Start) -> None:
     sent = [message["settings"]["fim-server"]["enabled"] for message in neovim.log("workspace/didChangeConfiguration")]
     assert sent[-1] is True
     assert False in sent
+
+
+def test_a_language_that_the_model_has_not_learnt_says_so_until_it_is_switched_on(start: Start) -> None:
+    neovim = start("\n", ["print(a)\n"], ready="fim: only when asked", model={"languages": ["go"]})
+    neovim.command("FimEnable!")
+    neovim.until_shown("fim: ready")
+    neovim.command("FimDisable!")
+    neovim.until_shown("fim: ready")  # off is said where it is switched
+    *_, off = neovim.log("workspace/didChangeConfiguration")
+    assert off["settings"]["fim-server"]["languages"] == {"python": "off"}
 
 
 def test_a_language_is_switched_off_and_on(start: Start) -> None:

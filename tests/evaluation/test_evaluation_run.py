@@ -349,10 +349,10 @@ def test_a_sample_that_fails_is_recorded_and_can_be_tried_again(
 ) -> None:
     opened = Worker._open
 
-    def refusing(self: Worker, left: str, right: str) -> Any:
+    def refusing(self: Worker, language: str, left: str, right: str) -> Any:
         if (left, right) == (sample_of(5).left, sample_of(5).right):
             raise OverflowError("too deep\nfor this")
-        return opened(self, left, right)
+        return opened(self, language, left, right)
 
     with monkeypatch.context() as patch:
         patch.setattr(Worker, "_open", refusing)
@@ -376,10 +376,10 @@ def test_a_sample_that_fails_is_recorded_and_can_be_tried_again(
 
 def test_a_sample_in_a_language_without_a_judge_is_recorded(evaluate: Eval, tmp_path: Path) -> None:
     path = tmp_path / "mixed.jsonl"
-    write_samples(path, [sample_of(1), sample_of(2, language="json"), sample_of(3)])
+    write_samples(path, [sample_of(1), sample_of(2, language="latin"), sample_of(3)])
     assert evaluate(tmp_path / "run", data=path)[0] == 1
     errors = {record.sample: record.error for record in read_run(tmp_path / "run")}
-    assert errors == {"sample-1": None, "sample-2": "ValueError: no parser for json to judge by", "sample-3": None}
+    assert errors == {"sample-1": None, "sample-2": "ValueError: no parser for latin to judge by", "sample-3": None}
 
 
 def test_a_batch_that_fails_as_a_whole_is_decoded_one_by_one(

@@ -42,6 +42,8 @@ WHOLE = [
     "package p\nvar s = \"\\\\\\\"\\x00\\377\" + `raw\n\\`\n",
     "package p\nfunc f() { if x == [2]int{1, 2} { } }\n",
     "package p\nvar f = <-chan<- chan int(nil)\n",
+    "package p\nvar x = []a.T.(int) + []T.y.z + chan a.B.c{} + func().y + []func() a.T.y\n",
+    "package p\ntype T struct { a, b [...]int }\nfunc f[P ~[...]T, Q int | [...]T](a, b ([...]T)) {}\n",
 ]  # fmt: skip
 
 REFUSED = [
@@ -75,6 +77,10 @@ REFUSED = [
     "package p\nvar x = /* open\n",
     "package p\ntype T struct { a, b }\n",
     "package p\nvar x = <-chan<- int(nil) + <-chan<- int\n",
+    "package p\nvar x = []T.(int)\n",
+    "package p\nvar x = chan a.B{}\n",
+    "package p\nfunc f(a, b [...]T) {}\n",
+    "package p\nfunc f[P, Q [...]T]() {}\n",
 ]  # fmt: skip
 
 
@@ -114,13 +120,37 @@ def examples() -> list[tuple[str, bool, bool]]:
 
 
 def test_what_differs_is_as_the_page_says() -> None:
-    assert len(examples()) == 6
+    assert len(examples()) == 7
     assert all(go().open("", "").check(text).complete == here for text, here, _ in examples())
 
 
 def test_a_byte_order_mark_may_begin_a_file() -> None:
     assert go().open("\ufeff", "\nvar x int\n").check("package p").complete
     assert not go().open("package ", "\n").check("\ufeffp").viable
+
+
+@pytest.mark.parametrize(
+    ("left", "inside"),
+    [
+        ("package a\nvar x = 1 // b ", "comment"),
+        ("package a\nvar x = 1 // b\n", None),
+        ("package a\n/* b\n c", "comment"),
+        ("package a\nvar x = 1 /* b", "comment"),
+        ("package a\nvar x = 1 /* b */", None),
+        ('package a\nvar x = "b', "string"),
+        ("package a\nvar x = `b\n", "string"),
+        ("package a\nvar x = 1 /", None),
+    ],
+)
+def test_inside_of_comments_and_strings(left: str, inside: str | None) -> None:
+    assert go().open(left, "\nvar y = 2\n").inside == inside
+
+
+def test_what_is_open_is_told_by_name() -> None:
+    session = go().open("package a\nfunc f() {\n\tif x {\n\t\tg(T{1, ", "\nvar y = 2\n")
+    assert [each.name for each in session.open_constructs()] == [
+        "literal", "arguments", "block", "if", "block", "function",
+    ]  # fmt: skip
 
 
 def test_masks_of_go_files_do_not_depend_on_the_right_side() -> None:

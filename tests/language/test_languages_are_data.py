@@ -28,8 +28,8 @@ OWN_TESTS = ("tests.rs", "test_languages.rs")
 
 OF_ONE_LANGUAGE = {
     "bench": "measures the engine on Python and JSON, beside other engines and in an editor that is set up for Python",
-    "datasets": "cuts holes into Python files, and runs their tests; compares languages with their own parsers",
-    "evaluation": "judges Python files with CPython",
+    "datasets": "cuts holes into Python files, and runs their tests; fetches packages; compares languages with parsers",
+    "evaluation": "judges Python files with CPython, all others with the judges of datasets",
     "training": "trains a model of Python files",
 }
 """Parts of the package that are about one language by their purpose, each with what that is."""
@@ -48,9 +48,6 @@ ALLOWED = {
     ("rust_core/src/explaining", "{} ::= {}"): "a format: a rule of BNF",
     ("rust_core/src/grammar", "{"): "what Lark puts between a template's name and its arguments",
     ("fim_server/cli", "[]"): "around an IPv6 address",
-    ("fim_server/cli", "default"): "which model serves where none is named",
-    ("fim_server/models", "default"): "a key of a model's configuration",
-    ("fim_server/models", "package"): "a field: a model's package",
     ("fim_server/cli", "--from"): "an option",
     ("fim_server/models", "type"): "a key of a model's configuration",
     ("fim_server/models", "#"): "before the fragment of an address",
@@ -65,6 +62,9 @@ ALLOWED = {
     ("fim_server/tokens", "_"): "the same",
 }
 """Literals that are no syntax of a language, by the folder they stand in, each with what they are instead."""
+
+ENGLISH = frozenset({"byte", "default", "float", "new", "open", "package", "range", "short"})
+"""Keywords of some language that, alone in a literal, are names of ours: keys, fields, commands, units."""
 
 TELLING = frozenset("()[]{}#\"'")
 """Signs that hardly stand for anything but syntax where nothing else is in a literal."""
@@ -112,6 +112,8 @@ def is_syntax(text: str, of_bytes: bool) -> bool:
     bytes, which are what a text is compared with (``of_bytes``).
     """
     words, others = syntax()
+    if text in ENGLISH:
+        return False
     found = [symbol for symbol in symbols().findall(text) if not symbol.isspace()]
     if any(re.match(r"\w", symbol) and symbol not in words and not symbol.isdigit() for symbol in found):
         return False

@@ -171,6 +171,23 @@ def test_a_language_that_is_not_named_stays_as_it_is() -> None:
     assert (settings.trigger_of("python"), settings.trigger_of("json"), problems) == ("manual", "off", [])
 
 
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ({"python": "3.10"}, "3.10"),
+        ({"python": "newest"}, "newest"),
+        ({"python": "2"}, None),
+        ({"cobol": "1"}, None),
+        ([], None),
+    ],
+)
+def test_versions_by_language(value: object, kept: str | None) -> None:
+    settings, problems = ServerSettings().with_client({"languageVersions": value})
+    assert settings.versions.get("python") == kept
+    assert bool(problems) == (kept is None)
+    assert replace(settings, python_version="3.12").versions["python"] == "3.12"
+
+
 @pytest.mark.parametrize(("version", "kept"), [("banana", None), ("2.7", None), ("3.12", "3.12"), ("newest", "newest")])
 def test_a_python_that_is_not_known_keeps_the_default(version: str, kept: str | None) -> None:
     settings, problems = ServerSettings().with_client({"pythonVersion": version})
@@ -378,6 +395,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "askModel": False,
         "prefetch": False,
         "logCode": True,
+        "languageVersions": {"python": "3.10"},
         "pythonVersion": "3.9",
         "model": "./a-model",
         "device": "cpu",

@@ -100,7 +100,7 @@ class Server:
         }
 
     def status(self, state: str, **last: object) -> None:
-        status: dict[str, Any] = {"state": state, "message": state}
+        status: dict[str, Any] = {"state": state, "message": state, "model": self.script.get("model")}
         if last:
             status["last"] = {"items": 1, "guarantee": "exact", "latency": {"totalMs": 12}, **last}
         self.send({"method": "fim-server/status", "params": status})

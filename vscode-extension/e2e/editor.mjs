@@ -13,6 +13,9 @@ import { chromium } from "playwright-core";
 /** @typedef {Record<string, unknown>} Settings */
 /** @typedef {{ vsix: string, settings: Settings }} Options */
 
+/** The programs of the repository's virtual environment. */
+export const VENV = fileURLToPath(new URL("../../.venv/bin/", import.meta.url));
+
 const CODE_SERVER = fileURLToPath(new URL("node_modules/code-server/out/node/entry.js", import.meta.url));
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
 const CHROMIUM_FLAGS = [

@@ -2,13 +2,13 @@
 // FIM_SERVER_VSIX names the packaged extension; with FIM_SERVER_PICTURES=1 the README's pictures are taken anew.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { startEditor, until } from "./editor.mjs";
+import { startEditor, until, VENV } from "./editor.mjs";
 
-const VENV = fileURLToPath(new URL("../../.venv/bin/", import.meta.url));
 const PICTURES = fileURLToPath(new URL("../images/", import.meta.url));
 const FAILURES = fileURLToPath(new URL("failures/", import.meta.url));
 const takesPictures = process.env["FIM_SERVER_PICTURES"] === "1";
@@ -83,6 +83,68 @@ def largest(values):
     return best
 `;
 
+/** Where the model has not learnt the language, any name that the file has will do. */
+const STACKS = {
+  go: {
+    name: "stack.go",
+    typed: "s.",
+    text: `package main
+
+import "fmt"
+
+type Stack struct {
+	items []int
+}
+
+func (s *Stack) Push(item int) {
+	‸
+}
+
+func main() {
+	stack := &Stack{}
+	stack.Push(1)
+	fmt.Println(stack.items)
+}
+`,
+  },
+  java: {
+    name: "Stack.java",
+    typed: "this.",
+    text: `import java.util.ArrayList;
+
+class Stack {
+    private final ArrayList<Integer> items = new ArrayList<>();
+
+    void push(int item) {
+        ‸
+    }
+
+    int size() {
+        return this.items.size();
+    }
+}
+`,
+  },
+  rust: {
+    name: "stack.rs",
+    typed: "self.",
+    text: `struct Stack {
+    items: Vec<i32>,
+}
+
+impl Stack {
+    fn push(&mut self, item: i32) {
+        ‸
+    }
+
+    fn size(&self) -> usize {
+        self.items.len()
+    }
+}
+`,
+  },
+};
+
 const EXPLAINED = `def largest(values):
     print(max(values, ‸))
     return values
@@ -119,6 +181,21 @@ function assertParses(text) {
   const program = "import ast, sys; ast.parse(sys.stdin.buffer.read())";
   const { status, stderr } = spawnSync(`${VENV}python`, ["-c", program], { input: text, encoding: "utf8" });
   assert.equal(status, 0, `${stderr}\nin\n${text}`);
+}
+
+/** The package's own parser, and Go's where it is installed. @param {string} name @param {string} text */
+function assertChecks(name, text) {
+  const check = spawnSync(`${VENV}fim-server`, ["check", name], { cwd: editor.folder, encoding: "utf8" });
+  assert.equal(check.status, 0, `${check.stdout}${check.stderr}\nin\n${text}`);
+  if (name.endsWith(".go")) {
+    const format = spawnSync("gofmt", ["-e"], { input: text, encoding: "utf8" });
+    assert.ok(format.error !== undefined || format.status === 0, `${format.stderr}\nin\n${text}`);
+  }
+}
+
+/** Whether the package has a language. @param {readonly [string, unknown]} entry */
+function isDefined([language]) {
+  return existsSync(new URL(`../../fim_server/languages/${language}`, import.meta.url));
 }
 
 /** Opens a file and waits until the server can answer. @param {string} name @param {string} marked */
@@ -464,6 +541,51 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.waitForStatus(/ready/);
     await editor.type("i");
     await editor.waitForGhostText();
+    await editor.configure(SETTINGS);
+  });
+
+  for (const [language, { name, typed, text }] of Object.entries(STACKS).filter(isDefined)) {
+    scenario(
+      `${language}, named in the settings, is completed while it is typed, and the saved file parses`,
+      async () => {
+        await editor.configure({ ...SETTINGS, "fim-server.languages": { [language]: "automatic" } });
+        await openReady(name, text);
+        await editor.type(typed);
+        const ghost = await editor.waitForGhostText();
+        await editor.press("Tab");
+        const saved = await editor.save(name);
+        assertChecks(name, saved);
+        assert.equal(
+          saved,
+          text.replace("‸", () => typed + ghost),
+          "what was shown is what was inserted",
+        );
+        await editor.configure(SETTINGS);
+      },
+    );
+  }
+
+  scenario("a language that the model has not learnt waits until it is asked, or turned on anyway", async (context) => {
+    if (MODEL !== "embedded") {
+      context.skip("another model may have learnt Go");
+      return;
+    }
+    const { name, typed, text } = STACKS.go;
+    await editor.open(name, text);
+    await editor.waitForStatus(/ready when asked: the model has not learnt Go/);
+    await editor.type(typed);
+    await editor.expectNoGhostText(SILENCE);
+    await editor.run("editor.action.inlineSuggest.trigger");
+    await editor.waitForGhostText();
+    await editor.press("Escape");
+    await editor.statusItem.first().click();
+    await editor.pick("Turn On in Go Anyway");
+    await editor.waitForStatus(/: ready$/);
+    await editor.press("Control+1"); // back from the status bar
+    await editor.type("i");
+    await editor.waitForGhostText();
+    await editor.press("Tab");
+    assertChecks(name, await editor.save(name));
     await editor.configure(SETTINGS);
   });
 

@@ -8,8 +8,9 @@ usage() {
 ./dev vscode [--pictures | --situations] [--model NAME] [--install-packages] [PATTERN]
 
 Runs the packaged extension in code-server (VS Code for browsers, from npm) in headless Chromium, with the real server and
-the embedded model: it types, accepts, asks, explains, and checks what is shown and what is saved. PATTERN is a regular
-expression that names tests.
+the embedded model: it types, accepts, asks, explains, and checks what is shown and what is saved. Before that, VS Code's
+own brackets, quotes and comments of each language are compared with the definitions. PATTERN is a regular expression that
+names tests.
 
 --pictures          takes the README's pictures anew: vscode-extension/images/
 --situations        types 28 ordinary situations with the default model in place of the tests, and writes down what is
@@ -58,4 +59,5 @@ rm -rf failures
 if [ "$script" = situations.mjs ]; then
   FIM_SERVER_E2E_PATTERN="$pattern" exec node "$script"
 fi
+node --test-reporter=spec --test-name-pattern="$pattern" languages.test.mjs
 exec node --test-reporter=spec --test-name-pattern="$pattern" "$script"

@@ -10,7 +10,7 @@ import { cpus, loadavg } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { startEditor } from "./editor.mjs";
+import { startEditor, VENV } from "./editor.mjs";
 
 /** @typedef {{ from: string, to: string }} Broken */
 /** @typedef {{ name: string, file: string, cut: string, typed: string, broken?: Broken }} Situation */
@@ -21,7 +21,6 @@ import { startEditor } from "./editor.mjs";
 
 const HERE = fileURLToPath(new URL("situations/", import.meta.url));
 const DOCS = fileURLToPath(new URL("../../docs/", import.meta.url));
-const VENV = fileURLToPath(new URL("../../.venv/bin/", import.meta.url));
 const MODEL = process.env["FIM_SERVER_E2E_MODEL"] ?? "smollm2";
 /** A pattern that names none writes the page alone, after something was judged. */
 const ONLY = new RegExp(process.env["FIM_SERVER_E2E_PATTERN"] ?? ".");

@@ -4,7 +4,7 @@ import { SECTION, toggledLanguages } from "./configuration";
 import { type MenuAction, menuGroups } from "./menu";
 import type { Server } from "./server";
 import { readMinutes } from "./snooze";
-import { ACTION_TITLES, isOff, Once, type ProblemAction, problemOf, type State, withoutLinks } from "./state";
+import { ACTION_TITLES, isOff, learntIn, Once, type ProblemAction, problemOf, type State, withoutLinks } from "./state";
 import { counted } from "./words";
 import { activeLanguage, reader } from "./workspace";
 
@@ -37,10 +37,9 @@ export async function runAction(action: MenuAction): Promise<void> {
 
 export async function showMenu(server: Server): Promise<void> {
   const separator: vscode.QuickPickItem = { label: "", kind: vscode.QuickPickItemKind.Separator };
-  const items = menuGroups(server.state, activeLanguage(), server.snoozedMinutes).flatMap((group, index) => [
-    ...(index === 0 ? [] : [separator]),
-    ...group,
-  ]);
+  const items = menuGroups(server.state, activeLanguage(server.state), server.snoozedMinutes).flatMap(
+    (group, index) => [...(index === 0 ? [] : [separator]), ...group],
+  );
   const chosen = await vscode.window.showQuickPick(items, { title: "fim-server" });
   if (chosen !== undefined && "action" in chosen) {
     await runAction(chosen.action);
@@ -81,7 +80,7 @@ async function askMinutes(): Promise<number | undefined> {
 }
 
 /** Turns the active editor's language on or off in the settings. */
-export async function toggleLanguage(): Promise<void> {
+export async function toggleLanguage(server: Server): Promise<void> {
   const document = vscode.window.activeTextEditor?.document;
   if (document === undefined) {
     return;
@@ -93,7 +92,7 @@ export async function toggleLanguage(): Promise<void> {
   const [atLevel, target] = inWorkspace
     ? [levels?.workspaceValue, vscode.ConfigurationTarget.Workspace]
     : [levels?.globalValue, vscode.ConfigurationTarget.Global];
-  const value = toggledLanguages(document.languageId, atLevel, reader(document.uri));
+  const value = toggledLanguages(document.languageId, atLevel, reader(document.uri), learntIn(server.state));
   await configuration.update("languages", value, target);
 }
 

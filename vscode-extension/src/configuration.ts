@@ -2,8 +2,11 @@
 
 export const SECTION = "fim-server";
 
-/** The languages that are asked for; whether they are answered is for the settings to say. */
-export const LANGUAGES: readonly string[] = ["python", "json"];
+/** The languages that are asked for, by the editor's ids; whether they are answered is for the settings to say. */
+export const LANGUAGES: readonly string[] = ["python", "go", "java", "rust", "json"];
+
+/** The context key with the languages, which package.json's `enablement` asks for. */
+export const LANGUAGES_KEY = `${SECTION}.languages`;
 
 /** Documents of these kinds are files, new files, cells of notebooks, and files of virtual workspaces. */
 export const SCHEMES: readonly string[] = ["file", "untitled", "vscode-notebook-cell", "vscode-vfs"];
@@ -34,6 +37,7 @@ export const SERVER_SETTINGS = [
   "askModel",
   "prefetch",
   "logCode",
+  "languageVersions",
   "pythonVersion",
   "model",
   "device",
@@ -60,6 +64,17 @@ export const RESTARTING_SETTINGS = [
 ] as const;
 
 export type Mode = "automatic" | "manual" | "off";
+
+/** The languages that the model has learnt, by id; null: all of them, or it is not known. */
+export type Learnt = readonly string[] | null;
+
+/** How a language stands, by the settings and by what the model has learnt. */
+export interface Standing {
+  readonly mode: Mode;
+  readonly isLearnt: boolean;
+  /** Completed only when asked, because the model has not learnt it and the settings do not name it. */
+  readonly isHeldBack: boolean;
+}
 
 /** The settings that say how the server is started. */
 export interface StartSettings {
@@ -157,31 +172,43 @@ function asMode(value: unknown): Mode | undefined {
   return value === "automatic" || value === "manual" || value === "off" ? value : undefined;
 }
 
-/** When completions are offered in a language. */
-export function modeOf(language: string, read: Reader): Mode {
+/** When completions are offered in a language: as the server decides it. */
+export function standingOf(language: string, read: Reader, learnt: Learnt): Standing {
   const languages = read("languages");
   const own = isRecord(languages) ? asMode(languages[language]) : undefined;
-  return own ?? (read("trigger") === "manual" ? "manual" : "automatic");
+  const isLearnt = learnt === null || learnt.includes(language);
+  const isHeldBack = !isLearnt && own === undefined && triggerOf(read) === "automatic";
+  return { mode: isHeldBack ? "manual" : (own ?? triggerOf(read)), isLearnt, isHeldBack };
+}
+
+function triggerOf(read: Reader): "automatic" | "manual" {
+  return read("trigger") === "manual" ? "manual" : "automatic";
 }
 
 /** The value of `languages` at one level of the settings after the command that toggles a language. */
-export function toggledLanguages(language: string, atLevel: unknown, read: Reader): Record<string, unknown> {
-  const isOff = modeOf(language, read) === "off";
-  // What was off is turned on by name, because leaving the name out would leave JSON's default, off, in force.
-  const mode = isOff ? (read("trigger") === "manual" ? "manual" : "automatic") : "off";
-  return { ...(isRecord(atLevel) ? atLevel : {}), [language]: mode };
+export function toggledLanguages(
+  language: string,
+  atLevel: unknown,
+  read: Reader,
+  learnt: Learnt,
+): Record<string, unknown> {
+  const { mode, isHeldBack } = standingOf(language, read, learnt);
+  // What is turned on is named, because leaving the name out would leave JSON's default, off, in force, and would not
+  // turn on what the model has not learnt.
+  const toggled = mode === "off" || isHeldBack ? triggerOf(read) : "off";
+  return { ...(isRecord(atLevel) ? atLevel : {}), [language]: toggled };
 }
 
 /**
  * Whether a server is needed: none is started for JSON files alone as long as JSON is off, nor while all is switched
- * off, because a server and its model take memory.
+ * off, because a server and its model take memory. What the model has learnt is known only once it is loaded.
  */
 export function needsServer(openLanguages: Iterable<string>, read: Reader): boolean {
   if (read("enabled") === false) {
     return false;
   }
   for (const language of openLanguages) {
-    if (LANGUAGES.includes(language) && modeOf(language, read) !== "off") {
+    if (LANGUAGES.includes(language) && standingOf(language, read, null).mode !== "off") {
       return true;
     }
   }

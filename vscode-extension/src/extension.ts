@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { Problems, showMenu, snooze, toggleLanguage, toggleWorkspace } from "./actions";
 import { COMMANDS, type Handlers } from "./commands";
-import { RESTARTING_SETTINGS, SECTION } from "./configuration";
+import { LANGUAGES, LANGUAGES_KEY, RESTARTING_SETTINGS, SECTION } from "./configuration";
 import { ExplainPanel } from "./explainPanel";
 import { createInterpreters } from "./finding/interpreters";
 import { Installer } from "./installer";
@@ -44,7 +44,7 @@ export function activate(context: vscode.ExtensionContext): void {
     "fim-server.toggle": () => server.toggle(),
     "fim-server.snooze": (minutes) => snooze(server, minutes),
     "fim-server.endSnooze": () => server.endSnooze(),
-    "fim-server.toggleLanguage": toggleLanguage,
+    "fim-server.toggleLanguage": () => toggleLanguage(server),
     "fim-server.toggleWorkspace": toggleWorkspace,
     "fim-server.acceptLine": () => vscode.commands.executeCommand("editor.action.inlineSuggest.acceptNextLine"),
     "fim-server.showStatistics": () => statistics.show(),
@@ -72,7 +72,10 @@ export function activate(context: vscode.ExtensionContext): void {
       void setContext("snoozed", server.snoozedMinutes !== undefined);
     }),
     vscode.window.onDidChangeActiveTextEditor(() => statusBar.refresh()),
-    vscode.workspace.onDidOpenTextDocument(() => void server.startIfNeeded()),
+    vscode.workspace.onDidOpenTextDocument(() => {
+      statusBar.refresh(); // a document whose language is changed is opened anew
+      void server.startIfNeeded();
+    }),
     vscode.workspace.onDidGrantWorkspaceTrust(() => void server.reconsider()),
     vscode.extensions.onDidChange(() => void server.reconsider()),
     vscode.workspace.onDidChangeConfiguration((change) => {
@@ -84,6 +87,7 @@ export function activate(context: vscode.ExtensionContext): void {
       }
     }),
   );
+  void vscode.commands.executeCommand("setContext", LANGUAGES_KEY, LANGUAGES);
   // VS Code itself opens the walkthrough after the installation, if the user's settings let it; we do not.
   // Nobody waits for the server: the commands, the log among them, work while it starts.
   void server.startIfNeeded();

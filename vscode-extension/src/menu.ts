@@ -123,12 +123,7 @@ function toggleEntries(
     });
   }
   if (language !== undefined) {
-    const name = languageName(language.id);
-    entries.push({
-      action: "toggleLanguage",
-      label: language.mode === "off" ? `$(check) Turn On in ${name}` : `$(circle-slash) Turn Off in ${name}`,
-      description: "in the settings",
-    });
+    entries.push(languageEntry(language));
   }
   if (state.kind === "running" || state.kind === "idle") {
     entries.push({
@@ -138,4 +133,18 @@ function toggleEntries(
     });
   }
   return entries;
+}
+
+function languageEntry({ id, mode, isLearnt, isHeldBack }: ActiveLanguage): MenuEntry {
+  const name = languageName(id);
+  const unlearnt = isLearnt ? "" : `the model has not learnt ${name}; `;
+  return {
+    action: "toggleLanguage",
+    label: isHeldBack
+      ? `$(check) Turn On in ${name} Anyway`
+      : mode === "off"
+        ? `$(check) Turn On in ${name}`
+        : `$(circle-slash) Turn Off in ${name}`,
+    description: `${unlearnt}in the settings`,
+  };
 }

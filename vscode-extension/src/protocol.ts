@@ -73,12 +73,21 @@ export interface Got {
   readonly problem: string | null;
 }
 
+/** The model that completes. */
+export interface ModelInfo {
+  readonly name: string;
+  readonly device: string;
+  readonly format: string;
+  /** The languages that it has learnt, by id; null: all of them, or the server does not say. */
+  readonly languages: readonly string[] | null;
+}
+
 export interface ServerStatus {
   readonly state: ServerState;
   readonly message: string;
   /** 0 to 1, while loading, where it is known. */
   readonly progress: number | null;
-  readonly model: { readonly name: string; readonly device: string; readonly format: string } | null;
+  readonly model: ModelInfo | null;
   readonly offer: ModelOffer | null;
   readonly fetching: Fetching | null;
   /** Documents that are not asked about until they change, because a worker was stuck at them. */
@@ -229,7 +238,12 @@ export function readStatus(value: unknown): ServerStatus | undefined {
     state,
     message: text(from["message"]),
     progress: numberOrNull(from["progress"]),
-    model: model && { name: text(model["name"]), device: text(model["device"]), format: text(model["format"]) },
+    model: model && {
+      name: text(model["name"]),
+      device: text(model["device"]),
+      format: text(model["format"]),
+      languages: Array.isArray(model["languages"]) ? texts(model["languages"]) : null,
+    },
     offer: offer && {
       name: text(offer["name"]),
       state: offer["state"] === "outdated" ? "outdated" : "missing",

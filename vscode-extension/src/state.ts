@@ -1,4 +1,5 @@
 // What the extension knows about its server, as one value: the status bar, the menu and the messages are made from it.
+import type { Learnt } from "./configuration";
 import type { Missing } from "./finding/search";
 import type { ServerStatus } from "./protocol";
 
@@ -91,6 +92,11 @@ export class Once {
   forget(): void {
     this.said.clear();
   }
+}
+
+/** The languages that the model has learnt; null: all of them, or it is not known yet. */
+export function learntIn(state: State): Learnt {
+  return state.kind === "running" ? (state.status?.model?.languages ?? null) : null;
 }
 
 /** Whether everything is switched off, by the settings or for this session. */

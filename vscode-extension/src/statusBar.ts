@@ -39,7 +39,7 @@ export class StatusBar implements vscode.Disposable {
     }
   }
 
-  /** The active editor or a setting has changed. */
+  /** The active editor, its language or a setting has changed. */
   refresh(): void {
     this.update(this.state, this.snoozedMinutes);
   }
@@ -50,7 +50,7 @@ export class StatusBar implements vscode.Disposable {
   }
 
   private show(): void {
-    const view = statusView(this.state, activeLanguage(), this.snoozedMinutes);
+    const view = statusView(this.state, activeLanguage(this.state), this.snoozedMinutes);
     const tooltip = new vscode.MarkdownString(view.tooltip, true);
     tooltip.isTrusted = { enabledCommands: [...TOOLTIP_COMMANDS] };
     const background = BACKGROUNDS[view.background];

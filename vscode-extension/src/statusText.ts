@@ -1,5 +1,5 @@
 // What the status bar shows, as data. Text from the server is escaped: the tooltip is markdown that may run commands.
-import { type Mode, SECTION } from "./configuration";
+import { type Mode, SECTION, type Standing } from "./configuration";
 import { offerOf, offerWords } from "./offers";
 import type { LastRequest, ServerStatus } from "./protocol";
 import { problemOf, type State } from "./state";
@@ -16,9 +16,8 @@ export interface StatusView {
 }
 
 /** The active editor's language, if it is one of ours, and when it gets completions. */
-export interface ActiveLanguage {
+export interface ActiveLanguage extends Standing {
   readonly id: string;
-  readonly mode: Mode;
 }
 
 /** Commands that the tooltip links to; it may run no others. */
@@ -26,6 +25,7 @@ export const TOOLTIP_COMMANDS: readonly string[] = [
   "fim-server.menu",
   "fim-server.showLogs",
   "fim-server.getBetterModel",
+  "fim-server.toggleLanguage",
 ];
 
 interface Headline {
@@ -99,8 +99,11 @@ function runningHeadline(status: ServerStatus | undefined, language: ActiveLangu
       if (language?.mode === "off") {
         return { icon: "circle-slash", words: `off in ${languageName(language.id)}` };
       }
-      return status.state === "busy"
-        ? { icon: "sync~spin", words: "computing a completion" }
+      if (status.state === "busy") {
+        return { icon: "sync~spin", words: "computing a completion" };
+      }
+      return language?.isHeldBack
+        ? { icon: "circle-outline", words: `ready when asked: the model has not learnt ${languageName(language.id)}` }
         : { icon: "symbol-array", words: "ready" };
   }
 }
@@ -155,7 +158,18 @@ function setAsideRows(status: ServerStatus | undefined): Row[] {
 const MODE_WORDS: Readonly<Record<Mode, string>> = { automatic: "while you type", manual: "when asked", off: "off" };
 
 function languageRows(language: ActiveLanguage | undefined): Row[] {
-  return language ? [[languageName(escapeMarkdown(language.id)), MODE_WORDS[language.mode]]] : [];
+  return language ? [[languageName(escapeMarkdown(language.id)), languageWords(language)]] : [];
+}
+
+/** Markdown. */
+function languageWords({ mode, isLearnt, isHeldBack }: ActiveLanguage): string {
+  if (isLearnt || mode === "off") {
+    return MODE_WORDS[mode];
+  }
+  const turnOn = `[Turn it on anyway](command:${SECTION}.toggleLanguage)`;
+  return isHeldBack
+    ? `${MODE_WORDS[mode]}, since the model has not learnt it. ${turnOn}`
+    : `${MODE_WORDS[mode]}, though the model has not learnt it`;
 }
 
 const ORIGIN_WORDS: Readonly<Record<string, string>> = {

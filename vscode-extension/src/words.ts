@@ -8,10 +8,22 @@ export const GUARANTEE_WORDS: Readonly<Record<Guarantee, string>> = {
   none: "the file is broken elsewhere, so the text was not checked",
 };
 
-const LANGUAGE_NAMES: Readonly<Record<string, string>> = { python: "Python", json: "JSON" };
+const LANGUAGE_NAMES: Readonly<Record<string, string>> = {
+  python: "Python",
+  go: "Go",
+  java: "Java",
+  rust: "Rust",
+  json: "JSON",
+};
 
-export function languageName(id: string): string {
-  return LANGUAGE_NAMES[id] ?? id;
+/** `Python` for `python`, `Python 3.11` for `python 3.11`. */
+export function languageName(title: string): string {
+  return title.replace(/^\S+/, (id) => LANGUAGE_NAMES[id] ?? id);
+}
+
+/** `Python, Go or JSON`. */
+export function eitherOf(words: readonly string[]): string {
+  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 }
 
 /** `1 item`, `2 items`. */

@@ -1,7 +1,8 @@
 // The editor's settings, folders and documents, in the words of the pure modules.
 import { homedir } from "node:os";
 import * as vscode from "vscode";
-import { LANGUAGES, modeOf, type Reader, SCHEMES, SECTION, type Surroundings } from "./configuration";
+import { LANGUAGES, type Reader, SCHEMES, SECTION, type Surroundings, standingOf } from "./configuration";
+import { learntIn, type State } from "./state";
 import type { ActiveLanguage } from "./statusText";
 
 /** The settings for a resource; without one, for the window. */
@@ -35,9 +36,9 @@ export function openLanguages(): string[] {
 }
 
 /** The language of the active editor, if it is one of ours. */
-export function activeLanguage(): ActiveLanguage | undefined {
+export function activeLanguage(state: State): ActiveLanguage | undefined {
   const document = vscode.window.activeTextEditor?.document;
   return document !== undefined && isOurs(document)
-    ? { id: document.languageId, mode: modeOf(document.languageId, reader(document.uri)) }
+    ? { id: document.languageId, ...standingOf(document.languageId, reader(document.uri), learntIn(state)) }
     : undefined;
 }

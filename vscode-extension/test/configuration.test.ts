@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   expand,
-  modeOf,
   needsServer,
   type Reader,
   type Surroundings,
   serveArguments,
   serverSettings,
+  standingOf,
   startSettings,
   toggledLanguages,
 } from "../src/configuration";
@@ -99,21 +99,52 @@ test("serverSettings expands the model's folder", () => {
   assert.deepEqual(settings, { model: "/projects/a/model", device: "cuda" });
 });
 
-test("modeOf", () => {
-  assert.equal(modeOf("python", reading({})), "automatic");
-  assert.equal(modeOf("python", reading({ trigger: "manual" })), "manual");
-  assert.equal(modeOf("json", reading({ trigger: "manual", languages: { json: "off" } })), "off");
-  assert.equal(modeOf("json", reading({ languages: { json: "sometimes" } })), "automatic");
-  assert.equal(modeOf("python", reading({ languages: "off" })), "automatic");
+test("standingOf: what names a language stands above the trigger and above what the model has learnt", () => {
+  const mode = (language: string, settings: Record<string, unknown>, learnt: readonly string[] | null = null) =>
+    standingOf(language, reading(settings), learnt).mode;
+  assert.equal(mode("python", {}), "automatic");
+  assert.equal(mode("python", { trigger: "manual" }), "manual");
+  assert.equal(mode("json", { trigger: "manual", languages: { json: "off" } }), "off");
+  assert.equal(mode("json", { languages: { json: "sometimes" } }), "automatic");
+  assert.equal(mode("python", { languages: "off" }), "automatic");
+  assert.equal(mode("go", {}), "automatic");
+  assert.equal(mode("go", {}, ["go", "python"]), "automatic");
+  assert.equal(mode("go", {}, ["python"]), "manual");
+  assert.equal(mode("go", { languages: { go: "automatic" } }, ["python"]), "automatic");
+  assert.equal(mode("go", { languages: { go: "off" } }, []), "off");
+});
+
+test("standingOf: held back is what only the model's ignorance keeps from being offered unasked", () => {
+  const held = (settings: Record<string, unknown>, learnt: readonly string[] | null) => {
+    const { isLearnt, isHeldBack } = standingOf("rust", reading(settings), learnt);
+    return [isLearnt, isHeldBack];
+  };
+  assert.deepEqual(held({}, null), [true, false]);
+  assert.deepEqual(held({}, ["rust"]), [true, false]);
+  assert.deepEqual(held({}, ["python"]), [false, true]);
+  assert.deepEqual(held({ trigger: "manual" }, ["python"]), [false, false]);
+  assert.deepEqual(held({ languages: { rust: "manual" } }, ["python"]), [false, false]);
+  assert.deepEqual(held({ languages: { rust: "automatic" } }, ["python"]), [false, false]);
 });
 
 test("toggledLanguages changes one language at one level", () => {
   const json = reading({ languages: { json: "off" } });
-  assert.deepEqual(toggledLanguages("json", undefined, json), { json: "automatic" });
-  assert.deepEqual(toggledLanguages("json", { python: "manual" }, json), { python: "manual", json: "automatic" });
-  assert.deepEqual(toggledLanguages("python", undefined, json), { python: "off" });
+  assert.deepEqual(toggledLanguages("json", undefined, json, null), { json: "automatic" });
+  assert.deepEqual(toggledLanguages("json", { python: "manual" }, json, null), { python: "manual", json: "automatic" });
+  assert.deepEqual(toggledLanguages("python", undefined, json, null), { python: "off" });
   const manual = reading({ trigger: "manual", languages: { python: "off" } });
-  assert.deepEqual(toggledLanguages("python", { python: "off" }, manual), { python: "manual" });
+  assert.deepEqual(toggledLanguages("python", { python: "off" }, manual, null), { python: "manual" });
+});
+
+test("toggledLanguages turns on what the model has not learnt, then off, then on", () => {
+  const toggled = (languages: Record<string, unknown>, learnt: readonly string[]) =>
+    toggledLanguages("java", languages, reading({ languages }), learnt);
+  assert.deepEqual(toggled({ json: "off" }, ["python"]), { json: "off", java: "automatic" });
+  assert.deepEqual(toggled({ java: "automatic" }, ["python"]), { java: "off" });
+  assert.deepEqual(toggled({ java: "off" }, ["python"]), { java: "automatic" });
+  assert.deepEqual(toggled({}, ["java", "python"]), { java: "off" });
+  const asked = reading({ trigger: "manual" });
+  assert.deepEqual(toggledLanguages("java", undefined, asked, ["python"]), { java: "off" });
 });
 
 test("needsServer", () => {
@@ -121,6 +152,9 @@ test("needsServer", () => {
   assert.equal(needsServer(["python"], read), true);
   assert.equal(needsServer(["json"], read), false);
   assert.equal(needsServer(["markdown"], read), false);
+  for (const language of ["go", "java", "rust"]) {
+    assert.equal(needsServer([language], read), true, language);
+  }
   assert.equal(needsServer(["markdown", "json", "python"], read), true);
   assert.equal(needsServer([], read), false);
   assert.equal(needsServer(["json"], reading({ languages: { json: "manual" } })), true);

@@ -79,7 +79,7 @@ function page(fields: Record<string, unknown> = {}, place = PLACE): string {
 }
 
 test("unclosed brackets, not those in strings and comments", () => {
-  const cases: [string, string][] = [
+  const cases: [string, string, string?][] = [
     ["f(", "("],
     ["f(a[0], {", "({"],
     ["f(')', \"]\" # )\n", "("],
@@ -88,9 +88,16 @@ test("unclosed brackets, not those in strings and comments", () => {
     ["f(f'{x(", "({("], // a string that is not closed is where the cursor is
     ["f) ]", ""],
     ["", ""],
+    ["f( # )", "(", "python 3.11"],
+    ['f(`)\n`, \')\', "\\")", // )\n /* )\n) */ [', "([", "go"],
+    ['f("""\n)" \\""" """, \')\', // )\n /* ) */ {', "({", "java"],
+    ["#[derive(Debug)]\nfn f<'a>(s: &'a [u8", "([", "rust"],
+    [`f(')', '\\'', '\\u{7D}', b'}', "\n)\\"", r#"")"#, br"\\", // )\n /* ) */ {`, "({", "rust"],
+    ['{"#": ["\\"]", \'', "{[", "json"],
+    ["f('('", "((", "cobol"], // of other languages only the brackets are known
   ];
-  for (const [source, expected] of cases) {
-    assert.equal(unclosed(source).join(""), expected, source);
+  for (const [source, expected, language = "python"] of cases) {
+    assert.equal(unclosed(source, language).join(""), expected, source);
   }
 });
 
@@ -113,6 +120,39 @@ test("the picture: boxes from the outside in, closers at the bracket they close"
       ["atom", 5, "[", "[]6"],
       ["starred_items>call", 5, "max(", "()6"],
       ["arguments", 5, "a.x, '(',", ""],
+    ],
+  );
+  assert.deepEqual(unopened, []);
+});
+
+test("each block that opens with a bracket has a box, with that of what it is the block of where it is told", () => {
+  const source = "func total(values []int) int {\n\tfor _, value := range values {\n\t\t{\n\t\t\tsum += ";
+  const blocks = {
+    language: "go",
+    position: { line: 3, character: 10 },
+    openLeft: [
+      { name: "block", line: 2, text: "{" },
+      { name: "block", line: 1, text: "{" },
+      { name: "for", line: 1, text: "for _, value := range values {" },
+      { name: "block", line: 0, text: "{" },
+    ],
+    openRight: [
+      { text: "}", line: 4 },
+      { text: "}", line: 5 },
+      { text: "}", line: 6 },
+    ],
+  };
+  const { levels, unopened } = picture(explanation(blocks), linesOf(source));
+  assert.deepEqual(
+    levels.map(({ names, line, brackets }) => [
+      names.join(">"),
+      line,
+      brackets.map(({ opener, closer }) => `${opener}${closer?.text ?? "?"}${closer?.line ?? ""}`).join(" "),
+    ]),
+    [
+      ["block", 0, "{}6"],
+      ["for>block", 1, "{}5"],
+      ["block", 2, "{}4"],
     ],
   );
   assert.deepEqual(unopened, []);

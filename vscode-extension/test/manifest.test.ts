@@ -3,13 +3,17 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { COMMANDS } from "../src/commands";
-import { LANGUAGES, RESTARTING_SETTINGS, SECTION, SERVER_SETTINGS } from "../src/configuration";
+import { LANGUAGES, LANGUAGES_KEY, RESTARTING_SETTINGS, SECTION, SERVER_SETTINGS } from "../src/configuration";
 import { SERVER_COMMANDS } from "../src/protocol";
+import { languageName } from "../src/words";
 
 interface Setting {
   readonly default: unknown;
   readonly scope: string;
   readonly markdownDescription?: string;
+  readonly properties?: Readonly<Record<string, Setting>>;
+  readonly additionalProperties?: Setting;
+  readonly description?: string;
   readonly enum?: readonly unknown[];
   readonly enumDescriptions?: readonly string[];
   readonly markdownEnumDescriptions?: readonly string[];
@@ -17,13 +21,19 @@ interface Setting {
 
 interface Manifest {
   readonly icon: string;
+  readonly keywords: readonly string[];
   readonly activationEvents: readonly string[];
   readonly extensionKind: readonly string[];
   readonly capabilities: {
     readonly untrustedWorkspaces: { readonly supported: string; readonly restrictedConfigurations: readonly string[] };
   };
   readonly contributes: {
-    readonly commands: readonly { readonly command: string; readonly title: string; readonly category: string }[];
+    readonly commands: readonly {
+      readonly command: string;
+      readonly title: string;
+      readonly category: string;
+      readonly enablement?: string;
+    }[];
     readonly keybindings?: unknown;
     readonly configuration: { readonly properties: Readonly<Record<string, Setting>> };
     readonly walkthroughs: readonly {
@@ -138,6 +148,37 @@ test("it wakes up for its languages", () => {
     LANGUAGES.map((language) => `onLanguage:${language}`),
   );
   assert.deepEqual(manifest.extensionKind, ["workspace"]);
+});
+
+test("what is for its languages alone asks for the key that has them, and names none", () => {
+  const enablements = manifest.contributes.commands.flatMap(({ command, enablement }) =>
+    enablement === undefined ? [] : [[command, enablement] as const],
+  );
+  for (const [command, enablement] of enablements) {
+    assert.doesNotMatch(enablement, /(editorLangId|resourceLangId) *[=!]/, command);
+  }
+  const forLanguages = enablements.filter(([, enablement]) => enablement.includes(`editorLangId in ${LANGUAGES_KEY}`));
+  assert.deepEqual(forLanguages.map(([command]) => command).sort(), [
+    "fim-server.explain",
+    "fim-server.toggleLanguage",
+    "fim-server.trigger",
+  ]);
+});
+
+test("the setting of languages, the keywords and the README name all of them", () => {
+  const setting = properties[`${SECTION}.languages`];
+  assert.deepEqual(Object.keys(setting?.properties ?? {}), LANGUAGES);
+  for (const one of [setting?.additionalProperties, ...Object.values(setting?.properties ?? {})]) {
+    assert.deepEqual(one?.enum, ["automatic", "manual", "off"]);
+    assert.equal(one?.enumDescriptions?.length, one?.enum?.length);
+  }
+  const readme = readFileSync("README.md", "utf8");
+  for (const language of LANGUAGES) {
+    assert.ok(manifest.keywords.includes(language), language);
+    assert.notEqual(languageName(language), language);
+    assert.ok(readme.includes(languageName(language)), language);
+  }
+  assert.ok(manifest.keywords.length <= 30, "the marketplace takes no more");
 });
 
 test("the walkthrough links to commands that exist and to pictures that are there", () => {

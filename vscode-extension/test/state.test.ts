@@ -5,10 +5,14 @@ import { levelOf, startFailure, Tail } from "../src/log";
 import { type MenuAction, menuGroups } from "../src/menu";
 import { OpenFiles } from "../src/openFiles";
 import { readStatus, type ServerStatus } from "../src/protocol";
-import { Once, problemOf, type State, withoutLinks } from "../src/state";
-import { type ActiveLanguage, escapeMarkdown, statusView } from "../src/statusText";
+import { learntIn, Once, problemOf, type State, withoutLinks } from "../src/state";
+import { type ActiveLanguage, escapeMarkdown, statusView, TOOLTIP_COMMANDS } from "../src/statusText";
 
-const PYTHON: ActiveLanguage = { id: "python", mode: "automatic" };
+const PYTHON: ActiveLanguage = { id: "python", mode: "automatic", isLearnt: true, isHeldBack: false };
+const ASKED: ActiveLanguage = { ...PYTHON, mode: "manual" };
+const JSON_OFF: ActiveLanguage = { id: "json", mode: "off", isLearnt: false, isHeldBack: false };
+const GO_HELD: ActiveLanguage = { id: "go", mode: "manual", isLearnt: false, isHeldBack: true };
+const GO_FORCED: ActiveLanguage = { id: "go", mode: "automatic", isLearnt: false, isHeldBack: false };
 
 function status(fields: Record<string, unknown>): ServerStatus {
   const read = readStatus(fields);
@@ -80,7 +84,10 @@ test("states look different where they matter", () => {
   assert.equal(look(running({ state: "off" })), "$(circle-slash) fim none");
   assert.equal(look(running({ state: "error" })), "$(error) fim error");
   assert.equal(look(MISSING), "$(warning) fim warning");
-  assert.equal(look(running({ state: "ready" }), { id: "json", mode: "off" }), "$(circle-slash) fim none");
+  assert.equal(look(running({ state: "ready" }), JSON_OFF), "$(circle-slash) fim none");
+  assert.equal(look(running({ state: "ready" }), GO_HELD), "$(circle-outline) fim none");
+  assert.equal(look(running({ state: "busy" }), GO_HELD), "$(sync~spin) fim none");
+  assert.equal(look(running({ state: "ready" }), GO_FORCED), "$(symbol-array) fim none");
 });
 
 test("the tooltip says the model, the last answer, its guarantee and where the time went", () => {
@@ -90,6 +97,45 @@ test("the tooltip says the model, the last answer, its guarantee and where the t
   assert.match(tooltip, /1 completion, by the model, 12 tokens, 1 refused by the grammar/);
   assert.match(tooltip, /\| Guarantee \| exact: the whole file parses with the text \|/);
   assert.match(tooltip, /130 ms: reading by the model 80 ms, writing by the model 45 ms, reading the file 2 ms/);
+});
+
+test("a language that the model has not learnt is said to be one, with what turns it on", () => {
+  const ready = running({ state: "ready", message: "ready", model: { ...MODEL, languages: ["python"] } });
+  const held = statusView(ready, GO_HELD);
+  assert.equal(held.label, "fim-server: ready when asked: the model has not learnt Go");
+  const turnOn = "[Turn it on anyway](command:fim-server.toggleLanguage)";
+  assert.ok(held.tooltip.includes(`| Go | when asked, since the model has not learnt it. ${turnOn} |`), held.tooltip);
+  assert.ok(TOOLTIP_COMMANDS.includes("fim-server.toggleLanguage"));
+
+  const forced = statusView(ready, GO_FORCED);
+  assert.equal(forced.label, "fim-server: ready");
+  assert.ok(forced.tooltip.includes("| Go | while you type, though the model has not learnt it |"), forced.tooltip);
+  assert.match(statusView(ready, JSON_OFF).tooltip, /\| JSON \| off \|/);
+
+  const entry = (language: ActiveLanguage) =>
+    menuGroups(ready, language)
+      .flat()
+      .find(({ action }) => action === "toggleLanguage");
+  assert.deepEqual(entry(GO_HELD), {
+    action: "toggleLanguage",
+    label: "$(check) Turn On in Go Anyway",
+    description: "the model has not learnt Go; in the settings",
+  });
+  assert.equal(entry(GO_FORCED)?.label, "$(circle-slash) Turn Off in Go");
+  assert.match(entry(GO_FORCED)?.description ?? "", /has not learnt Go/);
+  assert.equal(entry(PYTHON)?.description, "in the settings");
+  assert.ok(actions(ready, GO_HELD).includes("trigger"), "it may be asked");
+});
+
+test("what the model has learnt is known once it is loaded, from servers that say it", () => {
+  const learnt = (model: unknown) => learntIn(running({ state: "ready", model }));
+  assert.deepEqual(learnt({ ...MODEL, languages: ["go", "python"] }), ["go", "python"]);
+  assert.deepEqual(learnt({ ...MODEL, languages: [] }), []);
+  assert.equal(learnt({ ...MODEL, languages: null }), null);
+  assert.equal(learnt(MODEL), null);
+  assert.equal(learnt(null), null);
+  assert.equal(learntIn({ kind: "starting" }), null);
+  assert.equal(learntIn({ kind: "running", status: undefined }), null);
 });
 
 test("the tooltip names documents that are set aside", () => {
@@ -119,7 +165,7 @@ test("what comes from outside is text in the tooltip, never markup", () => {
       model: { name: evil, device: evil },
       last: { ...LAST, items: 0, reason: evil },
     }),
-    { id: "python", mode: "manual" },
+    ASKED,
   );
   assert.doesNotMatch(tooltip, /[^\\]\]\(command:workbench/);
   assert.doesNotMatch(tooltip, /<img/);
@@ -147,7 +193,7 @@ function actions(state: State, language: ActiveLanguage | undefined): MenuAction
 
 test("the menu has each entry once, and ways out of every state", () => {
   for (const state of STATES) {
-    for (const language of [PYTHON, { id: "json", mode: "off" } as const, undefined]) {
+    for (const language of [PYTHON, JSON_OFF, GO_HELD, GO_FORCED, undefined]) {
       const entries = actions(state, language);
       assert.equal(new Set(entries).size, entries.length, entries.join());
       for (const always of ["restart", "logs", "allSettings", "walkthrough"] as const) {
@@ -212,10 +258,10 @@ test("the menu offers to turn on what is off", () => {
   assert.match(label(running({ state: "off" }), PYTHON, "toggle") ?? "", /Turn Completions On/);
   assert.match(label(running({ state: "ready" }), PYTHON, "toggle") ?? "", /Turn Completions Off/);
   assert.match(label({ kind: "idle", disabled: true }, PYTHON, "toggle") ?? "", /Turn Completions On/);
-  assert.match(label(running({ state: "ready" }), { id: "json", mode: "off" }, "toggleLanguage") ?? "", /On in JSON/);
+  assert.match(label(running({ state: "ready" }), JSON_OFF, "toggleLanguage") ?? "", /On in JSON$/);
   assert.match(label(running({ state: "ready" }), PYTHON, "toggleLanguage") ?? "", /Off in Python/);
   assert.equal(label(running({ state: "off" }), PYTHON, "trigger"), undefined);
-  assert.equal(label(running({ state: "ready" }), { id: "json", mode: "off" }, "trigger"), undefined);
+  assert.equal(label(running({ state: "ready" }), JSON_OFF, "trigger"), undefined);
 });
 
 test("outside of our languages the menu has nothing for the cursor", () => {

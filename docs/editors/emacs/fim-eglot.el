@@ -19,11 +19,14 @@
   :type 'plist)
 
 (add-to-list 'eglot-server-programs
-             `((python-mode python-ts-mode js-json-mode json-ts-mode json-mode)
+             `((python-mode python-ts-mode go-mode go-ts-mode java-mode java-ts-mode rust-mode rust-ts-mode
+                js-json-mode json-ts-mode json-mode)
                . ,(lambda (&rest _) `(,@fim-server-command :initializationOptions ,fim-server-settings))))
 
-(add-hook 'python-base-mode-hook #'eglot-ensure)
-(add-hook 'js-json-mode-hook #'eglot-ensure)
+;; Where gopls, jdtls or rust-analyzer shall run instead, take out the modes here and above.
+(dolist (hook '(python-base-mode-hook go-mode-hook go-ts-mode-hook java-mode-hook java-ts-mode-hook
+                rust-mode-hook rust-ts-mode-hook js-json-mode-hook))
+  (add-hook hook #'eglot-ensure))
 
 (defun fim-server-explain ()
   "Say what may come at point, and what the model would write."

@@ -1,7 +1,7 @@
 ;;; fim-lsp-mode.el --- fim-server in Emacs with lsp-mode  -*- lexical-binding: t; -*-
 
 ;; lsp-mode 10 or newer, for inline completion.  In init.el: (load "/path/to/fim-lsp-mode.el").
-;; It runs beside another server of the buffer, such as pyright.  While a suggestion is shown, C-RET accepts it, C-n and
+;; It runs beside another server of the buffer, such as pyright or gopls.  While a suggestion is shown, C-RET accepts it, C-n and
 ;; C-p show the next and the previous one, C-g takes it away; any other key does so and types.
 
 ;;; Code:
@@ -34,7 +34,7 @@
  (make-lsp-client
   :server-id 'fim-server
   :new-connection (lsp-stdio-connection (lambda () fim-server-command))
-  :activation-fn (lsp-activate-on "python" "json")
+  :activation-fn (lsp-activate-on "python" "go" "java" "rust" "json")
   :add-on? t
   :multi-root t
   :initialization-options (lambda () (or fim-server-settings (make-hash-table)))
@@ -68,8 +68,9 @@
 
 (setq lsp-inline-completion-idle-delay 0.2)
 (add-to-list 'mode-line-misc-info '(lsp-mode fim-server-status))
-(add-hook 'python-base-mode-hook #'lsp-deferred)
-(add-hook 'js-json-mode-hook #'lsp-deferred)
+(dolist (hook '(python-base-mode-hook go-mode-hook go-ts-mode-hook java-mode-hook java-ts-mode-hook
+                rust-mode-hook rust-ts-mode-hook js-json-mode-hook))
+  (add-hook hook #'lsp-deferred))
 
 (provide 'fim-lsp-mode)
 ;;; fim-lsp-mode.el ends here

@@ -12,7 +12,8 @@ from functools import cached_property
 from importlib import metadata, resources
 from pathlib import Path
 
-from fim_server.datasets.python.text import PythonText, Refused, decode
+from fim_server.datasets.holes import Refused
+from fim_server.datasets.python.text import PythonText, decode
 from fim_server.datasets.sources.files import Packages, Tree
 from fim_server.datasets.sources.source import Source
 from fim_server.errors import BenchError

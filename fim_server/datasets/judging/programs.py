@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fim_server.datasets.judging.judge import Judge
 from fim_server.errors import JudgeError
 from fim_server.language import Language
 from fim_server.language.cache import cache_folder
@@ -28,7 +31,12 @@ def table() -> dict[str, dict[str, Any]]:
     found = tomllib.loads(Path(__file__).with_name("programs.toml").read_text(encoding="utf-8"))
     # What judges these is where this runs already.
     for language, name in (("python", "CPython's ast"), ("json", "CPython's json")):
-        found[language] = {"needs": [], "run": [sys.executable, "{source}/judge.py"], "is": name}
+        found[language] = {
+            "needs": [],
+            "run": [sys.executable, "{source}/judge.py"],
+            "is": name,
+            "told": [sys.executable, "--version"],
+        }
     return found
 
 
@@ -44,6 +52,69 @@ def unavailable(language: str) -> str | None:
 def name(language: str) -> str:
     """What a language's judge is."""
     return str(table()[language]["is"])
+
+
+@cache
+def title(language: str) -> str:
+    """What a language's judge is, with the version of the tools where its row names the command that tells it.
+
+    Raises:
+        JudgeError: There is no judge, or its tools are not installed.
+    """
+    reason = unavailable(language)
+    if reason is not None:
+        raise JudgeError(reason)
+    row = table()[language]
+    if "told" not in row:
+        return name(language)
+    try:
+        done = subprocess.run(row["told"], capture_output=True, text=True, timeout=BUILD_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JudgeError(f"the judge of {language} does not tell its version: {error}") from error
+    first = next(iter(done.stdout.strip().splitlines()), "")
+    return f"{name(language)}, {first}" if first else name(language)
+
+
+@dataclass(frozen=True)
+class Started:
+    """A judge of a language.
+
+    Attributes:
+        version: Of the language that it judges; None where the language has none.
+        title: What it is, with its version and the language's.
+    """
+
+    judge: Judge
+    version: str | None
+    title: str
+
+
+def start(language: str, version: str | None = None, named: str | None = None) -> Started:
+    """Start the judge of a language.
+
+    Args:
+        language: Its name.
+        version: Of the language; None is the newest that the tools here can judge.
+        named: The command of another program than the package's, which judges the named version or the newest.
+
+    Raises:
+        JudgeError: There is none, its tools are not installed, or they know no such version.
+    """
+    known = Language.versions(language) if language in Language.names() else ()
+    if named is not None:
+        return Started(Judge(shlex.split(named) or [""]), version, named)
+    newest_first: list[str | None] = [*reversed(known)]
+    wanted = [version] if version is not None else newest_first or [None]
+    said = ""
+    for one in wanted:
+        judge = Judge(command(language, one), appeal(language, one))
+        if judge.verdict("") is not None:
+            own = f", {language} {one}" if known else ""
+            return Started(judge, one if known else None, title(language) + own)
+        said = judge.message("")
+        judge.close()
+    told = language if version is None else f"{language} {version}"
+    raise JudgeError(f"the judge of {told} cannot tell: {said}")
 
 
 def command(language: str, version: str | None = None) -> list[str]:

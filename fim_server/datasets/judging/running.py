@@ -18,8 +18,9 @@ from fim_server.datasets.judging.cutting import KINDS, PER_WINDOW, Files, Looks,
 from fim_server.datasets.judging.differences import Differences
 from fim_server.datasets.judging.examining import CHECKS, Examiner
 from fim_server.datasets.judging.judge import Judge
+from fim_server.datasets.judging.sentences import Sentences
 from fim_server.language import Language
-from fim_server.language.compile import Definition, builtin_files, read
+from fim_server.language.compile import Definition, builtin_files, lower, read
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,31 @@ class Worker:
                 "failures": result.failures,
             })  # fmt: skip
         return records
+
+    def sentences(self, count: int) -> tuple[Counter[str], list[dict[str, Any]]]:
+        """Sentences of the grammar: what was counted, and those that the judge refuses. There has to be a judge."""
+        assert self.judge is not None
+        rng = random.Random(f"{self.plan.seed}/sentences")
+        drawn = Sentences(lower(self.plan.definition()), self.language, rng)
+        counts: Counter[str] = Counter()
+        failures = []
+        for number, text in enumerate(drawn.drawn(count)):
+            counts["sentences"] += 1
+            # Where lexemes that touch nowhere else are read otherwise, a text is none of the language's.
+            if not self.language.open("", "").check(text).complete:
+                counts["not read as drawn"] += 1
+                continue
+            truth, said = self.judge.verdict(text), self.judge.message(text)
+            if truth is not False:
+                continue
+            name = self.differences.name(text, engine=True, said=said)
+            counts["failures" if name is None else f"documented: {name}"] += 1
+            if name is None:
+                failures.append({
+                    "check": "sentence", "number": number, "path": "", "left": "", "middle": text, "right": "",
+                    "engine": True, "judge": False, "said": said,
+                })  # fmt: skip
+        return counts, failures
 
     def close(self) -> None:
         """Ends the judge."""

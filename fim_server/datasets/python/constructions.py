@@ -1,81 +1,24 @@
-"""How holes are cut into files: the two constructions of the paper, and seven that look at Python's structure.
-
-A construction draws from a generator that is seeded with the construction's name and version, the seed and the SHA-256
-of the file's text alone. So a file's holes depend on nothing else: not on the other files and their order, on how many
-were asked for (the first n of many are those of n), on the process, the interpreter's hash seed or a build's
-interruptions. Holes are never empty and, within a file, never twice the same: one that would be is drawn again, and
-after `TRIES` draws in a row in vain the file gives no more. What a sample's ``left + middle + right`` joins to is the
-file, so the middle that was cut out always parses.
-"""
+"""How holes are cut into Python files: the paper's two constructions, and seven that look at Python's structure."""
 
 from __future__ import annotations
 
 import ast
-import hashlib
-import random
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
 
-from fim_server.datasets.python.fields import replacement_fields
-from fim_server.datasets.python.text import (
-    PythonText,
-    Symbol,
-    is_expression,
-    parse_or_none,
+from fim_server.datasets.holes import (
+    BLOCK_LINES,
+    Cut,
+    Draw,
+    Draws,
+    any_of,
+    between_symbols,
+    drawn,
+    random_span,
+    rest_of_line,
 )
-
-Item = TypeVar("Item")
-
-VERSION = 1
-"""Counted up when a construction comes to draw other holes; part of the seed and of every sample's id."""
-
-TRIES = 64
-"""Draws in a row that may be in vain."""
-
-PER_FILE = 10
-"""Holes in a file, as in the paper."""
-
-START_SHARE = 0.9
-"""RANDSPAN: how far through the file, as a share of its characters, a hole may start."""
-SPAN_CHARACTERS = 100
-"""RANDSPAN: longest hole."""
-SPAN_SHARE = 0.2
-"""RANDSPAN: longest hole as a share of the file."""
-
-BLOCK_LINES = 30
-"""Longest hole of the set `block`; whole classes are no completion at a cursor."""
-
-
-class Cut(NamedTuple):
-    """A hole: ``text[start:end]`` is the middle."""
-
-    kind: str
-    start: int
-    end: int
-
-
-class Draws:
-    """Random choices that are the same in every process and version of Python.
-
-    Only `random.Random.random` is used, which alone is documented to keep its sequence for a seed.
-    """
-
-    def __init__(self, construction: str, seed: int, sha256: str) -> None:
-        key = f"{construction}/{VERSION}/{seed}/{sha256}".encode()
-        self._random = random.Random(int.from_bytes(hashlib.sha256(key).digest(), "big"))
-
-    def below(self, bound: int) -> int:
-        """An integer from 0 to ``bound - 1``."""
-        return int(self._random.random() * bound)
-
-    def choice(self, items: Sequence[Item]) -> Item:
-        """One of the items. Raises IndexError if there is none."""
-        return items[self.below(len(items))]
-
-
-Draw = Callable[[Draws], Cut | None]
-"""One draw of a hole in a file, or None for one in vain."""
+from fim_server.datasets.python.fields import replacement_fields
+from fim_server.datasets.python.text import PythonText, is_expression, parse_or_none
 
 
 def cuts(construction: str, file: PythonText, seed: int, sha256: str, count: int) -> Iterator[Cut]:
@@ -85,20 +28,7 @@ def cuts(construction: str, file: PythonText, seed: int, sha256: str, count: int
         KeyError: there is no such construction.
         Refused: the construction needs the file's symbols, and `tokenize` refuses it.
     """
-    draw = CONSTRUCTIONS[construction](file)
-    if draw is None:
-        return
-    draws = Draws(construction, seed, sha256)
-    taken: set[tuple[int, int]] = set()
-    while len(taken) < count:
-        for _ in range(TRIES):
-            cut = draw(draws)
-            if cut is not None and cut.start < cut.end and (cut.start, cut.end) not in taken:
-                break
-        else:
-            return
-        taken.add((cut.start, cut.end))
-        yield cut
+    return drawn(CONSTRUCTIONS[construction](file), Draws(construction, seed, sha256), count)
 
 
 # --- the paper's ---------------------------------------------------------------------------------------------------
@@ -123,44 +53,12 @@ def stack_boundary(file: PythonText) -> Draw | None:
       that from the whole symbol to nothing of it is removed. It ends where the second symbol begins. (The paper's
       program also removes a part of the second, which its text does not say.)
     """
-    blocks: dict[int, list[Symbol]] = {}
-    for symbol in file.symbols:
-        blocks.setdefault(symbol.block, []).append(symbol)
-    choices = [(symbol, block) for block in blocks.values() if len(block) > 1 for symbol in block]
-    places = {symbol.start: place for block in blocks.values() for place, symbol in enumerate(block)}
-    if not choices:
-        return None
-
-    def draw(draws: Draws) -> Cut:
-        one, block = draws.choice(choices)
-        other = draws.below(len(block) - 1)
-        other += other >= places[one.start]
-        first, second = sorted((one, block[other]))
-        return Cut("stack-boundary", first.start + draws.below(first.end - first.start + 1), second.start)
-
-    return draw
+    return between_symbols(file.symbols)
 
 
 def stack_randspan(file: PythonText) -> Draw | None:
-    """STACK-RANDSPAN: a random span of characters.
-
-    The paper (arXiv 2402.17988, section VII-A): a start up to 90 % through the file, a length up to 100 characters, or
-    20 % of the file, or to the file's end. What it leaves open, and how it is done here: positions and lengths are in
-    characters. The start is any offset from 0 to 90 % of the file's length, rounded down, all equally likely. The
-    shortest of the three bounds (the share rounded down) bounds the length, and every length from 1 to that bound is
-    equally likely. (The paper's program always removes 20 % of the file.) A file of fewer than 5 characters has no
-    hole.
-    """
-    length = len(file.text)
-    longest = min(SPAN_CHARACTERS, int(length * SPAN_SHARE))
-    if longest < 1:
-        return None
-
-    def draw(draws: Draws) -> Cut:
-        start = draws.below(int(length * START_SHARE) + 1)
-        return Cut("stack-randspan", start, start + 1 + draws.below(min(longest, length - start)))
-
-    return draw
+    """STACK-RANDSPAN: a random span of characters."""
+    return random_span(file.text)
 
 
 # --- by Python's structure -----------------------------------------------------------------------------------------
@@ -171,7 +69,7 @@ def line(file: PythonText) -> Draw | None:
 
     Lines of comments alone and lines that share a string with another line are left out.
     """
-    return _any_of([Cut("line", start, end) for start, end in _whole_lines(file)])
+    return any_of([Cut("line", start, end) for start, end in _whole_lines(file)])
 
 
 def line_rest(file: PythonText) -> Draw | None:
@@ -180,16 +78,7 @@ def line_rest(file: PythonText) -> Draw | None:
     Which of the lines that the set `line` has, then which of its characters but the first, is equally likely. What is
     blank is drawn again.
     """
-    lines = [(start, end) for start, end in _whole_lines(file) if end - start > 1]
-    if not lines:
-        return None
-
-    def draw(draws: Draws) -> Cut | None:
-        first, end = draws.choice(lines)
-        start = first + 1 + draws.below(end - first - 1)
-        return None if file.text[start:end].isspace() else Cut("line-rest", start, end)
-
-    return draw
+    return rest_of_line(file.text, _whole_lines(file))
 
 
 def mid_indentation(file: PythonText) -> Draw | None:
@@ -256,7 +145,7 @@ def block(file: PythonText) -> Draw | None:
             span = _lines_of(file, statements)
             if span is not None:
                 found.append(Cut(kind, *span))
-    return _any_of(found)
+    return any_of(found)
 
 
 def f_string(file: PythonText) -> Draw | None:
@@ -334,19 +223,11 @@ def _whole_lines(file: PythonText) -> list[tuple[int, int]]:
     Without lines that share a string with another line.
     """
     numbers = sorted({file.line_at(symbol.start) for symbol in file.symbols if file.text[symbol.start] != "\n"})
-    spans = []
-    for number in numbers:
-        if number not in file.lines_in_strings:
-            content = file.lines[number]
-            start = file.line_starts[number] + len(content) - len(content.lstrip(" \t\f"))
-            spans.append((start, file.line_end(number)))
-    return spans
-
-
-def _any_of(found: list[Cut]) -> Draw | None:
-    if not found:
-        return None
-    return lambda draws: draws.choice(found)
+    return [
+        (file.first_character_of(number), file.line_end(number))
+        for number in numbers
+        if number not in file.lines_in_strings
+    ]
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:

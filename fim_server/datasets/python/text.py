@@ -14,18 +14,13 @@ import warnings
 from bisect import bisect_left
 from functools import cached_property
 from io import BytesIO
-from itertools import accumulate
 from typing import NamedTuple
+
+from fim_server.datasets.holes import LONGEST_FILE, Refused
+from fim_server.datasets.lined_text import LinedText
 
 LANGUAGE = "python"
 """The name of the language, in samples."""
-
-LONGEST_FILE = 5_000_000
-"""Characters. CPython's parser takes some hundred bytes for each, so that this bounds the memory of a build."""
-
-
-class Refused(Exception):
-    """A file that no hole is cut into; the message says why, in a few words and the same for all of its kind."""
 
 
 class Symbol(NamedTuple):
@@ -49,7 +44,7 @@ _STRING_ENDS = {getattr(tokenize, name, None) for name in ("FSTRING_END", "TSTRI
 _PLAIN = frozenset({tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP, tokenize.NEWLINE})
 
 
-class PythonText:
+class PythonText(LinedText):
     """A file that `ast.parse` takes, whose line ends are "\\n"."""
 
     def __init__(self, text: str) -> None:
@@ -60,29 +55,11 @@ class PythonText:
         """
         if len(text) > LONGEST_FILE:
             raise Refused("too long")
-        self.text = text
+        super().__init__(text)
         tree = parse_or_none(text)
         if tree is None:
             raise Refused("refused by ast.parse")
         self.tree = tree
-
-    @cached_property
-    def lines(self) -> list[str]:
-        """The lines without their ends. Not `str.splitlines`, which also breaks at form feeds and other marks."""
-        return self.text.split("\n")
-
-    @cached_property
-    def line_starts(self) -> list[int]:
-        """Offset of each line's first character."""
-        return [0, *accumulate(len(line) + 1 for line in self.lines[:-1])]
-
-    def line_at(self, offset: int) -> int:
-        """Number (from 0) of the line that has this offset; a line's end belongs to it."""
-        return bisect_left(self.line_starts, offset + 1) - 1
-
-    def line_end(self, line: int) -> int:
-        """Offset of the end of a line (from 0), before its "\\n"."""
-        return self.line_starts[line] + len(self.lines[line])
 
     def offset_of_bytes(self, line: int, column: int) -> int:
         """Offset of a position of `ast`: lines from 1, columns in UTF-8 bytes."""

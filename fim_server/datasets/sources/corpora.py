@@ -40,9 +40,9 @@ def is_records(path: Path) -> bool:
     return path.is_file() and path.name.endswith(RECORD_SUFFIXES) and path.name not in NO_RECORDS
 
 
-def holds_records(path: Path) -> bool:
-    """A folder of corpora is one without Python files."""
-    if not path.is_dir() or next(walk(path, ".py", LEFT_OUT_FOLDERS), None) is not None:
+def holds_records(path: Path, suffixes: tuple[str, ...]) -> bool:
+    """A folder of corpora is one without files of the language itself, which have these suffixes."""
+    if not path.is_dir() or next(walk(path, suffixes, LEFT_OUT_FOLDERS), None) is not None:
         return False
     return any(is_records(found) for found, _ in walk(path, RECORD_SUFFIXES, LEFT_OUT_FOLDERS))
 
@@ -89,7 +89,7 @@ def texts_of(path: Path) -> Iterator[SourceText]:
             None if package is None else str(package),
             version,
             licence,
-            is_python=language is None or str(language).lower() == "python",
+            None if language is None else str(language).lower(),
         )
 
 

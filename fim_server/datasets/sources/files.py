@@ -27,7 +27,7 @@ _TEST_FOLDERS = frozenset({"test", "tests", "idle_test"})
 
 @dataclass
 class Tree(Source):
-    """A Python file, or all below a folder: not hidden folders, installed packages, or links to folders."""
+    """A file, or all of a language below a folder: not hidden folders, installed packages, or links to folders."""
 
     path: Path
     name: str
@@ -35,10 +35,13 @@ class Tree(Source):
     package: str | None = None
     version: str | None = None
     licence: str | None = None
+    suffixes: tuple[str, ...] = (".py",)
+    left_out: frozenset[str] = LEFT_OUT_FOLDERS
 
     def __iter__(self) -> Iterator[SourceText]:
-        left_out = LEFT_OUT_FOLDERS | (_TEST_FOLDERS if self.without_tests else frozenset())
-        for path, relative in [(self.path, self.name)] if self.path.is_file() else walk(self.path, ".py", left_out):
+        left_out = self.left_out | (_TEST_FOLDERS if self.without_tests else frozenset())
+        found = [(self.path, self.name)] if self.path.is_file() else walk(self.path, self.suffixes, left_out)
+        for path, relative in found:
             yield SourceText(read(path), relative, self.package, self.version, self.licence)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fim_server.datasets.cutters import suffixes
 from fim_server.datasets.sources.corpora import (
     NO_RECORDS,
     RECORD_SUFFIXES,
@@ -21,25 +22,25 @@ from fim_server.errors import DatasetError
 _HUB = re.compile(r"(?P<dataset>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?(=(?P<path>.+))?")
 
 
-def open_hub(named: str, pinned: Mapping[str, Any]) -> Source:
+def open_hub(named: str, pinned: Mapping[str, Any], language: str) -> Source:
     match = _HUB.fullmatch(named.removeprefix("hub:"))
     if match is None:
         raise DatasetError(f"{named}: hub:OWNER/NAME[@REVISION][=PATH] expected")
     if match["path"] is not None:
         path = Path(match["path"])
-        if not (is_records(path) or holds_records(path)):
+        if not (is_records(path) or holds_records(path, suffixes(language))):
             raise DatasetError(f"{path}: no parquet or JSON Lines file, nor a folder of such")
         return Records([path], f"hub:{match['dataset']}")
-    return Hub(match["dataset"], pinned.get("revision", match["revision"]))
+    return Hub(match["dataset"], pinned.get("revision", match["revision"]), language)
 
 
 class Hub(Source):
     """A data set of the hub, downloaded a file at a time, at one revision.
 
-    Of a data set with files for several languages, those with a folder named ``python`` in their path are read.
+    Of a data set with files for several languages, those with a folder of the language's name in their path are read.
     """
 
-    def __init__(self, dataset: str, revision: str | None) -> None:
+    def __init__(self, dataset: str, revision: str | None, language: str) -> None:
         from huggingface_hub import HfApi
 
         self.name = f"hub:{dataset}"
@@ -52,8 +53,8 @@ class Hub(Source):
             for file in information.siblings or []
             if file.rfilename.endswith(RECORD_SUFFIXES) and Path(file.rfilename).name not in NO_RECORDS
         )
-        python = [name for name in found if "python" in Path(name.lower()).parts[:-1]]
-        self._files = python or found
+        own = [name for name in found if language in Path(name.lower()).parts[:-1]]
+        self._files = own or found
         if not self._files:
             raise DatasetError(f"{dataset}: the data set has no parquet or JSON Lines files")
 

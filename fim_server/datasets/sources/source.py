@@ -1,7 +1,7 @@
 """What a source is: a stream of files.
 
 They come one at a time, always in the same order (that of their names), and nothing of them is kept. What stands in
-them is not looked at here; `fim_server.datasets.build` leaves out what is no Python.
+them is not looked at here; `fim_server.datasets.build` leaves out what is no file of the language.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class SourceText(NamedTuple):
     package: str | None = None
     version: str | None = None
     licence: str | None = None
-    is_python: bool = True
-    """False where the source says that it is in another language."""
+    language: str | None = None
+    """As the source says; None where it does not, and the file's name is all that there is to go by."""
 
 
 class Source(ABC):

@@ -15,7 +15,7 @@ from fim_server.evaluation.reporting.figures import plots
 from fim_server.evaluation.reporting.files import COMPARE_NUMBERS, COMPARE_PAGE, COMPARE_SUMMARY, write_files
 from fim_server.evaluation.reporting.joined import Joined, changed_first, changed_mask, settings
 from fim_server.evaluation.reporting.numbers import finite
-from fim_server.evaluation.reporting.report import distinct
+from fim_server.evaluation.reporting.report import by_the_engine, distinct
 from fim_server.evaluation.reporting.statistics import CONFIDENCE, RESAMPLES, mcnemar, paired_difference
 from fim_server.evaluation.reporting.summary import summary
 from fim_server.evaluation.reporting.tables.costs import cost, latencies
@@ -57,7 +57,7 @@ def report_on(joined: Joined) -> Report:
         found = f"{a:,} and {b:,} of {count:,}; {said}"
         checks.append(Check(f"success of B not below A's ({mode})", b >= a, found))
     models = distinct(info.model for info in joined.infos)
-    notices = []
+    notices = by_the_engine(joined.infos)
     if joined.only_a or joined.only_b:
         notices.append(f"Left out: {joined.only_a:,} samples that only A has, {joined.only_b:,} that only B has.")
     if joined.different:

@@ -13,6 +13,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,6 +38,9 @@ FEW_FILES = 30
 
 Key: TypeAlias = tuple[str, str]
 """Set and id of a sample."""
+
+PYTHON = "python"
+"""The language whose sets have names without it, as long as they are alone."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ class Measured:
     infos: tuple[RunInfo, ...]
     keys: tuple[Key, ...]
     kinds: tuple[str, ...]
+    languages: tuple[str, ...]
+    """The language of each sample."""
     modes: Mapping[str, ModeColumns]
     """In the order of :data:`~fim_server.evaluation.records.MODES`, or another that was asked for."""
     clusters: Integers | None
@@ -90,9 +96,27 @@ class Measured:
         return len(self.keys)
 
     @property
+    def only_python(self) -> bool:
+        """Whether no sample is of another language."""
+        return set(self.languages) <= {PYTHON}
+
+    @cached_property
+    def named(self) -> tuple[str, ...]:
+        """The set of each sample as it is told: after its language, where there are others than Python."""
+        names = (name for name, _ in self.keys)
+        if self.only_python:
+            return tuple(names)
+        return tuple(f"{language}, {name}" for language, name in zip(self.languages, names, strict=True))
+
+    @property
     def sets(self) -> tuple[str, ...]:
-        """Names of the sets, in the order of their first sample."""
-        return tuple(dict.fromkeys(name for name, _ in self.keys))
+        """Names of the sets as they are told, in the order of their first sample."""
+        return tuple(dict.fromkeys(self.named))
+
+    @property
+    def parser(self) -> str:
+        """What says whether a program parses, in words."""
+        return "`ast.parse`" if self.only_python else "the judge of its language, which the run's settings name"
 
     def everything(self) -> Bools:
         """The mask of all samples."""
@@ -100,16 +124,28 @@ class Measured:
 
     def in_set(self, name: str) -> Bools:
         """The mask of a set's samples."""
-        return np.array([key[0] == name for key in self.keys], dtype=bool)
+        return np.array([named == name for named in self.named], dtype=bool)
+
+    def in_language(self, name: str) -> Bools:
+        """The mask of a language's samples."""
+        return np.array([language == name for language in self.languages], dtype=bool)
 
     def of_kind(self, name: str) -> Bools:
         """The mask of a kind's samples."""
         return np.array([kind == name for kind in self.kinds], dtype=bool)
 
     def groups(self) -> list[tuple[str, Bools]]:
-        """Each set with its mask, and before them ``all`` where there are several."""
+        """Each set with its mask; before them ``all`` where there are several, and each language that has several."""
         found = [(name, self.in_set(name)) for name in self.sets]
-        return found if len(found) == 1 else [("all", self.everything()), *found]
+        if len(found) == 1:
+            return found
+        languages = dict.fromkeys(self.languages)
+        several = [
+            (name, self.in_language(name))
+            for name in languages
+            if len(languages) > 1 and sum(one.startswith(f"{name}, ") for one in self.sets) > 1
+        ]
+        return [("all", self.everything()), *several, *found]
 
     def pairs(self, modes: Sequence[str], mask: Bools | None = None) -> tuple[Bools, int]:
         """The samples with a record of every one of ``modes``, and how many of ``mask`` lack one."""
@@ -162,19 +198,20 @@ def measured(
         order: Of the modes; others follow by name.
     """
     by_mode: dict[str, dict[Key, Record]] = {}
-    kinds: dict[Key, str] = {}
+    kinds: dict[Key, tuple[str, str]] = {}
     seen = 0
     for record in records:
         key = (record.set, record.sample)
         seen += 1
-        kinds.setdefault(key, record.kind)
+        kinds.setdefault(key, (record.kind, record.language))
         by_mode.setdefault(record.mode, {})[key] = record
     keys = tuple(kinds)
     ordered = [mode for mode in order if mode in by_mode] + sorted(set(by_mode) - set(order))
     modes = {mode: _columns([by_mode[mode].get(key) for key in keys]) for mode in ordered}
     clusters, reason = _clusters(keys, files)
     kept = sum(map(len, by_mode.values()))
-    return Measured(tuple(infos), keys, tuple(kinds.values()), modes, clusters, reason, seen - kept)
+    own_kinds, languages = (tuple(one[place] for one in kinds.values()) for place in (0, 1))
+    return Measured(tuple(infos), keys, own_kinds, languages, modes, clusters, reason, seen - kept)
 
 
 def read_measured(folders: Sequence[str | Path]) -> Measured:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fim_server.errors import RecordError
 from fim_server.evaluation.records import MODES, Record, RunInfo, read_run
-from fim_server.evaluation.reporting.measured import is_exact, is_success
+from fim_server.evaluation.reporting.measured import PYTHON, is_exact, is_success
 from fim_server.evaluation.reporting.statistics import CONFIDENCE, proportion
 from fim_server.evaluation.reporting.tables.table import Table, markdown
 from fim_server.evaluation.reporting.tables.text import number, percent, rate
@@ -79,7 +79,8 @@ def _row(name: str, folders: Sequence[str]) -> Row:
 
 def group_of(record: Record) -> str:
     """The table that a result belongs to."""
-    return f"{record.set}, {record.kind}" if record.set in BY_KIND else record.set
+    name = f"{record.set}, {record.kind}" if record.set in BY_KIND else record.set
+    return name if record.language == PYTHON else f"{record.language}, {name}"
 
 
 def tables(rows: Sequence[Row], common: bool = False) -> list[Table]:

@@ -158,7 +158,7 @@ def _packed(data: Measured, places: Sequence[int], characters: int, left_out: in
         samples.append(
             [
                 record.sample,
-                sets.of(record.set),
+                sets.of(data.named[place]),
                 kinds.of(record.kind),
                 record.left_tail[-characters:],
                 record.right_head[:characters],

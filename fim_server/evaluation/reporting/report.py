@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fim_server.evaluation.records import RunInfo
+from fim_server.evaluation.records import ENGINE, RunInfo
 from fim_server.evaluation.reporting import page
 from fim_server.evaluation.reporting.content import Card, Report
 from fim_server.evaluation.reporting.figures import plots
 from fim_server.evaluation.reporting.files import REPORT_PAGE, REPORT_SUMMARY, write_files
-from fim_server.evaluation.reporting.measured import Measured
+from fim_server.evaluation.reporting.measured import PYTHON, Measured
 from fim_server.evaluation.reporting.numbers import estimates, finite
 from fim_server.evaluation.reporting.statistics import proportion
 from fim_server.evaluation.reporting.summary import summary
@@ -89,12 +89,37 @@ def notices(data: Measured) -> list[str]:
     if any(errors.values()):
         said = ", ".join(f"{count:,} {mode}" for mode, count in errors.items() if count)
         found.append(f"Could not be measured, and counted as failures: {said}.")
+    found += by_the_engine(data.infos)
     if data.repeated:
         found.append(f"{data.repeated:,} results came twice; the last of each counts.")
     differing = sum(len(hashes - {None}) > 1 for hashes in _prompts(data))
     if differing:
         found.append(f"The modes of {differing:,} samples had different prompts: their comparison is not a fair one.")
     return found
+
+
+def judged_by(info: RunInfo) -> str:
+    """What said what parses, language by language."""
+    own = {PYTHON: f"ast.parse of Python {info.judge}"} if info.judge else {}
+    return "; ".join(f"{language}: {judge}" for language, judge in {**own, **info.judges}.items()) or "not said"
+
+
+def versions_of(info: RunInfo) -> str:
+    """The versions of the languages' grammars."""
+    own = {PYTHON: info.language_version or "newest"} if PYTHON in info.languages else {}
+    found = {**own, **info.language_versions}
+    if list(found) == [PYTHON]:
+        return found[PYTHON]
+    return ", ".join(f"{language} {version}" for language, version in found.items()) or "none"
+
+
+def by_the_engine(infos: Sequence[RunInfo]) -> list[str]:
+    """The notice on the languages of which some run had the engine judge its own texts; none where there is none."""
+    own = sorted({language for info in infos for language, judge in info.judges.items() if judge == ENGINE})
+    if not own:
+        return []
+    told = f"Texts in {', '.join(own)} were judged by the engine itself, not by the language's own parser"
+    return [f"{told}: that constrained ones parse says nothing there."]
 
 
 def _prompts(data: Measured) -> Iterator[set[str | None]]:
@@ -124,7 +149,9 @@ def facts(infos: Sequence[RunInfo]) -> list[tuple[str, str]]:
         ("machine", said(lambda info: _of_machine(info, "system", "processor"))),
         ("cores", said(lambda info: _of_machine(info, "cores"))),
         ("threads", said(lambda info: _of_machine(info, "threads"))),
-        ("language version", said(lambda info: info.language_version or "newest")),
+        ("languages", said(lambda info: ", ".join(info.languages))),
+        ("judged by", said(judged_by)),
+        ("language version", said(versions_of)),
         ("versions", said(lambda info: ", ".join(f"{name} {version}" for name, version in info.versions.items()))),
         ("begun", said(lambda info: info.started)),
     ]

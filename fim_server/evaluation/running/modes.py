@@ -123,8 +123,8 @@ def as_line(sample: Sample) -> Sample:
 class Decoder:
     """A model that decodes samples in all modes."""
 
-    def __init__(self, model: FimModel, open_session: Callable[[str, str], Session], decoding: Decoding) -> None:
-        """``open_session`` opens two contexts."""
+    def __init__(self, model: FimModel, open_session: Callable[[str, str, str], Session], decoding: Decoding) -> None:
+        """``open_session`` opens two contexts of a language, which is named first."""
         if decoding.reads is Reads.LEFT_ALONE:
             # A prefix and nothing else: what any language model reads, whether it was trained to fill in or not.
             plain = replace(model.format, family="none (left context alone)", pieces=(Slot.PREFIX,))
@@ -150,7 +150,7 @@ class Decoder:
     def prepare(self, sample: Sample) -> Prepared:
         """Encode the prompt and open the session; of the prompt what the tokenizer may have cut otherwise is healed."""
         started = time.perf_counter()
-        session = self._open(sample.left, sample.right)
+        session = self._open(sample.language, sample.left, sample.right)
         healing = Healing(Split(sample.left, sample.right), "")
         if self._decoding.heal:
             healing = Healing.of(self.model, healing.split)

@@ -23,6 +23,8 @@ OPTIONS = {
     "batch": "--batch",
     "device": "--device",
     "judge": "--judge",
+    "judges": "--judge",
+    "language_versions": "--language-version",
     "language_version": "--python-version",
     "landing": "landing",
     "runtime": "--runtime",
@@ -53,6 +55,9 @@ def run_info(asked: Asked, settings: WorkerSettings, about: Mapping[str, Any], d
         device=about["device"],
         language_version=about["language_version"],
         judge=about["judge"],
+        languages=about["languages"],
+        judges=about["judges"],
+        language_versions=about["language_versions"],
         landing=settings.landing,
         runtime=about["runtime"],
         export_sha256=about["export_sha256"],
@@ -103,6 +108,8 @@ def shown(value: object) -> str:
     """A setting as its option spells it."""
     if isinstance(value, tuple):
         return ",".join(map(str, value))
+    if isinstance(value, Mapping) and not value:
+        return "none"
     if isinstance(value, Mapping):
         return " ".join(f"{name} {version}" for name, version in value.items())
     return "newest" if value is None else str(value)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from fim_server.datasets.python.text import LANGUAGE as PYTHON
 from fim_server.evaluation.running.shards import Shard
 from fim_server.models.options import LoadOptions
 
@@ -33,9 +35,9 @@ class WorkerSettings:
     seed: int
     temperature: float
     judge: str | None
-    """The Python whose ``ast.parse`` says what parses; None is the one that runs the worker."""
+    """The Python whose ``ast.parse`` says what parses of Python; None is the one that runs the worker."""
     language_version: str | None
-    """None is the judge's own version, or the newest where the judge is newer."""
+    """Of Python's grammar; None is the judge's own version, or the newest where the judge is newer."""
     landing: bool = True
     runtime: str | None = None
     """As of :func:`fim_server.models.load.load_model`, with the next one."""
@@ -46,6 +48,12 @@ class WorkerSettings:
     score: bool = False
     unsafe: bool = False
     """Run the samples' own tests without a sandbox where there is none."""
+    languages: tuple[str, ...] = (PYTHON,)
+    """Of the samples."""
+    judges: Mapping[str, str] = field(default_factory=dict)
+    """By language, the command of a judge other than the package's own (:mod:`.judges`)."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """By language other than Python, the version that counts; the newest that the judge knows where none is named."""
 
 
 @dataclass(frozen=True, slots=True)

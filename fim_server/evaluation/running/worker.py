@@ -10,9 +10,10 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fim_server.datasets.python.text import LANGUAGE as PYTHON
 from fim_server.datasets.samples import Origin, Sample
 from fim_server.evaluation.records import Record
-from fim_server.evaluation.running.judge import Judge
+from fim_server.evaluation.running.judges import Judges, languages_of
 from fim_server.evaluation.running.measures import (
     TAIL_CHARACTERS,
     edit_similarity,
@@ -24,7 +25,6 @@ from fim_server.evaluation.running.measures import (
 from fim_server.evaluation.running.provenance import export_hash, model_hash, versions
 from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.unit_tests import Test, isolation, start_tests
-from fim_server.language import Language
 from fim_server.recovery.recovery import Recovery
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class Measuring(Protocol):
     def about(self) -> Mapping[str, Any]:
         """What run.json holds and the settings do not say.
 
-        ``format``, ``device``, ``runtime``, ``model_sha256``, ``export_sha256``, ``judge``, ``language_version``,
-        ``versions``, ``machine``.
+        ``format``, ``device``, ``runtime``, ``model_sha256``, ``export_sha256``, ``languages``, ``judge``, ``judges``,
+        ``language_version``, ``language_versions``, ``versions``, ``machine``.
         """
 
     def measure_all(self, batches: Iterable[Sequence[Sample]], /) -> Iterator[list[Record]]:
@@ -61,13 +61,20 @@ class Worker:
         from fim_server.tokens.masks import prepare
 
         self._settings = settings
-        self._judge = Judge(settings.judge)
-        self._language = Language.load("python", settings.language_version or version_of(self._judge))
-        self._recovery = Recovery(self._language.open)
+        self._judges = Judges(
+            languages_of(settings.languages),
+            settings.judge,
+            settings.judges,
+            settings.language_version,
+            settings.versions,
+        )
+        self._languages = self._judges.languages
+        self._recoveries = {name: Recovery(language.open) for name, language in self._languages.items()}
         self._loaded = model is None
         self.model = model or load_model(settings.model, settings.device, settings.runtime, settings.load)
         if self._loaded:
-            prepare(self._language, self.model.vocabulary)
+            for language in self._languages.values():
+                prepare(language, self.model.vocabulary)
         decoding = Decoding(
             settings.modes,
             settings.budget,
@@ -88,10 +95,10 @@ class Worker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._judge.close()
+        self._judges.close()
 
-    def _open(self, left: str, right: str) -> Session:
-        return self._recovery.open(left, right)
+    def _open(self, language: str, left: str, right: str) -> Session:
+        return self._recoveries[language].open(left, right)
 
     def about(self) -> Mapping[str, Any]:
         """As :meth:`Measuring.about`."""
@@ -102,8 +109,11 @@ class Worker:
             "runtime": self.model.runtime,
             "model_sha256": model_hash(asked.model, asked.load.adapter) if self._loaded else self.model.name,
             "export_sha256": export_hash(asked.model) if self.model.runtime == "onnx" else None,
-            "judge": self._judge.version,
-            "language_version": self._language.version,
+            "languages": tuple(self._languages),
+            "judge": self._judges.python,
+            "judges": self._judges.titles,
+            "language_versions": self._judges.versions,
+            "language_version": self._languages[PYTHON].version if PYTHON in self._languages else None,
             "versions": versions(self.model.runtime),
             "machine": {
                 "system": platform.platform(),
@@ -127,7 +137,7 @@ class Worker:
         prepared: dict[int, Prepared] = {}
         for number, sample in enumerate(samples):
             try:
-                if sample.language != "python":
+                if sample.language not in self._languages:
                     raise ValueError(f"no parser for {sample.language} to judge by")
                 prepared[number] = self.decoder.prepare(sample)
             except Exception as error:  # noqa: BLE001  # recorded as the sample's own
@@ -181,8 +191,8 @@ class Worker:
                     "failure": None,
                 }
                 if offer.text is not None:
-                    session = session or self._language.open(sample.left, sample.right)
-                    verdict["parses"] = self._judge.parses(sample.filled(offer.text))
+                    session = session or self._languages[sample.language].open(sample.left, sample.right)
+                    verdict["parses"] = self._judges.parses(sample.language, sample.filled(offer.text))
                     verdict["complete"] = session.check(offer.text).complete
                     if offer.text in tests:
                         verdict["passed"], verdict["failure"] = tests[offer.text].result()
@@ -201,12 +211,6 @@ def described_backend(model: FimModel) -> dict[str, Any]:
     return describe_machine(model.backend)
 
 
-def version_of(judge: Judge) -> str | None:
-    """The version of Python's grammar that a judge has; None, the newest, where it is newer than all that are known."""
-    version = ".".join(judge.version.split(".")[:2])
-    return version if version in Language.versions("python") else None
-
-
 def described(sample: Sample, mode: str) -> dict[str, Any]:
     """The fields of a result that are the sample's."""
     return {
@@ -223,6 +227,7 @@ def described(sample: Sample, mode: str) -> dict[str, Any]:
         "right_characters": len(sample.right),
         "path": path_of(sample.origin),
         "line": sample.left.count("\n") + 1,
+        "language": sample.language,
     }
 
 

@@ -33,7 +33,7 @@ export interface Picture {
 /** The text of a line of the document; undefined outside of it. */
 export type LineText = (line: number) => string | undefined;
 
-type Around = Pick<Explanation, "position" | "openLeft" | "openRight">;
+type Around = Pick<Explanation, "language" | "position" | "openLeft" | "openRight">;
 
 export function picture(explanation: Around, lineText: LineText): Picture {
   const closers = [...explanation.openRight];
@@ -44,7 +44,7 @@ export function picture(explanation: Around, lineText: LineText): Picture {
     const box = boxes[index];
     if (box !== undefined) {
       const own = ownSource(box, boxes[index + 1], explanation.position, lineText);
-      const brackets = unclosed(own)
+      const brackets = unclosed(own, explanation.language)
         .reverse()
         .map((opener) => matched(opener, closers, unopened));
       levels.unshift({ ...box, text: (own.split("\n", 1)[0] ?? "").trim(), brackets });
@@ -59,13 +59,17 @@ interface Box {
   readonly text: string;
 }
 
-/** Outermost first. Constructs that begin at one place share a box, and a block is in that of what it is the block of. */
+/**
+ * Outermost first. Constructs that begin at one place share a box, and a block is in that of what it is the block of,
+ * which no other block is.
+ */
 function merged(innermostFirst: readonly OpenConstruct[]): Box[] {
   const boxes: Box[] = [];
   for (const { name, line, text } of innermostFirst.toReversed()) {
     const outer = boxes.at(-1);
     const sharesPlace = outer !== undefined && outer.line === line && outer.text === text;
-    if (outer !== undefined && (sharesPlace || name === "block")) {
+    const isItsBlock = name === "block" && outer?.names.at(-1) !== "block";
+    if (outer !== undefined && (sharesPlace || isItsBlock)) {
       boxes[boxes.length - 1] = { ...outer, names: [...outer.names, name] };
     } else {
       boxes.push({ names: [name], line, text });
@@ -154,7 +158,7 @@ const LEXEME_WORDS: readonly (readonly [RegExp, string])[] = [
   [/^F_(STRING|R?(SSS|DDD|S|D))$/, "f-string"],
   [/^T_(STRING|R?(SSS|DDD|S|D))$/, "t-string"],
   [/^R?(SSS|DDD|S|D)_(OPEN|END|SPEC|CLOSE|MORE|LAST)$/, "rest of the string"],
-  [/^_NEWLINE$/, "line break"],
+  [/^(_NEWLINE|NL)$/, "line break"],
   [/^_INDENT$/, "deeper indentation"],
   [/^_DEDENT$/, "end of the block"],
   [/^IMAGINARY$/, "imaginary number"],

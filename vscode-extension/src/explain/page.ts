@@ -1,7 +1,8 @@
 // The explanation as HTML. Scripts are not needed to read it; they follow the cursor, reveal lines, copy, and try texts.
+import { LANGUAGES } from "../configuration";
 import { html, type Markup, type Part } from "../html";
 import type { Candidate, Closer, Explanation, Verdict } from "../protocol";
-import { counted, GUARANTEE_WORDS, languageName, percentage } from "../words";
+import { counted, eitherOf, GUARANTEE_WORDS, languageName, percentage } from "../words";
 import { grouped, type Level, type Lexeme, type LineText, type OpenBracket, picture, spoken } from "./levels";
 
 /** What the editor knows about the place and the explanation does not say. */
@@ -49,7 +50,8 @@ export function shellHtml(shell: Shell, content: Markup): string {
 }
 
 export function waitingHtml(): Markup {
-  return html`<p class="note">Put the cursor into a Python or JSON file, and this page says what may come there.</p>`;
+  const languages = eitherOf(LANGUAGES.map(languageName));
+  return html`<p class="note">Put the cursor into a ${languages} file, and this page says what may come there.</p>`;
 }
 
 export function failureHtml(message: string): Markup {

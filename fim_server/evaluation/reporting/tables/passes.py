@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fim_server.evaluation.records import Record
@@ -70,4 +72,4 @@ def _limited(data: Measured, mask: Bools) -> Measured:
         mode: ModeColumns(**{**vars(columns), "present": columns.present & mask})
         for mode, columns in data.modes.items()
     }
-    return Measured(**{**vars(data), "modes": modes})
+    return replace(data, modes=modes)

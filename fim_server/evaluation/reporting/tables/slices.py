@@ -13,7 +13,10 @@ from fim_server.evaluation.reporting.tables.text import of, percent, rate
 
 def slices(data: Measured) -> dict[str, list[tuple[str, Bools]]]:
     """Every way to cut the samples, each with its parts."""
-    parts = {
+    parts: dict[str, list[tuple[str, Bools]]] = {}
+    if len(set(data.languages)) > 1:
+        parts["language"] = [(name, data.in_language(name)) for name in dict.fromkeys(data.languages)]
+    parts |= {
         "set": [(name, data.in_set(name)) for name in data.sets],
         "kind": [(name, data.of_kind(name)) for name in dict.fromkeys(data.kinds)],
         "hole, characters": data.buckets(lambda record: record.hole_characters, HOLE_EDGES),
@@ -51,7 +54,7 @@ def by_slice(data: Measured) -> Iterator[Table]:
         key = "by-" + cut.replace(",", "").replace(" ", "-")
         long = cut == "set and hole, characters"
         note = "Success with Wilson's interval, then exact match."
-        yield Table(key, f"By {cut}", header, tuple(rows), 1, note, brief=cut == "kind", long=long)
+        yield Table(key, f"By {cut}", header, tuple(rows), 1, note, brief=cut in ("language", "kind"), long=long)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fim_server.evaluation.reporting.measured import Measured
+from fim_server.evaluation.reporting.measured import PYTHON, Measured
 from fim_server.evaluation.reporting.statistics import (
     CONFIDENCE,
     RESAMPLES,
@@ -15,7 +15,7 @@ from fim_server.evaluation.reporting.tables.table import Table
 from fim_server.evaluation.reporting.tables.text import difference, percent, rate
 
 PAPER_SUCCESS = {"stack-boundary": 0.950, "stack-randspan": 0.965}
-"""What the paper reports for its constrained mode, with its own model."""
+"""What the paper reports for its constrained mode, with its own model, of Python."""
 
 
 def overview(data: Measured) -> Table:
@@ -26,7 +26,7 @@ def overview(data: Measured) -> Table:
             kept = columns.present & mask
             files = data.clusters_of(kept)
             count = int(kept.sum())
-            paper = PAPER_SUCCESS.get(name) if mode == "constrained" else None
+            paper = PAPER_SUCCESS.get(name.removeprefix(f"{PYTHON}, ")) if mode == "constrained" else None
             rows.append(
                 (
                     name,
@@ -43,7 +43,7 @@ def overview(data: Measured) -> Table:
     if not known:
         header, rows = header[:4] + header[5:], [row[:4] + row[5:] for row in rows]
     note = (
-        "Success: a text was offered and the whole program parses (`ast.parse`). Exact match: that, and the text is "
+        f"Success: a text was offered and the whole program parses ({data.parser}). Exact match: that, and the text is "
         f"the one that stood there but for blanks at its ends. In brackets {100 * CONFIDENCE:.0f} % intervals: "
         "Wilson's for success, which takes samples as independent; bootstrap for the others."
     )

@@ -72,14 +72,16 @@ def reference_overlap(record: Record) -> int:
 
 
 def agreement(data: Measured) -> Table:
-    """The engine's verdict beside ``ast.parse``'s, on the texts offered."""
+    """The engine's verdict beside the judge's, on the texts offered."""
 
     def read(record: Record) -> str:
         if record.text is None:
             return without_text(record)
         ours = {None: "did not say", True: "complete", False: "not complete"}[record.complete]
-        return f"engine: {ours}; ast.parse: {'parses' if record.parses else 'does not parse'}"
+        return f"engine: {ours}; {judge}: {'parses' if record.parses else 'does not parse'}"
 
-    note = "`ast.parse` refuses more than a grammar can say, and a program of an older version is judged by the newest."
+    judge = "ast.parse" if data.only_python else "judge"
+    refuses = "`ast.parse` refuses" if data.only_python else "A language's own parser may refuse"
+    note = f"{refuses} more than a grammar can say, and a program of an older version is judged by the newest."
     header, rows = counted(data, "verdicts", read)
-    return Table("agreement", "Engine and ast.parse", header, rows, 1, note)
+    return Table("agreement", f"Engine and {judge}", header, rows, 1, note)

@@ -482,6 +482,9 @@ function M.status()
   if status.state == 'loading' then
     return status.progress and ('fim: loading %d%%'):format(status.progress * 100) or 'fim: loading'
   end
+  if status.state == 'ready' and client_of(0) and switches.held_back(vim.bo.filetype, status.model) then
+    return 'fim: only when asked'
+  end
   local last = status.last
   if status.state == 'ready' and last then
     local time = last.latency and (' %d ms'):format(last.latency.totalMs) or ''

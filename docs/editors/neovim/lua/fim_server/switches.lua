@@ -50,6 +50,14 @@ function M.silent(filetype)
   return not enabled or timer ~= nil or languages[filetype] == 'off'
 end
 
+--- Whether a file type is completed only when asked, because the model, of the status, has not learnt its language.
+---@param model? { languages?: string[] } without `languages` it has learnt all, or does not say
+function M.held_back(filetype, model)
+  local settings = M.settings()
+  local is_learnt = not (model and model.languages) or vim.tbl_contains(model.languages, filetype)
+  return not is_learnt and settings.trigger ~= 'manual' and not settings.languages[filetype]
+end
+
 --- Minutes until the snooze is over, rounded up; nil: there is none.
 function M.minutes_left()
   return timer and math.max(1, math.ceil((wakes_at - vim.uv.now()) / MINUTE_MS)) or nil

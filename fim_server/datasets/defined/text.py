@@ -1,0 +1,180 @@
+"""A file as the constructions see it, of a language that is defined by data: symbols, and blocks between brackets."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from fim_server.datasets.holes import LONGEST_FILE, Refused
+from fim_server.datasets.lined_text import LinedText
+from fim_server.language import Language
+from fim_server.language.compile import lower, read_builtin
+
+WINDOW = 256
+"""Bytes of a text that are looked at for one lexeme at first; more where it may be longer."""
+
+
+class Symbol(NamedTuple):
+    """A lexeme of a file that is neither blank nor a comment."""
+
+    start: int
+    """Offset of the first character."""
+    end: int
+    """Offset after the last one."""
+    block: int
+    """Number of the block that it stands in, 0 for the file: blocks inside it have numbers of their own."""
+
+
+class Block(NamedTuple):
+    """A pair of brackets that stand on different lines: offsets after the first and before the second."""
+
+    brackets: str
+    start: int
+    end: int
+
+
+class Lexemes:
+    """The lexemes of a language, by the longest match alone."""
+
+    def __init__(self, language: str, version: str | None = None) -> None:
+        """Those of a language of the package, in one of its versions (None: the newest).
+
+        Raises:
+            LanguageError: There is no such language, or no such version of it.
+        """
+        self._language = Language.load(language, version)
+        definition = read_builtin(language, self._language.version)
+        self.brackets: Mapping[str, str] = dict(self._language.spelling.brackets)
+        self._unseen = frozenset(lower(definition)["ignore"]) | self._names(b"\n")
+
+    def _names(self, text: bytes) -> frozenset[str]:
+        found = self._language.core.longest_match(text)
+        return frozenset() if found is None or found[0] < len(text) else frozenset(found[1])
+
+    def of(self, text: str) -> Iterator[tuple[int, int, bool]]:
+        """Offsets of each lexeme of a text, and whether it is a symbol.
+
+        None are what the grammar ignores, and the lexemes that a line break is one of: where line breaks are symbols
+        of a language, comments may be part of them. A character that no lexeme begins with is a symbol of its own.
+        """
+        encoded = text.encode()
+        one_to_one = len(encoded) == len(text)
+        at = characters = 0
+        while at < len(encoded):
+            length, names = self._longest(encoded, at)
+            count = length if one_to_one else len(encoded[at : at + length].decode())
+            yield characters, characters + count, not self._unseen.intersection(names)
+            at += length
+            characters += count
+
+    def _longest(self, text: bytes, at: int) -> tuple[int, list[str]]:
+        size = WINDOW
+        while True:
+            piece = text[at : at + size]
+            if at + size >= len(text) or not self._language.core.matches_partially(piece):
+                break
+            size *= 4
+        found = self._language.core.longest_match(piece)
+        if found is not None and found[0] > 0:
+            return found
+        length = next((n for n in range(1, 4) if at + n >= len(text) or text[at + n] & 0xC0 != 0x80), 4)
+        return length, []
+
+
+class DefinedText(LinedText):
+    """A file of a language that is defined by data; its line ends are "\\n"."""
+
+    def __init__(self, text: str, lexemes: Lexemes) -> None:
+        """Nothing is read until it is asked for.
+
+        Raises:
+            Refused: It is longer than `LONGEST_FILE`.
+        """
+        if len(text) > LONGEST_FILE:
+            raise Refused("too long")
+        super().__init__(text)
+        self._lexemes = lexemes
+
+    @cached_property
+    def _read(self) -> list[tuple[int, int, bool]]:
+        return list(self._lexemes.of(self.text))
+
+    @cached_property
+    def _spans(self) -> list[tuple[int, int]]:
+        return [(start, end) for start, end, is_symbol in self._read if is_symbol]
+
+    @cached_property
+    def _pairs(self) -> dict[int, tuple[int, str]]:
+        """By the index of an opening bracket's symbol that of its partner, and their texts, where lines are between."""
+        opened: list[int] = []
+        pairs: dict[int, tuple[int, str]] = {}
+        closing = set(self._lexemes.brackets.values())
+        for index, (start, end) in enumerate(self._spans):
+            text = self.text[start:end]
+            if text in self._lexemes.brackets:
+                opened.append(index)
+            elif text in closing and opened:
+                first = self.text[slice(*self._spans[opened[-1]])]
+                if self._lexemes.brackets[first] == text:
+                    begin = opened.pop()
+                    if self.line_at(self._spans[begin][0]) != self.line_at(start):
+                        pairs[begin] = index, first + text
+        return pairs
+
+    @cached_property
+    def symbols(self) -> list[Symbol]:
+        """All symbols, in their order. Brackets stand in the block around theirs."""
+        closing = {end for end, _ in self._pairs.values()}
+        inside, blocks = [0], 0
+        symbols = []
+        for index, (start, end) in enumerate(self._spans):
+            if index in closing:
+                inside.pop()
+            symbols.append(Symbol(start, end, inside[-1]))
+            if index in self._pairs:
+                blocks += 1
+                inside.append(blocks)
+        return symbols
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The pairs of brackets on different lines, in the order in which they open."""
+        return [
+            Block(brackets, self._spans[begin][1], self._spans[end][0])
+            for begin, (end, brackets) in sorted(self._pairs.items())
+        ]
+
+    def between(self, start: int, end: int) -> list[Symbol]:
+        """The symbols between two offsets."""
+        first = bisect_left(self._starts, start)
+        return self.symbols[first : bisect_left(self._starts, end, first)]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [start for start, _ in self._spans]
+
+    @cached_property
+    def shared_lines(self) -> frozenset[int]:
+        """Numbers (from 0) of the lines that share a lexeme that is not blank with another line."""
+        shared: set[int] = set()
+        for start, end, _ in self._read:
+            content = self.text[start:end].strip()
+            if "\n" in content:
+                begin = start + self.text[start:end].index(content)
+                shared.update(range(self.line_at(begin), self.line_at(begin + len(content) - 1) + 1))
+        return frozenset(shared)
+
+    @cached_property
+    def whole_lines(self) -> list[tuple[int, int]]:
+        """Offsets of the first character that is no blank and of the end of each line that has a symbol.
+
+        Without lines that share a lexeme with another line.
+        """
+        numbers = sorted({self.line_at(start) for start, _ in self._spans})
+        return [
+            (self.first_character_of(number), self.line_end(number))
+            for number in numbers
+            if number not in self.shared_lines
+        ]

@@ -1,0 +1,171 @@
+"""Holes in a text: what one is, how they are drawn, and the constructions that every language shares.
+
+A construction draws from a generator that is seeded with the construction's name and version, the seed and the SHA-256
+of the file's text alone. So a file's holes depend on nothing else: not on the other files and their order, on how many
+were asked for (the first n of many are those of n), on the process, the interpreter's hash seed or a build's
+interruptions. Holes are never empty and, within a file, never twice the same: one that would be is drawn again, and
+after `TRIES` draws in a row in vain the file gives no more. What a sample's ``left + middle + right`` joins to is the
+file, so the middle that was cut out always parses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+Item = TypeVar("Item")
+
+VERSION = 1
+"""Counted up when a construction comes to draw other holes; part of the seed and of every sample's id."""
+
+TRIES = 64
+"""Draws in a row that may be in vain."""
+
+PER_FILE = 10
+"""Holes in a file, as in the paper."""
+
+START_SHARE = 0.9
+"""RANDSPAN: how far through the file, as a share of its characters, a hole may start."""
+SPAN_CHARACTERS = 100
+"""RANDSPAN: longest hole."""
+SPAN_SHARE = 0.2
+"""RANDSPAN: longest hole as a share of the file."""
+
+BLOCK_LINES = 30
+"""Longest hole of the set `block`; whole classes are no completion at a cursor."""
+
+
+LONGEST_FILE = 5_000_000
+"""Characters. CPython's parser takes some hundred bytes for each, so that this bounds the memory of a build."""
+
+
+class Refused(Exception):
+    """A file that no hole is cut into; the message says why, in a few words and the same for all of its kind."""
+
+
+class Cut(NamedTuple):
+    """A hole: ``text[start:end]`` is the middle."""
+
+    kind: str
+    start: int
+    end: int
+
+
+class Draws:
+    """Random choices that are the same in every process and version of Python.
+
+    Only `random.Random.random` is used, which alone is documented to keep its sequence for a seed.
+    """
+
+    def __init__(self, construction: str, seed: int, sha256: str) -> None:
+        key = f"{construction}/{VERSION}/{seed}/{sha256}".encode()
+        self._random = random.Random(int.from_bytes(hashlib.sha256(key).digest(), "big"))
+
+    def below(self, bound: int) -> int:
+        """An integer from 0 to ``bound - 1``."""
+        return int(self._random.random() * bound)
+
+    def choice(self, items: Sequence[Item]) -> Item:
+        """One of the items. Raises IndexError if there is none."""
+        return items[self.below(len(items))]
+
+
+Draw = Callable[[Draws], Cut | None]
+"""One draw of a hole in a file, or None for one in vain."""
+
+
+class Placed(Protocol):
+    """A symbol of a file: offsets of its first character and after its last one, and the block that it stands in."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def block(self) -> int: ...
+
+
+def drawn(draw: Draw | None, draws: Draws, count: int) -> Iterator[Cut]:
+    """Up to ``count`` holes, none empty and none twice."""
+    if draw is None:
+        return
+    taken: set[tuple[int, int]] = set()
+    while len(taken) < count:
+        for _ in range(TRIES):
+            cut = draw(draws)
+            if cut is not None and cut.start < cut.end and (cut.start, cut.end) not in taken:
+                break
+        else:
+            return
+        taken.add((cut.start, cut.end))
+        yield cut
+
+
+def any_of(found: Sequence[Cut]) -> Draw | None:
+    """One of some holes, all equally likely."""
+    if not found:
+        return None
+    return lambda draws: draws.choice(found)
+
+
+def between_symbols(symbols: Sequence[Placed]) -> Draw | None:
+    """STACK-BOUNDARY, once it is known what a file's symbols are and which of them stand in one block.
+
+    The first draw takes any symbol whose block has another one, the second any other symbol of that block, all equally
+    likely; the one further left is the first. The hole starts at one of the first symbol's characters or at its end,
+    all equally likely, and ends where the second symbol begins.
+    """
+    blocks: dict[int, list[Placed]] = {}
+    for symbol in symbols:
+        blocks.setdefault(symbol.block, []).append(symbol)
+    choices = [(symbol, block) for block in blocks.values() if len(block) > 1 for symbol in block]
+    places = {symbol.start: place for block in blocks.values() for place, symbol in enumerate(block)}
+    if not choices:
+        return None
+
+    def draw(draws: Draws) -> Cut:
+        one, block = draws.choice(choices)
+        other = draws.below(len(block) - 1)
+        other += other >= places[one.start]
+        first, second = sorted((one, block[other]), key=lambda symbol: symbol.start)
+        return Cut("stack-boundary", first.start + draws.below(first.end - first.start + 1), second.start)
+
+    return draw
+
+
+def random_span(text: str) -> Draw | None:
+    """STACK-RANDSPAN: a random span of characters.
+
+    The paper (arXiv 2402.17988, section VII-A): a start up to 90 % through the file, a length up to 100 characters, or
+    20 % of the file, or to the file's end. What it leaves open, and how it is done here: positions and lengths are in
+    characters. The start is any offset from 0 to 90 % of the file's length, rounded down, all equally likely. The
+    shortest of the three bounds (the share rounded down) bounds the length, and every length from 1 to that bound is
+    equally likely. (The paper's program always removes 20 % of the file.) A file of fewer than 5 characters has no
+    hole.
+    """
+    length = len(text)
+    longest = min(SPAN_CHARACTERS, int(length * SPAN_SHARE))
+    if longest < 1:
+        return None
+
+    def draw(draws: Draws) -> Cut:
+        start = draws.below(int(length * START_SHARE) + 1)
+        return Cut("stack-randspan", start, start + 1 + draws.below(min(longest, length - start)))
+
+    return draw
+
+
+def rest_of_line(text: str, whole: Sequence[tuple[int, int]]) -> Draw | None:
+    """The rest of one of some lines, from a random character but the first to its end; what is blank is in vain."""
+    lines = [(start, end) for start, end in whole if end - start > 1]
+    if not lines:
+        return None
+
+    def draw(draws: Draws) -> Cut | None:
+        first, end = draws.choice(lines)
+        start = first + 1 + draws.below(end - first - 1)
+        return None if text[start:end].isspace() else Cut("line-rest", start, end)
+
+    return draw

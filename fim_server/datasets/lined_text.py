@@ -1,0 +1,37 @@
+"""A text and its lines, all positions being character offsets."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import cached_property
+from itertools import accumulate
+
+
+class LinedText:
+    """A text whose line ends are "\\n"."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends. Not `str.splitlines`, which also breaks at form feeds and other marks."""
+        return self.text.split("\n")
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """Offset of each line's first character."""
+        return [0, *accumulate(len(line) + 1 for line in self.lines[:-1])]
+
+    def line_at(self, offset: int) -> int:
+        """Number (from 0) of the line that has this offset; a line's end belongs to it."""
+        return bisect_left(self.line_starts, offset + 1) - 1
+
+    def line_end(self, line: int) -> int:
+        """Offset of the end of a line (from 0), before its "\\n"."""
+        return self.line_starts[line] + len(self.lines[line])
+
+    def first_character_of(self, line: int) -> int:
+        """Offset of a line's first character that is no blank; of its end where there is none."""
+        content = self.lines[line]
+        return self.line_starts[line] + len(content) - len(content.lstrip(" \t\f"))

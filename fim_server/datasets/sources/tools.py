@@ -1,0 +1,53 @@
+"""Programs that fetch packages, each language's own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from fim_server.errors import DatasetError
+
+PATIENCE_S = 600.0
+"""Seconds that a program may take to fetch."""
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def fetched(command: Sequence[str], what: str, folder: Path | None = None) -> str:
+    """What a program that fetches packages writes to its standard output.
+
+    Raises DatasetError where it is not installed or fails; the message has the first line that it says of an error.
+    """
+    program = shutil.which(command[0])
+    if program is None:
+        raise DatasetError(f"{what} are fetched by {command[0]}, which is not installed")
+    try:
+        done = subprocess.run(
+            [program, *command[1:]], cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DatasetError(f"{what} cannot be fetched: {error}") from None
+    if done.returncode != 0:
+        raise DatasetError(f"{what} cannot be fetched: {_said(done.stderr + done.stdout) or 'no reason is given'}")
+    return done.stdout
+
+
+def _said(output: str) -> str:
+    """The first line that names an error, else the first."""
+    lines = [" ".join(_COLOURS.sub("", line).split()) for line in output.splitlines()]
+    lines = [line for line in lines if line]
+    return next((line for line in lines if re.search("error", line, re.IGNORECASE)), next(iter(lines), ""))[:300]
+
+
+def parts_of(named: Iterable[str], pattern: re.Pattern[str], form: str) -> list[re.Match[str]]:
+    """Names of packages, taken apart. Raises DatasetError for one that is not of the form."""
+    found = []
+    for name in named:
+        match = pattern.fullmatch(name)
+        if match is None:
+            raise DatasetError(f"{name or 'no name'}: {form} expected")
+        found.append(match)
+    return found

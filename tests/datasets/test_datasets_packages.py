@@ -1,0 +1,303 @@
+"""Packages of other languages than Python: fetched by the languages' own tools, here from folders of this machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from command_line import run_command
+from dataset_files import write_tree
+from fim_server.datasets import read_samples
+from fim_server.datasets.licences import licence_of_folder, licence_of_text
+from fim_server.datasets.sources import crates, go_modules, maven
+from fim_server.datasets.sources.named import language_of, open_source, read_list
+from fim_server.datasets.sources.source import SourceText
+from fim_server.errors import DatasetError
+from fim_server.language import Language
+
+ROOT = Path(__file__).resolve().parents[2]
+
+LISTS = sorted((ROOT / "datasets").glob("*.toml"))
+
+MIT = """\
+MIT License
+
+Copyright (c) 2026 Somebody
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction.
+"""
+APACHE = "\n   Apache License\n   Version 2.0, January 2004\n   http://www.apache.org/licenses/\n"
+BSD = (
+    "Redistribution and use in source and binary forms, with or without\nmodification, are permitted provided that "
+    "the following conditions are met:\n"
+)
+ENDORSING = "Neither the name of the copyright holder nor the names of its contributors may be used\n"
+
+
+@pytest.fixture
+def any_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Suffixes of languages that this package need not define."""
+    for module, suffix in ((go_modules, ".go"), (maven, ".java"), (crates, ".rs")):
+        monkeypatch.setattr(module, "suffixes", lambda language, suffix=suffix: (suffix,))
+
+
+@pytest.mark.parametrize(
+    ("text", "licence"),
+    [
+        (MIT, "MIT"),
+        (APACHE, "Apache-2.0"),
+        (BSD, "BSD-2-Clause"),
+        (BSD + ENDORSING, "BSD-3-Clause"),
+        (BSD + "All advertising materials mentioning features", None),
+        (MIT + APACHE, None),
+        ("Do what you want.", None),
+        ("", None),
+    ],
+)
+def test_licences_are_known_by_their_words(text: str, licence: str | None) -> None:
+    assert licence_of_text(text) == licence
+
+
+def test_all_licences_of_a_folder_hold(tmp_path: Path) -> None:
+    assert licence_of_folder(tmp_path) is None
+    write_tree(tmp_path, {"LICENSE-MIT": MIT, "copying.txt": BSD, "licenses.go": APACHE, "README": APACHE})
+    assert licence_of_folder(tmp_path) == "BSD-2-Clause AND MIT"
+    write_tree(tmp_path, {"LICENSE": "Ask me."})
+    assert licence_of_folder(tmp_path) is None
+
+
+# --- Go ------------------------------------------------------------------------------------------------------------
+
+MODULE, VERSION = "example.com/m", "v1.2.0"
+
+
+@pytest.fixture
+def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A proxy of Go's with one module, in a folder."""
+    if shutil.which("go") is None:
+        pytest.skip("there is no go")
+    folder = tmp_path / "proxy" / MODULE / "@v"
+    write_tree(folder, {f"{VERSION}.info": json.dumps({"Version": VERSION}), f"{VERSION}.mod": f"module {MODULE}\n"})
+    files = {
+        "go.mod": f"module {MODULE}\n",
+        "LICENSE": MIT,
+        "b.go": "package m\n\nfunc f(a int) int {\n\treturn a + 1\n}\n",
+        "a/a_test.go": "package a\n",
+        "a/testdata/x.go": "package x\n",
+        "vendor/v/v.go": "package v\n",
+    }
+    with zipfile.ZipFile(folder / f"{VERSION}.zip", "w") as archive:
+        for name, content in files.items():
+            archive.writestr(f"{MODULE}@{VERSION}/{name}", content)
+    settings = {
+        "GOPROXY": (tmp_path / "proxy").as_uri(),
+        "GONOSUMDB": "*",
+        "GOFLAGS": "-modcacherw",
+        "GOMODCACHE": str(tmp_path / "modules"),
+        "GOTOOLCHAIN": "local",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    return folder
+
+
+@pytest.mark.usefixtures("proxy", "any_suffix")
+def test_go_modules() -> None:
+    source = open_source(f"go:{MODULE}@{VERSION}", None, "go")
+    assert [(file.path, file.package, file.version, file.licence) for file in source] == [
+        ("a/a_test.go", MODULE, VERSION, "MIT"),
+        ("b.go", MODULE, VERSION, "MIT"),
+    ]
+    assert source.pinned()[f"{MODULE}@{VERSION}"].startswith("h1:")
+    with pytest.raises(DatasetError, match="modules of Go cannot be fetched: "):
+        open_source("go:example.com/other@v1.0.0", None, "go")
+
+
+@pytest.mark.usefixtures("proxy")
+@pytest.mark.skipif("go" not in Language.names(), reason="no definition of Go")
+def test_a_list_of_modules_is_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.toml").write_text(f'go = ["{MODULE}@{VERSION}"]\n', encoding="utf-8")
+    out = tmp_path / "out.jsonl"
+    command = ["dataset", "build", "stack-boundary", "--source", str(tmp_path / "mine.toml"), "--out", str(out)]
+    assert run_command(capsys, *command, "--limit", "4")[0] == 0
+    samples = list(read_samples(out))
+    assert len(samples) == 4
+    origins = {(one.language, one.origin.source, one.origin.package, one.origin.licence) for one in samples}
+    assert origins == {("go", "mine", MODULE, "MIT")}
+
+
+# --- Java ----------------------------------------------------------------------------------------------------------
+
+POM = """\
+<?xml version="1.0"?>
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+{parent}
+<artifactId>a</artifactId>
+{licences}
+</project>
+"""
+LICENCE = "<licenses><license><name>The Apache\n Software License, Version 2.0</name></license></licenses>"
+PARENT = "<parent><groupId>g</groupId><artifactId>up</artifactId><version>7</version></parent>"
+
+FAKE_MVN = """\
+#!{python}
+# Copies what a project asks dependency:copy for, as Maven does, from a folder.
+import re, shutil, sys
+from pathlib import Path
+if sys.argv[-1] != "dependency:copy":
+    sys.exit("no such goal")
+text = Path(sys.argv[sys.argv.index("-f") + 1]).read_text()
+(folder,) = re.findall("<outputDirectory>(.*)</outputDirectory>", text)
+for item in re.findall("<artifactItem>(.*)</artifactItem>", text):
+    part = lambda name: re.findall(f"<{{name}}>(.*)</{{name}}>", item)[0]
+    source = Path({repository!r}) / f"{{part('artifactId')}}-{{part('version')}}.{{part('type')}}"
+    assert ("sources" in item) == (part("type") == "jar")
+    if not source.exists():
+        sys.exit("[ERROR] Could not find artifact " + source.name)
+    shutil.copy(source, Path(folder) / part("destFileName"))
+"""
+
+
+def fake(name: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of that name on the PATH."""
+    path = write_tree(folder / "bin", {name: text}) / name
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(path.parent), prepend=":")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "repository"
+    poms = {"a-1.pom": (PARENT, ""), "b-2.pom": ("", LICENCE), "up-7.pom": ("", LICENCE), "c-3.pom": ("", "")}
+    write_tree(
+        folder, {name: POM.format(parent=parent, licences=licences) for name, (parent, licences) in poms.items()}
+    )
+    for name in ("a-1", "b-2", "c-3"):
+        with zipfile.ZipFile(folder / f"{name}.jar", "w") as jar:
+            jar.writestr("META-INF/MANIFEST.MF", "")
+            jar.writestr("p/B.java", "class B {}\n")
+            jar.writestr("p/A.java", "class A {}\n")
+    fake("mvn", FAKE_MVN.format(python=sys.executable, repository=str(folder)), tmp_path, monkeypatch)
+    return folder
+
+
+@pytest.mark.usefixtures("repository", "any_suffix")
+def test_jars_of_sources() -> None:
+    source = open_source("maven:g:a:1, g:b:2,g:c:3", None, "java")
+    files: list[SourceText] = list(source)
+    assert [(file.package, file.version, file.path) for file in files] == [
+        (f"g:{name}", version, f"p/{path}.java")
+        for name, version in (("a", "1"), ("b", "2"), ("c", "3"))
+        for path in "AB"
+    ]
+    assert files[0].content == b"class A {}\n"
+    licences = {file.package: file.licence for file in files}
+    assert licences == {"g:a": "Apache-2.0", "g:b": "Apache-2.0", "g:c": None}  # that of its parent
+    assert set(source.pinned()) == {"g:a:1", "g:b:2", "g:c:3"}
+    assert source.pinned()["g:a:1"].startswith("sha256:")
+    with pytest.raises(DatasetError, match=r"sources of Java cannot be fetched: \[ERROR\] Could not find artifact d-1"):
+        open_source("maven:g:d:1", None, "java")
+
+
+# --- Rust ----------------------------------------------------------------------------------------------------------
+
+FAKE_CARGO = """\
+#!{python}
+# Says where crates are, as cargo metadata does.
+import json, sys, tomllib
+from pathlib import Path
+manifest = Path(sys.argv[sys.argv.index("--manifest-path") + 1])
+packages, locked = [], ""
+for one in tomllib.loads(manifest.read_text())["dependencies"].values():
+    folder = Path({registry!r}) / (one["package"] + "-" + one["version"].removeprefix("="))
+    if not folder.exists():
+        sys.exit("error: no matching package named `" + one["package"] + "` found")
+    own = {{"name": one["package"], "version": one["version"].removeprefix("=")}}
+    packages.append({{**own, "license": "MIT/Apache-2.0", "manifest_path": str(folder / "Cargo.toml")}})
+    locked += '[[package]]\\nname = "%s"\\nversion = "%s"\\nchecksum = "00"\\n' % (own["name"], own["version"])
+manifest.with_name("Cargo.lock").write_text(locked)
+print(json.dumps({{"packages": packages}}))
+"""
+
+
+@pytest.mark.usefixtures("any_suffix")
+def test_crates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tree(
+        tmp_path / "registry",
+        {
+            "one-1.0.0/src/lib.rs": "fn f() {}\n",
+            "one-1.0.0/tests/a.rs": "fn t() {}\n",
+            "one-1.0.0/README.md": "",
+            "one-2.0.0-rc.1/src/lib.rs": "fn g() {}\n",
+        },
+    )
+    text = FAKE_CARGO.format(python=sys.executable, registry=str(tmp_path / "registry"))
+    fake("cargo", text, tmp_path, monkeypatch)
+    source = open_source("crates:one@1.0.0,one@2.0.0-rc.1", None, "rust")
+    assert [(file.package, file.version, file.path, file.licence) for file in source] == [
+        ("one", "1.0.0", "src/lib.rs", "MIT OR Apache-2.0"),
+        ("one", "1.0.0", "tests/a.rs", "MIT OR Apache-2.0"),
+        ("one", "2.0.0-rc.1", "src/lib.rs", "MIT OR Apache-2.0"),
+    ]
+    assert source.pinned() == {"one@1.0.0": "sha256:00", "one@2.0.0-rc.1": "sha256:00"}
+    with pytest.raises(DatasetError, match="crates cannot be fetched: error: no matching package named `two` found"):
+        open_source("crates:two@1.0.0", None, "rust")
+
+
+# --- names and lists -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("named", "form"),
+    [
+        ("go:example.com/m", "MODULE@vVERSION"),
+        ("go:", "MODULE@vVERSION"),
+        ("maven:g:a", "GROUP:ARTIFACT:VERSION"),
+        ("maven:g:<a>:1", "GROUP:ARTIFACT:VERSION"),
+        ("crates:rand", "NAME@VERSION"),
+        ('crates:a"b@1.0.0', "NAME@VERSION"),
+        ("crates:rand@1", "NAME@VERSION"),
+    ],
+)
+def test_versions_are_exact(named: str, form: str) -> None:
+    with pytest.raises(DatasetError, match=f"{form} expected"):
+        open_source(named, None, language_of(named) or "")
+
+
+def test_without_its_tool_a_package_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    for named, tool in (("go:m@v1.0.0", "go"), ("maven:g:a:1", "mvn"), ("crates:a@1.0.0", "cargo")):
+        with pytest.raises(DatasetError, match=f"are fetched by {tool}, which is not installed"):
+            open_source(named, None, language_of(named) or "")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "go = []\n", "go = [1]\n", 'go = ["a"]\nmaven = ["b"]\n', 'npm = ["a"]\n', "go ="]
+)
+def test_what_lists_no_packages_is_said(text: str, tmp_path: Path) -> None:
+    path = write_tree(tmp_path, {"list.toml": text}) / "list.toml"
+    with pytest.raises(DatasetError, match=r"list\.toml: does not list packages"):
+        open_source(str(path))
+
+
+def test_what_figures_are_told_of_is_not_trained_on() -> None:
+    by_name = {path.stem: read_list(path) for path in LISTS}
+    assert set(by_name) == {f"{name}-{use}" for name in ("go", "java", "rust") for use in ("reported", "training")}
+    for name in ("go", "java", "rust"):
+        (kind, reported), (other, training) = by_name[f"{name}-reported"], by_name[f"{name}-training"]
+        assert kind == other
+        assert language_of(str(ROOT / "datasets" / f"{name}-reported.toml")) == name
+        names = [{re_version(one) for one in some} for some in (reported, training)]
+        assert all(len(some) > 4 for some in names)
+        assert not names[0] & names[1]
+
+
+def re_version(named: str) -> str:
+    """A package without its version."""
+    return named.rpartition("@" if "@" in named else ":")[0]

@@ -1,0 +1,166 @@
+// VS Code's own rules of our languages (brackets, what is closed by itself, comments) against the definitions of the
+// package. The rules are those of the built-in extensions; each difference that is meant stands here with its reason.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { VENV } from "./editor.mjs";
+
+/**
+ * A built-in extension's `language-configuration.json`, as far as it is compared.
+ * @typedef {{
+ *   comments: { lineComment?: string, blockComment?: [string, string] },
+ *   brackets: [string, string][],
+ *   autoClosingPairs: ([string, string] | { open: string, close: string })[],
+ * }} Rules
+ */
+/**
+ * A definition's TOML file, as far as it is compared.
+ * @typedef {{
+ *   brackets?: [string, string][],
+ *   quotes?: string[],
+ *   comments?: { prefix: string, suffix?: string }[],
+ *   closers?: string,
+ *   strings?: string[],
+ * }} Definition
+ */
+/**
+ * What VS Code has and the definition has not, and the reverse: texts, by the kind of rule.
+ * @typedef {{ editor?: Partial<Record<Kind, string[]>>, definition?: Partial<Record<Kind, string[]>> }} Differences
+ * @typedef {"brackets" | "quotes" | "comments"} Kind
+ */
+
+const EXTENSIONS = fileURLToPath(new URL("node_modules/code-server/lib/vscode/extensions/", import.meta.url));
+const LANGUAGES = fileURLToPath(new URL("../../fim_server/languages/", import.meta.url));
+const MANIFEST = fileURLToPath(new URL("../package.json", import.meta.url));
+
+/** @type {Record<string, Differences>} */
+const DIFFERENCES = {
+  python: {
+    editor: {
+      quotes: ["`"], // Python 2's; a closer, since the editor writes it
+      comments: ['""" """'], // a string to Python
+    },
+  },
+  go: {
+    editor: {
+      comments: ["//"], // ends with a line break, which is a symbol in Go: both are one lexeme, no ignored one
+    },
+  },
+  java: {
+    editor: {
+      comments: ["/** */"], // closed by itself as a comment, which it is to the definition as well
+    },
+  },
+  rust: {
+    definition: {
+      quotes: ["'"], // lifetimes begin as characters do, so the editor closes none
+    },
+  },
+  json: {
+    editor: {
+      brackets: ["( )"], // closed by itself, though it is none of its brackets
+      quotes: ["'", "`"],
+      comments: ["//", "/* */"], // those of JSON with comments
+    },
+  },
+};
+
+/** @param {string} language @returns {Rules} */
+function readRules(language) {
+  return JSON.parse(readFileSync(`${EXTENSIONS}${language}/language-configuration.json`, "utf8"));
+}
+
+/** @param {string} language @returns {Definition} */
+function readDefinition(language) {
+  const program = "import json, sys, tomllib; print(json.dumps(tomllib.load(sys.stdin.buffer)))";
+  const input = readFileSync(`${LANGUAGES}${language}/${language}.toml`);
+  return JSON.parse(execFileSync(`${VENV}python`, ["-c", program], { input, encoding: "utf8" }));
+}
+
+/** The pairs that VS Code closes by itself. @param {Rules} rules @returns {[string, string][]} */
+function closedPairs({ autoClosingPairs }) {
+  return autoClosingPairs.map((pair) => (Array.isArray(pair) ? pair : [pair.open, pair.close]));
+}
+
+/** @param {readonly string[]} pair */
+function spoken(pair) {
+  return pair.map((text) => text.trim()).join(" ");
+}
+
+/** What VS Code takes for brackets, quotes and comments. @param {Rules} rules @returns {Record<Kind, Set<string>>} */
+function ofEditor(rules) {
+  const pairs = closedPairs(rules);
+  const { lineComment, blockComment } = rules.comments;
+  const comments = pairs.filter(([open]) => open.startsWith(blockComment?.[0] ?? "\0"));
+  return {
+    brackets: new Set([...rules.brackets, ...pairs.filter(([open, close]) => isBracket(open, close))].map(spoken)),
+    // With a string's prefix there are more pairs, which end with the same quotes.
+    quotes: new Set(pairs.filter(([open, close]) => open.endsWith(close)).map(([, close]) => close)),
+    comments: new Set([
+      ...(lineComment === undefined ? [] : [lineComment]),
+      ...[...(blockComment === undefined ? [] : [blockComment]), ...comments].map(spoken),
+    ]),
+  };
+}
+
+/** @param {string} open @param {string} close */
+function isBracket(open, close) {
+  return open.length === 1 && open !== close;
+}
+
+/** @param {Definition} definition @returns {Record<Kind, Set<string>>} */
+function ofDefinition({ brackets = [], quotes = [], comments = [] }) {
+  return {
+    brackets: new Set(brackets.map(spoken)),
+    quotes: new Set(quotes),
+    comments: new Set(comments.map(({ prefix, suffix }) => spoken(suffix === undefined ? [prefix] : [prefix, suffix]))),
+  };
+}
+
+/** @param {Set<string>} some @param {Set<string>} others */
+function without(some, others) {
+  return [...some].filter((one) => !others.has(one)).sort();
+}
+
+/** The extension's languages that the package has. */
+function languages() {
+  /** @type {{ activationEvents: string[] }} */
+  const { activationEvents } = JSON.parse(readFileSync(MANIFEST, "utf8"));
+  const offered = activationEvents.map((event) => event.replace("onLanguage:", ""));
+  const defined = readdirSync(LANGUAGES, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith("_"))
+    .map(({ name }) => name);
+  assert.deepEqual(
+    defined.filter((name) => !offered.includes(name)),
+    [],
+    "every language of the package is offered",
+  );
+  return offered.filter((name) => defined.includes(name));
+}
+
+for (const language of languages()) {
+  const rules = readRules(language);
+  const definition = readDefinition(language);
+  const [editor, own] = [ofEditor(rules), ofDefinition(definition)];
+  const { editor: more = {}, definition: less = {} } = DIFFERENCES[language] ?? {};
+
+  for (const kind of /** @type {const} */ (["brackets", "quotes", "comments"])) {
+    test(`${language}: ${kind} are VS Code's, but for what is known`, () => {
+      assert.deepEqual(without(editor[kind], own[kind]), [...(more[kind] ?? [])].sort(), "VS Code's alone");
+      assert.deepEqual(without(own[kind], editor[kind]), [...(less[kind] ?? [])].sort(), "the definition's alone");
+    });
+  }
+
+  test(`${language}: what VS Code writes right of the cursor is known as a closer`, () => {
+    const { brackets = [], quotes = [] } = definition;
+    const closers = definition.closers ?? [...brackets.map(([, close]) => close), ...quotes].join("");
+    for (const [open, close] of closedPairs(rules)) {
+      if (!open.startsWith("/*")) {
+        // a comment's end is in the comment, where nothing is offered unasked
+        assert.ok(closers.includes(close), `${close}, after ${open}`);
+      }
+    }
+  });
+}
