@@ -98,11 +98,12 @@ class Examiner:
                 raise
             _fail(result, case, "crash", case.middle, note=str(error))
         texts = [case.left + claim.text + case.right for claim in result.claims]
-        for claim, text, truth in zip(result.claims, texts, self.judge.verdicts(texts), strict=True):
+        self.judge.verdicts(texts)  # all at once, which is faster
+        for claim, text in zip(result.claims, texts, strict=True):
+            truth, said = self.judge.decided(text, claim.engine)
             if truth is None:
                 result.counts["the judge gave up"] += 1
             elif truth != claim.engine:
-                said = "" if truth else self.judge.message(text)
                 name = self._differences.name(text, claim.engine, said)
                 if name is None:
                     _fail(
