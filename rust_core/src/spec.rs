@@ -41,7 +41,7 @@ pub struct LanguageSpec {
     /// Which of the ignored lexemes are comments; with indentation, that of `layout` is one without being named here.
     #[serde(default)]
     pub comments: Vec<CommentSpec>,
-    /// Names of symbols that are comments with a line break in or after them, where line breaks are symbols.
+    /// Names of symbols that are comments: with a line break in or after them where that is a symbol, or documentation.
     #[serde(default)]
     pub comment_symbols: Vec<String>,
     /// What string literals begin and end with.

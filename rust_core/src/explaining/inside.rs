@@ -33,13 +33,15 @@ pub(crate) fn inside(parser: &mut Parser, branch: &Branch) -> Option<Inside> {
     // Every way counts: to end here, as a closing quote does, and to go on.
     let mut found = Vec::new();
     let accept = lexer.accept(branch.state);
+    let live: Vec<AcceptId> = bits(parser.live_later(branch.state)).map(AcceptId::from_index).collect();
     if accept.0 != 0 && parser.can_read(branch, accept) {
         found.push(match language.comment(accept) {
             Some(CommentEnd::Line) => Some(Inside::Comment),
+            // A comment that is a symbol, and may go on: no text ends it.
+            Some(CommentEnd::Text) if live.contains(&accept) => Some(Inside::Comment),
             _ => parser.end_symbol(branch, accept).and_then(|ended| inside_between(parser, &ended)),
         });
     }
-    let live: Vec<AcceptId> = bits(parser.live_later(branch.state)).map(AcceptId::from_index).collect();
     for accept in live {
         if parser.can_read(branch, accept) {
             found.push(match language.comment(accept) {
