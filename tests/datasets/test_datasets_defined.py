@@ -267,18 +267,35 @@ def test_comments_and_line_ends_are_no_symbols_and_strings_hold_no_brackets() ->
     assert not [line for line in lines if "`" in line or "*/" in line]
 
 
-@NEEDS_GO
-@pytest.mark.parametrize("name", constructions.CONSTRUCTIONS)
-def test_go_is_cut_and_its_middles_are_what_go_takes(name: str, tmp_path: Path) -> None:
-    folder = write_tree(tmp_path / "source", {"a.go": PROGRAM, "b.go": "package p\nfunc f() { if { } }\n"})
-    manifest, samples = built(Request(name, str(folder), language="go"), tmp_path / "out.jsonl")
-    assert manifest["counts"]["left_out"] == {"refused by the judge": 1}
-    assert manifest["judge"].startswith("go/parser, go version go1.")
-    assert samples
-    go = Language.load("go")
-    for sample in samples:
-        assert (sample.language, sample.text) == ("go", PROGRAM)
-        assert go.open(sample.left, sample.right).check(sample.middle).complete
+PROGRAMS = {
+    "go": (PROGRAM, "package p\nfunc f() { if { } }\n"),
+    "java": (
+        "class A {\n\tint f(int a) { // {\n\t\tString s = \"{\" + '}';\n\t\treturn g(\n\t\t\ta, 1\n\t\t);\n\t}\n}\n",
+        "class A { int f( { } }\n",
+    ),
+    "rust": (
+        "fn f<'a>(a: &'a str) -> u8 { // {\n    let c = '{';\n    g(\n        a,\n        r#\"}\"#,\n    )\n}\n",
+        "fn f( { }\n",
+    ),
+}
+"""By language, a file that it takes, with what tends to be counted wrong, and one that it refuses."""
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_what_is_cut_out_can_be_written(language: str, tmp_path: Path) -> None:
+    if language not in Language.names() or programs.unavailable(language) is not None:
+        pytest.skip(f"no definition or no parser of {language}")
+    program, wrong = PROGRAMS[language]
+    suffix = Language.suffixes_of(language)[0]
+    folder = write_tree(tmp_path / "source", {f"a{suffix}": program, f"b{suffix}": wrong})
+    cut = Language.load(language)
+    for name in constructions.CONSTRUCTIONS:
+        manifest, samples = built(Request(name, str(folder), language=language), tmp_path / f"{name}.jsonl")
+        assert manifest["counts"]["left_out"] == {"refused by the judge": 1}
+        assert samples
+        for sample in samples:
+            assert (sample.language, sample.text) == (language, program)
+            assert cut.open(sample.left, sample.right).check(sample.middle).complete
 
 
 def test_no_other_language_is_indented(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,5 +2,5 @@
 
 Holes that look at a language's structure are cut with that language's own parser, and a sample's test is run by its own
 interpreter. Both are CPython's, which the engine's grammars have no part in: what measures the engine must not rest on
-it. Another language would have a package beside this one.
+it. Other languages are cut by data alone (`fim_server.datasets.defined`).
 """
