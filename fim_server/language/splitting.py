@@ -86,17 +86,34 @@ class _Splitter:
             (name, before): set() for name in self._by_name for before in self._states
         }
         self._ends = ends
-        changed = True
-        while changed:
-            changed = False
-            for (name, before), known in ends.items():
-                for symbols in self._by_name[name]:
-                    at = {before}
-                    for symbol in symbols:
-                        at = {after for each in at for after in self._after(symbol, each)}
-                    changed |= not at <= known
-                    known |= at
+        users = self._users()
+        waiting = dict.fromkeys(self._by_name)
+        while waiting:
+            name = next(iter(waiting))
+            del waiting[name]
+            more = [self._has_more_ends(name, before) for before in self._states]
+            if any(more):
+                waiting.update(dict.fromkeys(users[name]))
         return ends
+
+    def _users(self) -> dict[str, dict[str, None]]:
+        """By nonterminal, those in whose rules it stands."""
+        found: dict[str, dict[str, None]] = {name: {} for name in self._by_name}
+        for name, choices in self._by_name.items():
+            for symbol in (symbol for symbols in choices for symbol in symbols if symbol in found):
+                found[symbol][name] = None
+        return found
+
+    def _has_more_ends(self, name: str, before: Pending) -> bool:
+        """Adds what can be pending after a nonterminal, as far as that of its parts is known; whether that was more."""
+        known = self._ends[name, before]
+        size = len(known)
+        for symbols in self._by_name[name]:
+            at = {before}
+            for symbol in symbols:
+                at = {after for each in at for after in self._after(symbol, each)}
+            known |= at
+        return len(known) > size
 
     def _after(self, symbol: str, before: Pending) -> set[Pending]:
         if symbol in self._by_name:
