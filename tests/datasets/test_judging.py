@@ -252,7 +252,9 @@ def test_a_check_asks_the_appeal(tmp_path: Path, odd_judge: list[str]) -> None:
     folder = tmp_path / "words"
     folder.mkdir()
     (folder / "words.lark").write_text('start: "fine" | "wrong"\nBLANK: / +/\n%ignore BLANK\n')
-    (folder / "words.toml").write_text('name = "words"\nsuffixes = [".words"]\nstart = "start"\n[layout]\nrule = "none"\n')
+    (folder / "words.toml").write_text(
+        'name = "words"\nsuffixes = [".words"]\nstart = "start"\n[layout]\nrule = "none"\n'
+    )
     files = tmp_path / "files"
     files.mkdir()
     (files / "a.words").write_text("wrong")
