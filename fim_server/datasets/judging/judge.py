@@ -77,14 +77,14 @@ class Judge:
         return self._told([text])[0][1]
 
     def decided(self, text: str, claimed: bool) -> tuple[bool | None, str]:
-        """The verdict on a text of which something is claimed, and the message with it: of the last judge to be asked."""
+        """The verdict on a text of which something is claimed, and its message: of the last judge that was asked."""
         answer = self._told([text])[0]
         if answer[0] is claimed or not self._appeal:
             return answer
         if self._higher is None:
             self._higher = Judge(self._appeal)
         self.appeals += 1
-        return self._higher._told([text])[0]
+        return self._higher.decided(text, claimed)
 
     def _told(self, texts: Sequence[str]) -> list[tuple[bool | None, str]]:
         memory = self._memory
