@@ -26,40 +26,30 @@ WHOLE = [
     "const A: u8 = 1; static mut B: [u8; 2] = [1, 2]; const _: () = {}; type C<T> where T: D = E;\n",
     "struct A; struct B(pub C, #[d] pub(in e::f) G,); struct H<T: I> where T: J { pub k: L, m: N }\n",
     "enum A<T> { B, C(D), E { f: G }, H = 1 + 2, }\nunion I { j: K }\n",
-    (
-        "pub unsafe trait A<'a, T = B, const N: usize = 3>: C + ?Sized + 'a "
-        "where T: D { fn e(&self); type F: G; const H: I = 1; }\n"
-    ),
+    ("pub unsafe trait A<'a, T = B, const N: usize = 3>: C + ?Sized + 'a where T: D { fn e(&self); type F: G; "
+    "const H: I = 1; }\n"),
     "impl<'a, T: 'a> A<'a> for &'a mut dyn B<C = D> where Self: E { default fn f(self: Box<Self>) {} type G = H; }\n",
     "impl !A for B {} unsafe impl C for (D, E) {} impl F { pub const G: H = 1; }\n",
     "extern \"C\" { fn a(b: *const c, ...) -> d; static e: F; } unsafe extern {}\n",
-    (
-        "const unsafe extern \"C\" fn a() {} pub(crate) fn b<T>(mut c: T, (d, e): "
-        "(F, G), _: H) -> impl I + 'j where T: Fn(K) -> L + M {}\n"
-    ),
+    ("const unsafe extern \"C\" fn a() {} pub(crate) fn b<T>(mut c: T, (d, e): (F, G), _: H) -> impl I + 'j "
+    "where T: Fn(K) -> L + M {}\n"),
     "macro_rules! a { ($($b:tt)*) => { $(#[$c])* { [($b)] } }; } macro_rules! d (); e!{} f::g!(h); i![];\n",
     "fn f() { let x: Vec<Vec<u8>>= a::<B<C>>(); let Some(y) = z else { return }; let (a, ref mut b @ C(..)) = d; }\n",
     "fn f() { if let Some(x) | Other(x) = y {} else if a == (B { c: 1 }) {} else {} while let 1..=2 = x {} }\n",
-    (
-        "fn f() { match x { A | B if c => {} D(e, ..) => 1, F { g, h: 0x1.., .. "
-        "} => return, [a, .., b] => {}.c, &mut _ => -1 } }\n"
-    ),
+    ("fn f() { match x { A | B if c => {} D(e, ..) => 1, F { g, h: 0x1.., .. } => return, [a, .., b] => {}.c, "
+    "&mut _ => -1 } }\n"),
     "fn f() { 'a: loop { break 'a x + 1; } for (i, j) in 0..n { continue 'b } 'c: { break 'c } unsafe {} }\n",
     "fn f() { {} - 1; {} (a, b); match x {}.f(); if a {} else {}?; m!{} - 1; m!{}.g(); x }\n",
     "fn f() { a = b += c == d && e || f as u8 as u16 + !g * -h; *i = &&mut j; k[1] .l.0.1.m(n)?.o::<P>(..)(..=1); }\n",
     "fn f() { |a, &b: &C| a + b; || {}; move |x| -> T { x }; |a||b| c; return; }\n",
     "fn f() { A { b, c: 1, ..d }.e; [1; 2]; [1, 2,]; (); (1,); (1, 2); a..; ..b; a..=b; .. }\n",
     "fn f() { <A as B<C>>::d(); <<E>::F as G>::h; a::<<B>::C>(); x as Vec<u8> < y; x as usize + 1; }\n",
-    (
-        "fn f() { 1.f(); 1..2; 1.0.f(); 1e5; 0x1fu8; 0b1_0; 0o7; "
-        "1_000.5e-3f64; 1.; 'a'; b'\\xff'; '\\u{1F600}'; 'b: loop {} }\n"
-    ),
+    ("fn f() { 1.f(); 1..2; 1.0.f(); 1e5; 0x1fu8; 0b1_0; 0o7; 1_000.5e-3f64; 1.; 'a'; b'\\xff'; '\\u{1F600}'; "
+    "'b: loop {} }\n"),
     "fn f() { \"a\\\n b\\\"\"; r\"\\\"; r#\"\"\"#; r##\"\"#\"##; br#\"a\"#; b\"\\x00\"; \"a\"suffix; }\n",
     "fn f() { /* /* a */ b */ // c\n /**/ /***/ //// d\n x }\n",
-    (
-        "type A = (B, *const C, &'a mut D, fn(E, f: G) -> H, [I; 3], [J], !, "
-        "for<'a> fn(&'a K), L<'_, {M}, -1, N = O>); type P = A + B;\n"
-    ),
+    ("type A = (B, *const C, &'a mut D, fn(E, f: G) -> H, [I; 3], [J], !, for<'a> fn(&'a K), L<'_, {M}, -1, N = "
+    "O>); type P = A + B;\n"),
     "fn union(auto: default, raw: macro_rules) { union.auto = default; let safe = r#fn; }\n",
     "fn é() { let 變 = 'é'; }\n",
 ]  # fmt: skip
@@ -113,6 +103,9 @@ REFUSED = [
     "type A = Fn() -> dyn B + C;",
     "type A = <B>::C + D;",
     "type A = F(&self);",
+    "type A = B<const ::C>;",
+    "fn f() where const A: B {}",
+    "fn f() { x.use(); }",
     "use a::{,};",
     "fn f() { 0b2; }",
     "fn f() { 1e; }",

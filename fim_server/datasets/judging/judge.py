@@ -70,24 +70,23 @@ class Judge:
 
     def verdicts(self, texts: Sequence[str]) -> list[bool | None]:
         """The verdicts on some texts, which are sent together."""
-        return [verdict for verdict, _ in self.told(texts)]
+        return [verdict for verdict, _ in self._told(texts)]
 
     def message(self, text: str) -> str:
         """What the judge says of a text that it does not take; empty for one that it takes."""
-        return self.told([text])[0][1]
+        return self._told([text])[0][1]
 
     def decided(self, text: str, claimed: bool) -> tuple[bool | None, str]:
-        """The verdict on a text of which something is claimed, and its message: those of the last judge to be asked."""
-        answer = self.told([text])[0]
+        """The verdict on a text of which something is claimed, and its message: of the last judge that was asked."""
+        answer = self._told([text])[0]
         if answer[0] is claimed or not self._appeal:
             return answer
         if self._higher is None:
             self._higher = Judge(self._appeal)
         self.appeals += 1
-        return self._higher.told([text])[0]
+        return self._higher.decided(text, claimed)
 
-    def told(self, texts: Sequence[str]) -> list[tuple[bool | None, str]]:
-        """The verdict on each of some texts, and the message with it."""
+    def _told(self, texts: Sequence[str]) -> list[tuple[bool | None, str]]:
         memory = self._memory
         new = [text for text in dict.fromkeys(texts) if text not in memory]
         self.asked += len(new)
