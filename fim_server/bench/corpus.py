@@ -16,10 +16,15 @@ from functools import cached_property
 from pathlib import Path
 
 from fim_server.bench import json_documents
+from fim_server.datasets.judging.cutting import text_of
 from fim_server.errors import BenchError
+from fim_server.language import Language
 
-LANGUAGES = {"python": (".py",), "json": (".json", ".geojson")}
-"""What can be measured, and the suffixes of its files."""
+SUFFIXES = {"python": (".py",), "json": (".json", ".geojson")}
+"""The suffixes of files that are measured; those that a language names, where it is not in here."""
+
+WITHOUT_FOLDER = frozenset(SUFFIXES)
+"""The languages that something is measured on where no folder is named."""
 
 SIZES = range(400, 100_000)
 """Characters of the files that are measured; where a folder has none of these, all that are not empty."""
@@ -27,7 +32,7 @@ SIZES = range(400, 100_000)
 
 @dataclass(frozen=True)
 class Document:
-    """A file's text, which its language's own parser takes."""
+    """A file's text, which its language's own parser takes: CPython's of Python and JSON, the definition of others."""
 
     name: str
     text: str = field(repr=False)
@@ -102,17 +107,23 @@ def files(language: str, folder: Path | None) -> list[Path]:
     """All paths of a language in a folder, sorted; the standard library's if there is none.
 
     Raises:
-        BenchError: No such folder.
+        BenchError: No such folder, or none is named for a language that has no default files.
     """
+    if folder is None and language not in WITHOUT_FOLDER:
+        raise BenchError(f"--corpus: a folder with {language} files is needed, because none come with the package")
     if folder is None:
         return list(Library.of_this_interpreter().paths)
     if not folder.is_dir():
         raise BenchError(f"{folder}: no such folder")
-    return sorted(path for path in folder.rglob("*") if path.suffix in LANGUAGES[language] and path.is_file())
+    suffixes = SUFFIXES.get(language) or Language.suffixes_of(language)
+    return sorted(path for path in folder.rglob("*") if path.suffix in suffixes and path.is_file())
 
 
 def read(language: str, path: Path) -> str | None:
-    """A file's text; None if its language's own parser does not take it."""
+    """A file's text; None if its language's own parser, or else the definition, does not take it."""
+    if language not in WITHOUT_FOLDER:
+        other = text_of(path)
+        return other if other is not None and Language.load(language).open(other, "").check("").complete else None
     try:
         if language == "json":
             text = path.read_text(encoding="utf-8")

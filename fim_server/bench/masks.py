@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fim_server.bench import plot
-from fim_server.bench.corpus import LANGUAGES
 from fim_server.bench.cursors import Choice, Cursor, choose
 from fim_server.bench.masks_report import (
     CLEARED,
@@ -108,13 +107,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--language",
         action="append",
-        choices=sorted(LANGUAGES),
+        choices=Language.names(),
         help="what to measure; may be given several times (default: python)",
     )
     parser.add_argument(
         "--corpus",
         metavar="FOLDER",
-        help="files to replay (default: the standard library for python, generated documents for json)",
+        help="files to replay (default: the standard library for python, generated documents for json; other languages "
+        "need one)",
     )
     parser.add_argument("--files", type=positive_count, default=12, metavar="N", help="files to replay (default: 12)")
     parser.add_argument("--cursors", type=positive_count, default=4, metavar="N", help="cursors in each (default: 4)")

@@ -146,6 +146,7 @@ def run_check_language(arguments: CheckLanguageArguments) -> int:
         arguments.language_version,
         arguments.seed,
         tuple(arguments.kind or KINDS),
+        _appeal(arguments),
     )
     return _checked(arguments, plan)
 
@@ -161,6 +162,16 @@ def _judge(arguments: CheckLanguageArguments) -> tuple[str, ...]:
         complain(f"{reason}; files are read, and no cuts are judged")
         return ()
     return tuple(programs.command(Path(arguments.language).name, arguments.language_version))
+
+
+def _appeal(arguments: CheckLanguageArguments) -> tuple[str, ...]:
+    """The command of the package's judge with the last word; empty where there is none, or another judge was named."""
+    from fim_server.datasets.judging import programs
+
+    name = Path(arguments.language).name
+    if arguments.judge is not None or programs.unavailable(name) is not None:
+        return ()
+    return tuple(programs.appeal(name, arguments.language_version))
 
 
 def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fim_server.cli.arguments import add_json, bind
-from fim_server.cli.output import DONE, print_json, progress
+from fim_server.cli.output import DONE, print_json
 from fim_server.language import Language
+from fim_server.language.compile import read_builtin
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class LanguagesArguments:
 def add_languages(commands: Any) -> None:
     """Add the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "languages", help="list the languages", description="List the known languages."
+        "languages", help="list the languages", description="List the known languages, and what each is compared with."
     )
     add_json(parser)
     bind(parser, LanguagesArguments, run_languages)
@@ -29,12 +30,24 @@ def add_languages(commands: Any) -> None:
 
 def run_languages(arguments: LanguagesArguments) -> int:
     """Run the command; returns the exit status."""
-    with progress(arguments.json) as shown:
-        shown.say("loading the languages")
-        languages = [Language.load(name) for name in Language.names()]
+    listed = [row(name) for name in Language.names()]
     if arguments.json:
-        print_json([{"name": language.name, "suffixes": list(language.suffixes)} for language in languages])
+        print_json(listed)
     else:
-        for language in languages:
-            print(f"{language.name}\t{' '.join(language.suffixes)}")
+        for each in listed:
+            versions = each["versions"]
+            known = f": {versions[0]} to {versions[-1]}" if versions else ""
+            print(f"{each['name']}\t{' '.join(each['suffixes'])}\texact, as {each['reference']} has it{known}")
     return DONE
+
+
+def row(name: str) -> dict[str, Any]:
+    """What there is to say of a language, without compiling it."""
+    definition = read_builtin(name)
+    return {
+        "name": name,
+        "suffixes": list(definition.suffixes),
+        "versions": list(Language.versions(name)),
+        "guarantee": "exact",
+        "reference": definition.spec["reference"],
+    }

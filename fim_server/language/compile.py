@@ -23,7 +23,9 @@ from fim_server.language.versions import Versions
 
 _LANGUAGES = Path(__file__).parents[1] / "languages"
 _CACHE_FORMAT = 3
-_AS_WRITTEN = ("strings", "comments", "quotes", "placeholder", "operators", "block_lines", "openings", "limits")
+_AS_WRITTEN = (
+    "strings", "comments", "comment_symbols", "quotes", "placeholder", "operators", "block_lines", "openings", "limits",
+)  # fmt: skip
 """Keys of the TOML file that the engine gets as they are."""
 
 

@@ -18,7 +18,10 @@ WHOLE_STATEMENT = 1.5
 """Lines that it costs on top to put something in the place of a whole statement, so that what is below it fits."""
 
 OPENS = 2.0
-"""Lines that it costs on top to put a bracket in the place of what may have had one."""
+"""Lines that it costs on top to put a bracket in the place of what may have had one, and does not end in one."""
+
+OPENER = 0.5
+"""Lines that it costs on top to leave out what ends in a bracket, where brackets are what blocks are in."""
 
 MOST_SINGLE = 24
 """Lines between that place and the failure that are each tried alone."""
@@ -185,14 +188,23 @@ class Place:
         for first, end, stand_in in self._spans():
             if self._from <= first < end <= len(self._texts) and (first, end, stand_in) not in seen:
                 seen.add((first, end, stand_in))
-                cost = float(sum(bool(text.strip()) for text in self._texts[first:end]))
-                if stand_in is not None:
-                    cost += 0.25 + self._insertions.rank(stand_in.lstrip(BLANKS)) / 100
-                    if stand_in.endswith(self._insertions.openings):
-                        cost += OPENS
-                    if first < self._failed and self._starts_statement:
-                        cost += WHOLE_STATEMENT
-                yield Repair(first, end, stand_in, cost)
+                yield Repair(first, end, stand_in, self._cost(first, end, stand_in))
+
+    def _cost(self, first: int, end: int, stand_in: str | None) -> float:
+        opens = self._insertions.openings
+        had_one = self._texts[end - 1].rstrip().endswith(opens)
+        opened = stand_in is not None and stand_in.endswith(opens)
+        cost = float(sum(bool(text.strip()) for text in self._texts[first:end]))
+        if had_one and not opened and not self._insertions.settles:
+            cost += OPENER
+        if stand_in is None:
+            return cost
+        cost += 0.25 + self._insertions.rank(stand_in.lstrip(BLANKS)) / 100
+        if opened and not had_one:
+            cost += OPENS
+        if first < self._failed and self._starts_statement:
+            cost += WHOLE_STATEMENT
+        return cost
 
     def _spans(self) -> Iterator[tuple[int, int, str | None]]:
         failed, begin = self._failed, self.begin

@@ -33,6 +33,8 @@ class Insertions:
             asked for, which takes a fifth of a second where a block is open that something has to follow.
         joints: What a middle may have to begin for the right side, by which such a middle is tried.
         headers: The same, on a line of its own.
+        settles: A file could end between most of its statements, as it can where indentation ends them. Where brackets
+            do, it hardly ever can.
     """
 
     stand_ins: tuple[str, ...]

@@ -41,6 +41,9 @@ pub struct LanguageSpec {
     /// Which of the ignored lexemes are comments; with indentation, that of `layout` is one without being named here.
     #[serde(default)]
     pub comments: Vec<CommentSpec>,
+    /// Names of symbols that are comments with a line break in or after them, where line breaks are symbols.
+    #[serde(default)]
+    pub comment_symbols: Vec<String>,
     /// What string literals begin and end with.
     #[serde(default)]
     pub quotes: Vec<String>,
@@ -226,6 +229,8 @@ struct DefinitionFile {
     strings: Vec<String>,
     #[serde(default)]
     comments: Vec<CommentSpec>,
+    #[serde(default)]
+    comment_symbols: Vec<String>,
     #[serde(default)]
     quotes: Vec<Text>,
     placeholder: Option<Text>,

@@ -9,9 +9,10 @@ import pytest
 
 from bench_corpus import SOURCE, write_corpus
 from fim_server.bench import json_documents
-from fim_server.bench.corpus import LANGUAGES, Document, documents
+from fim_server.bench.corpus import Document, documents
 from fim_server.bench.cursors import cursors, first_tokens
 from fim_server.bench.vocabularies import EMBEDDED_TOKENIZER
+from fim_server.errors import BenchError
 from fim_server.language import Language
 from fim_server.tokens.vocabulary import Vocabulary
 
@@ -29,10 +30,15 @@ def test_default_corpora_are_there() -> None:
 
 
 def test_only_files_that_parse_are_taken(corpus: Path) -> None:
-    for language in LANGUAGES:
+    for language in ("python", "json", "go"):
         names = {document.name for document in documents(language, corpus, 99, seed=0)}
         assert len(names) == 3
         assert not any("broken" in name for name in names)
+
+
+def test_a_language_without_files_of_its_own_needs_a_folder() -> None:
+    with pytest.raises(BenchError, match="--corpus: a folder with go files is needed"):
+        list(documents("go", None, 1, seed=0))
 
 
 def test_cursors_are_holes_of_their_file(corpus: Path) -> None:

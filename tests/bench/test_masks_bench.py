@@ -26,6 +26,8 @@ from fim_server.cli import program as cli
 from fim_server.language import Matcher
 
 TOKENIZER = str(EMBEDDED_TOKENIZER)
+LANGUAGES = {"python": True, "json": None, "go": None}
+"""What is measured, and what is said of its indentation."""
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -53,7 +55,7 @@ def written(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dic
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Peer, "installed", lambda peer: False)
         files = ("--plot", str(folder / "masks.svg"), "--output", str(folder / "masks.md"))
-        languages = ("--language", "python", "--language", "json")
+        languages = [part for name in LANGUAGES for part in ("--language", name)]
         status, output = printed(*command(corpus, *languages, "--verify", "--peers", "--json", *files))
     assert status == 0
     return json.loads(output), folder
@@ -71,7 +73,7 @@ def test_every_row_is_there(written: tuple[dict[str, Any], Path]) -> None:
         *((f"mask in batches of {size}, caches warm", True) for size in (1, 3)),
         ("mask, plain walk", True),
     ]
-    for language, indentation in (("python", True), ("json", None)):
+    for language, indentation in LANGUAGES.items():
         here = [row for row in rows if row["language"] == language]
         assert [(row["what"], row["right"]) for row in here] == expected
         assert {row["system"] for row in here} == {"fim-server"}
@@ -84,7 +86,7 @@ def test_every_row_is_there(written: tuple[dict[str, Any], Path]) -> None:
 
 def test_facts_and_verdicts_are_there(written: tuple[dict[str, Any], Path]) -> None:
     report = written[0]
-    for language in ("python", "json"):
+    for language in LANGUAGES:
         facts = {fact["what"]: fact for fact in report["facts"] if fact["language"] == language}
         assert {"prepare, uncached", "prepare, cached", "memory at the peak of a pass"} <= set(facts)
         assert {
@@ -94,7 +96,7 @@ def test_facts_and_verdicts_are_there(written: tuple[dict[str, Any], Path]) -> N
             "mean of a warm mask with R, over without",
         } <= set(facts)
     absent = [fact for fact in report["facts"] if fact["what"] == "not measured"]
-    assert [fact["note"].split(":")[0] for fact in absent] == ["absent"] * 2 * len(PEERS)
+    assert [fact["note"].split(":")[0] for fact in absent] == ["absent"] * len(LANGUAGES) * len(PEERS)
     assert report["steps"] > 0
     assert report["verified_masks"] > 0
     assert (report["refused_tokens"], report["refused_ends"], report["differing_masks"]) == (0, 0, 0)
@@ -127,7 +129,7 @@ def test_the_page_has_the_tables_and_the_plot(written: tuple[dict[str, Any], Pat
     labels = [text.text for text in tree.iter(f"{SVG}text") if (text.text or "").startswith("fim-server")]
     once = [f"fim-server, with R: {kind}" for kind in kinds]
     once += [f"fim-server, without R: {kind}" for kind in kinds[:2]]
-    assert labels == once * 2
+    assert labels == once * len(LANGUAGES)
 
 
 def test_the_tables_are_aligned(corpus: Path) -> None:
@@ -203,6 +205,7 @@ def test_a_refused_end_is_counted(corpus: Path, monkeypatch: pytest.MonkeyPatch)
         (["--vocabulary", __file__], "test_masks_bench.py"),
         (["--corpus", "{empty}"], "no python files to measure on"),
         (["--corpus", "/nowhere"], "no such folder"),
+        (["--language", "go"], "--corpus: a folder with go files is needed"),
         (["--language", "cobol"], "invalid choice: 'cobol'"),
         (["--batch", "1,two"], "'two' is not a number above 0"),
         (["--batch", "4,0"], "'0' is not a number above 0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 
 import lark
@@ -14,6 +15,8 @@ from fim_server.bench.peers import grammars, running
 from fim_server.bench.peers.engines import PEERS
 from fim_server.bench.peers.jobs import Engine, Job, Peer, Work
 from fim_server.bench.processes import in_limited_process
+from fim_server.language import Language
+from fim_server.language import compile as grammar
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["longest match", "any split"])
@@ -39,8 +42,8 @@ def test_flat_python_has_no_layout() -> None:
     symbols = {symbol for sides in flat.rules.values() for side in sides for symbol in side}
     assert symbols <= {*flat.rules, *flat.literals, *flat.patterns}
     assert not [name for name in symbols if "DENT" in name or "QUOTE" in name]
-    assert {"if", "None", "lambda"} <= set(flat.reserved)
-    assert not {"match", "case", "type", "_"} & set(flat.reserved)
+    assert {"if", "None", "lambda"} <= set(flat.reserved["NAME"])
+    assert not {"match", "case", "type", "_"} & set(flat.reserved["NAME"])
     assert "NAME: /" in flat.lark(reserve=True)
     assert "& ~/(" in flat.lark(reserve=True)
 
@@ -50,6 +53,52 @@ def test_the_peers_json_is_the_engines() -> None:
     parser.parse('{"a": [1, -2.5e3, "\\u00e9", null]}')
     with pytest.raises(lark.exceptions.LarkError):
         parser.parse("[1,]")
+
+
+GO = "package p\n\nfunc f(a int) {\n\tx := []int{1, a} // one\n\tif x != nil {\n\t\treturn\n\t}\n}\n"
+WITHOUT_LAYOUT = [name for name in Language.names() if grammar.lower(grammar.read_builtin(name))["layout"] is None]
+
+
+def test_lowered_go_is_go() -> None:
+    parser = lark.Lark(grammars.lowered("go").lark(reserve=False), parser="earley", lexer="dynamic", regex=True)
+    parser.parse(GO)
+    parser.parse("package p\nvar x = <-chan<- int(nil)\n")
+    for wrong in ("package p q\n", "package p\nvar = 1\n", "package p\nfunc f() { if x { }\n", "package p\nx := 1\n"):
+        with pytest.raises(lark.exceptions.LarkError):
+            parser.parse(wrong)
+
+
+@pytest.mark.parametrize("language", [name for name in WITHOUT_LAYOUT if name != "json"])
+def test_what_is_lowered_is_the_definition(language: str) -> None:
+    flat = grammars.lowered(language)
+    found = grammar.lower(grammar.read_builtin(language))
+    errors = grammar.read_builtin(language).spec.get("error_lexemes", [])
+    assert len(flat.literals) + len(flat.patterns) == len(found["lexemes"]) - len(errors)
+    assert sum(map(len, flat.rules.values())) == len(found["rules"]) + (0 if "start" in flat.rules else 1)
+    symbols = {symbol for sides in flat.rules.values() for side in sides for symbol in side}
+    assert symbols <= {*flat.rules, *flat.literals, *flat.patterns}
+    text = flat.lark(reserve=True)
+    assert text.startswith("start: ")
+    for line in filter(None, text.splitlines()):
+        assert re.match(r"[a-z][a-z0-9_]*: |[A-Z][A-Z0-9_]*: /|%ignore [A-Z]", line), line
+
+
+def test_names_exclude_keywords_and_patterns_those_of_a_higher_priority() -> None:
+    flat = grammars.lowered("go")
+    assert {"func", "go", "return"} <= set(flat.reserved["NAME"])
+    assert "STRING" not in flat.reserved
+    lines = {line.partition(":")[0]: line for line in flat.lark(reserve=True).splitlines()}
+    assert lines["NAME"].endswith("|type|var)/ & ~NUMBER")
+    assert "& ~" not in lines["NUMBER"]
+    assert "& ~" not in flat.lark(reserve=False)
+
+
+def test_a_language_with_layout_is_a_line() -> None:
+    peer = Peer(
+        "json", "fake", lambda language: grammars.lowered("python").lark(False), lambda work, text: FakeEngine()
+    )
+    outcome = running.run_here(peer, Work("python", [b"x"], None, [], []))
+    assert (outcome.ran, outcome.note) == (False, "no grammar for it: python has layout or modes, which no peer has")
 
 
 class FakeEngine:
@@ -106,14 +155,18 @@ def test_a_peer_has_its_time() -> None:
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: f"{peer.package} {peer.settings}")
-@pytest.mark.parametrize("language", ["json", "python"])
+@pytest.mark.parametrize("language", ["json", "python", "go"])
 def test_installed_peers_take_their_grammar(peer: Peer, language: str) -> None:
     if not peer.installed():
         pytest.skip("not installed")
     if (language, peer.settings) == ("python", "automaton"):
         pytest.skip("takes minutes and gigabytes")
     tokens: list[bytes | None] = [None, *(bytes([byte]) for byte in range(256))]
-    left, middle = (b"# a\nx = (", b"\n1)\nelse:\n") if language == "python" else (b' {"a": [1', b"2, null]}\n")
+    left, middle = {
+        "python": (b"# a\nx = (", b"\n1)\nelse:\n"),
+        "json": (b' {"a": [1', b"2, null]}\n"),
+        "go": (b"package p // a\nvar x = f(", b"1,\n)\nvar y int\n"),
+    }[language]
     job = Job(left, [byte + 1 for byte in left], [byte + 1 for byte in middle])
     outcome = running.run_here(peer, Work(language, tokens, 0, [job], []))
     assert outcome.ran, outcome.note

@@ -310,9 +310,13 @@ def test_explain_prints_the_grammar(run: Run, hole: Path) -> None:
 def test_languages(run: Run) -> None:
     status, output, _ = run("languages")
     assert status == 0
-    assert "python\t.py" in output
+    assert "python\t.py .pyi .pyw\texact, as CPython's parser has it: 3.9 to 3.14\n" in output
     status, output, _ = run("languages", "--json")
-    assert {"python"} <= {entry["name"] for entry in json.loads(output)}
+    listed = {entry["name"]: entry for entry in json.loads(output)}
+    assert {"python", "json", "go", "java", "rust"} == listed.keys()
+    assert listed["go"] == {
+        "name": "go", "suffixes": [".go"], "versions": [], "guarantee": "exact", "reference": "go/parser",
+    }  # fmt: skip
 
 
 # --- bad input ---------------------------------------------------------------------------------------------------

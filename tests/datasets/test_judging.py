@@ -16,6 +16,7 @@ from fim_server.datasets.judging.cutting import KINDS, Files, Looks, cases, cut,
 from fim_server.datasets.judging.differences import Differences
 from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.judging.programs import FOLDER
+from fim_server.datasets.judging.running import Plan, Worker
 from fim_server.datasets.judging.sentences import Sentences
 from fim_server.datasets.judging.shrinking import shrunk
 from fim_server.datasets.judging.sizes import ambiguous
@@ -228,3 +229,37 @@ def test_a_wrong_grammar_is_found_out(tmp_path: Path, capsys: pytest.CaptureFixt
     assert right["cuts"]["failures"] == {}
     assert right["cuts"]["judged"] > 500
     assert (right["sentences"]["sentences"], right["sentences"]["failures"]) == (200, 0)
+
+
+def test_an_appeal_has_the_last_word_where_the_judge_says_otherwise(odd_judge: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "appeal.py"
+    path.write_text(ODD_JUDGE.replace('"wrong": "no since it is wrong"', '"fine": "no since it is not"'))
+    with Judge(odd_judge, [sys.executable, str(path)]) as judge:
+        # They agree with what is claimed: nobody else is asked.
+        assert judge.decided("fine", True) == (True, "")
+        assert judge.decided("wrong", False) == (False, "since it is wrong")
+        assert judge.appeals == 0
+        assert judge.decided("fine", False) == (False, "since it is not")
+        assert judge.decided("wrong", True) == (True, "")
+        # Nor can it tell, or it says what nobody does.
+        assert judge.decided("odd", True) == (None, "who knows")
+        assert judge.appeals == 3
+    with Judge(odd_judge) as judge:
+        assert judge.decided("wrong", True) == (False, "since it is wrong")
+
+
+def test_a_check_asks_the_appeal(tmp_path: Path, odd_judge: list[str]) -> None:
+    folder = tmp_path / "words"
+    folder.mkdir()
+    (folder / "words.lark").write_text('start: "fine" | "wrong"\nBLANK: / +/\n%ignore BLANK\n')
+    (folder / "words.toml").write_text('name = "words"\nsuffixes = [".words"]\nstart = "start"\n[layout]\nrule = "none"\n')
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "a.words").write_text("wrong")
+    appeal = tmp_path / "appeal.py"
+    appeal.write_text(ODD_JUDGE.replace('"wrong": "no since it is wrong", ', ""))
+    for last, verdict in (((), False), ((sys.executable, str(appeal)), True)):
+        plan = Plan(folder / "words.lark", tuple(odd_judge), (files,), None, 1, appeal=last)
+        worker = Worker(plan)
+        assert worker.whole(files / "a.words") == (True, verdict, 5, "" if verdict else "since it is wrong")
+        worker.close()

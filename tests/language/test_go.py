@@ -129,6 +129,28 @@ def test_a_byte_order_mark_may_begin_a_file() -> None:
     assert not go().open("package ", "\n").check("\ufeffp").viable
 
 
+@pytest.mark.parametrize(
+    ("left", "inside"),
+    [
+        ("package a\nvar x = 1 // b ", "comment"),
+        ("package a\nvar x = 1 // b\n", None),
+        ("package a\n/* b\n c", "comment"),
+        ("package a\nvar x = 1 /* b", "comment"),
+        ("package a\nvar x = 1 /* b */", None),
+        ('package a\nvar x = "b', "string"),
+        ("package a\nvar x = `b\n", "string"),
+        ("package a\nvar x = 1 /", None),
+    ],
+)
+def test_inside_of_comments_and_strings(left: str, inside: str | None) -> None:
+    assert go().open(left, "\nvar y = 2\n").inside == inside
+
+
+def test_what_is_open_is_told_by_name() -> None:
+    session = go().open("package a\nfunc f() {\n\tif x {\n\t\tg(1, ", "\nvar y = 2\n")
+    assert [each.name for each in session.open_constructs()] == ["arguments", "block", "if", "block", "function"]
+
+
 def test_masks_of_go_files_do_not_depend_on_the_right_side() -> None:
     text = next(text for text in WHOLE if "for k, v" in text)
     loose = [go().open(text[:at], text[at:])._core.is_loose() for at in range(text.index("func"), len(text))]

@@ -20,6 +20,7 @@ from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.differences import Differences
 from fim_server.datasets.judging.judge import Judge
 from fim_server.language.compile import builtin_files, builtin_versions
+from fim_server.recovery.recovery import recover
 
 LONG = bool(os.environ.get("FIM_SERVER_LONG"))
 CUTS = 60 if LONG else 6
@@ -145,6 +146,44 @@ def test_masks_of_java_files_do_not_depend_on_the_right_side() -> None:
     # No class comes before an import.
     begin = text.index("@A")
     assert all(java().open(text[:at], text[at:])._core.is_loose() for at in range(begin, len(text)))
+
+
+BROKEN = """class Loans {
+    int total(String name) {
+        int sum = 0;
+        for (Loan loan : loans) {
+            if (loan.name().equals(name)) {
+                sum += loan.days();
+            }
+        }
+        return sum;
+    }
+
+    Stream<Loan> all() {
+        return loans.stream();
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "lines"),
+    [
+        ("return sum;", "retrn sum", [8]),
+        ("int sum = 0;", "int sum = 0", [2]),
+        ("sum += loan.days();", "sum += loan.days(;", [5]),
+        ("int total(String name)", "int total(String name", [1]),
+        ("if (loan.name()", "if (loan.name(", [4]),
+        ("class Loans {", "class {", [0]),
+    ],
+)
+def test_only_broken_lines_are_left_out(good: str, bad: str, lines: list[int]) -> None:
+    left, _, right = BROKEN.replace(good, bad).partition("return loans")
+    found = recover(java().open, left, right)
+    assert found is not None
+    assert [group.line for group in found.ignored] == lines
+    assert all(group.count == 1 for group in found.ignored)
+    assert found.check("return loans").complete
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ class Blocked:
 
 def model_on(backend: Any, family: str = "none") -> FimModel:
     """A model of which only the backend is asked."""
-    parts: Any = {"format": SimpleNamespace(family=family, sees_suffix=True), "vocabulary": None}
+    parts: Any = {"format": SimpleNamespace(family=family, sees_suffix=True, languages=None), "vocabulary": None}
     return FimModel("fake", backend, **parts)
 
 

@@ -22,6 +22,15 @@ RAISED_LIMITS = {
 """llguidance's limits; with its own ones most real Python files end in "too many items"."""
 
 
+def flat(language: str, longest_match: bool) -> grammars.Flat:
+    """A language in rules and expressions alone.
+
+    Raises:
+        LanguageError: It has layout or modes, and no way around them is known here.
+    """
+    return grammars.flat_python(longest_match) if language == "python" else grammars.lowered(language)
+
+
 # --- llguidance ---------------------------------------------------------------------------------------------------
 
 
@@ -30,7 +39,7 @@ def llguidance_grammar(language: str) -> str:
     if language == "json":
         # It stops where only what is ignored can follow, so a file's last line break has to be a symbol.
         return header + grammars.json_grammar(end="TRAILING?") + "\nTRAILING: /[ \\t\\n\\r]+/\n"
-    return header + grammars.flat_python(longest_match=True).lark(reserve=True)
+    return header + flat(language, longest_match=True).lark(reserve=True)
 
 
 class LLGuidance:
@@ -87,9 +96,7 @@ class LLGuidanceMatcher:
 
 
 def glrmask_grammar(language: str) -> str:
-    return (
-        grammars.json_grammar() if language == "json" else grammars.flat_python(longest_match=False).lark(reserve=False)
-    )
+    return grammars.json_grammar() if language == "json" else flat(language, longest_match=False).lark(reserve=False)
 
 
 class GLRMask:

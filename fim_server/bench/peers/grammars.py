@@ -1,5 +1,9 @@
 """Grammars for engines that have neither indentation nor modes nor a right context, in the Lark dialects they take.
 
+Languages without layout and modes are their own lowered definitions (`lowered`): rules, literals, patterns, and what is
+ignored. What they lose is the rank between lexemes, where a dialect cannot say it, and ``error_lexemes``, which only
+forbid something.
+
 Python is derived from the package's own definition, so that all engines parse nearly the same language:
 
 - Without INDENT and DEDENT a file is a list of lines. The header of a block (``if x:``) is a line of its own, and so is
@@ -15,11 +19,16 @@ everywhere, and blank lines as statements of their own for an engine that matche
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from fim_server.errors import LanguageError
 from fim_server.language import compile as grammar
+
+START = "start"
+"""The one name of a first rule that all peers take."""
 
 FORMATTED = {"[uU]?": "[fF]", "[rR]": "(?:[fF][rR]|[rR][fF])"}
 """The prefixes of strings, as the lexeme's pattern has them, and those of formatted strings."""
@@ -70,31 +79,40 @@ class Flat:
         literals: Texts by terminal.
         patterns: Regular expressions by terminal.
         ignored: Terminals between any two symbols.
-        reserved: Literals that a name must not be.
+        reserved: By pattern, the literals that it matches and must not be.
+        priorities: Numbers by pattern: what a pattern of a higher one matches, no other does. 0 where none is named.
     """
 
     rules: Rules
     literals: dict[str, str]
     patterns: dict[str, str]
     ignored: tuple[str, ...]
-    reserved: tuple[str, ...]
+    reserved: Mapping[str, tuple[str, ...]]
+    priorities: Mapping[str, int] = field(default_factory=dict)
 
     def lark(self, reserve: bool) -> str:
         """The grammar as Lark text that uses nothing but literals, patterns and alternatives.
 
         Args:
-            reserve: Whether names exclude keywords, by the intersection of expressions that llguidance's dialect has.
+            reserve: Whether names exclude keywords, and patterns those of a higher priority, by the intersection of
+                expressions that llguidance's dialect has.
         """
         lines = [
             f"{name}: " + " | ".join(" ".join(map(self._shown, side)) for side in sides)
             for name, sides in self.rules.items()
         ]
         used = {symbol for sides in self.rules.values() for side in sides for symbol in side} | set(self.ignored)
-        for name, pattern in self.patterns.items():
-            excluded = f" & ~/({'|'.join(self.reserved)})/" if reserve and name == "NAME" else ""
-            if name in used:
-                lines.append(f"{name}: /{slashed(pattern)}/{excluded}")
+        for name in sorted(used & self.patterns.keys(), key=list(self.patterns).index):
+            excluded = "".join(f" & ~{what}" for what in self._excluded(name, used)) if reserve else ""
+            lines.append(f"{name}: /{slashed(self.patterns[name])}/{excluded}")
         return "\n".join([*lines, *(f"%ignore {name}" for name in self.ignored), ""])
+
+    def _excluded(self, name: str, used: set[str]) -> Iterator[str]:
+        """What a pattern must not match, though its expression does."""
+        if name in self.reserved:
+            yield f"/({'|'.join(map(slashed, map(re.escape, self.reserved[name])))})/"
+        priority = self.priorities.get(name, 0)
+        yield from (other for other in self.patterns if other in used and self.priorities.get(other, 0) > priority)
 
     def _shown(self, symbol: str) -> str:
         return quoted(self.literals[symbol]) if symbol in self.literals else symbol
@@ -108,6 +126,51 @@ def json_grammar(end: str = "") -> str:
     """
     definition = grammar.read_builtin("json")
     return f"start: {definition.spec['start']} {end}\n{definition.grammar}"
+
+
+def lowered(language: str) -> Flat:
+    """The newest version of a language that has neither layout nor modes, as the engine gets it.
+
+    Raises:
+        LanguageError: It has one of them, or there is no such language.
+    """
+    definition = grammar.read_builtin(language)
+    found = grammar.lower(definition)
+    if found["layout"] is not None or found["modes"]:
+        raise LanguageError(f"{language} has layout or modes, which no peer has")
+    named = {found["start"]: START}
+    for rule in found["rules"]:
+        named.setdefault(rule["lhs"], unused(rename(rule["lhs"]).lower(), named.values()))
+    lexemes = [each for each in found["lexemes"] if each["name"] not in definition.spec.get("error_lexemes", [])]
+    for lexeme in lexemes:
+        named[lexeme["name"]] = unused(rename(lexeme["name"]), named.values())
+    rules: Rules = {START: []}
+    for rule in found["rules"]:
+        rules.setdefault(named[rule["lhs"]], []).append([named[symbol] for symbol in rule["rhs"]])
+    literals = {named[each["name"]]: each["literal"] for each in lexemes if "literal" in each}
+    patterns = {named[each["name"]]: each["pattern"] for each in lexemes if "pattern" in each}
+    soft = {named[name] for name in found["soft_keywords"]}
+    fixed = sorted(text for name, text in literals.items() if name not in soft)
+    reserved = {name: tuple(filter(like(pattern).fullmatch, fixed)) for name, pattern in patterns.items()}
+    return Flat(
+        rules=rules,
+        literals=literals,
+        patterns=patterns,
+        ignored=tuple(named[name] for name in found["ignore"]),
+        reserved={name: texts for name, texts in reserved.items() if texts},
+        priorities={named[each["name"]]: each["priority"] for each in lexemes if "pattern" in each},
+    )
+
+
+def like(pattern: str) -> re.Pattern[str]:
+    """What matches a literal wherever a pattern does: Python's own expressions lack classes of characters."""
+    return re.compile(re.sub(r"\\p\{\w+\}", r"\\w", pattern))
+
+
+def unused(name: str, used: Collection[str]) -> str:
+    """A name, with a number if it is used already."""
+    numbered = (f"{name}_{number}" for number in itertools.count(2))
+    return name if name not in used else next(other for other in numbered if other not in used)
 
 
 def formatted(pattern: str) -> str:
@@ -154,7 +217,7 @@ def flat_python(longest_match: bool) -> Flat:
         literals={rename(name): text for name, text in literals.items()},
         patterns={rename(name): pattern for name, pattern in patterns.items()},
         ignored=tuple(map(rename, lowered["ignore"])),
-        reserved=tuple(sorted(t for name, t in literals.items() if t.isidentifier() and name not in soft)),
+        reserved={"NAME": tuple(sorted(t for name, t in literals.items() if t.isidentifier() and name not in soft))},
     )
 
 

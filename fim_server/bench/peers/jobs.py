@@ -32,7 +32,7 @@ class Work:
     """What every peer is given.
 
     Attributes:
-        language: `python` or `json`.
+        language: Its name.
         tokens: Byte strings by token id; None for special tokens and holes.
         end_token_id: The token that ends a text, if there is one.
         jobs: The cursors.
@@ -106,7 +106,7 @@ class Peer:
     Attributes:
         package: The module that it is imported as, and the distribution that it is installed from.
         settings: What of it is chosen, in words.
-        grammar: The text that it is given for a language.
+        grammar: The text that it is given for a language. Raises LanguageError where there is none.
         prepare: Builds it from the vocabulary and that text. Raises ValueError where it refuses one of them.
     """
 

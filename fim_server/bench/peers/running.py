@@ -16,6 +16,7 @@ from fim_server.bench.processes import (
     resident_memory,
     timed,
 )
+from fim_server.errors import LanguageError
 
 
 def run(peer: Peer, work: Work, most_seconds: float) -> Outcome:
@@ -39,7 +40,11 @@ def run(peer: Peer, work: Work, most_seconds: float) -> Outcome:
 def run_here(peer: Peer, work: Work) -> Outcome:
     """The same in this process, which is to be a fresh one."""
     outcome = Outcome(peer.name, what(work.language, peer.package))
-    text = peer.grammar(work.language)
+    try:
+        text = peer.grammar(work.language)
+    except LanguageError as error:
+        outcome.note = f"no grammar for it: {error}"
+        return outcome
     release_free_memory()
     forget_peak()
     before = resident_memory()
@@ -65,6 +70,8 @@ def what(language: str, package: str) -> str:
     if language == "json":
         return "JSON, the same grammar"
     names = "keywords reserved" if package == "llguidance" else "keywords not reserved"
+    if language != "python":
+        return f"the same rules, without error lexemes, {names}"
     return f"flat Python: lines and brackets, no indentation, f-strings opaque, {names}"
 
 

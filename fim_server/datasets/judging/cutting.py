@@ -271,7 +271,7 @@ def cases(rng: random.Random, looks: Looks, judge: Judge, files: Files, first: i
         project, path, text = drawn
         whole = rng.random() < WHOLE and len(text) <= WHOLE_FILE
         small = text if whole and judge.verdict(text) else window(rng, looks, judge, text, rng.choice(WINDOWS))
-        if not small:
+        if not small or judge.decided(small, False)[0] is not True:
             continue
         tokens = tuple(spans(looks, small))
         found = []

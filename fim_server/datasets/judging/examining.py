@@ -98,11 +98,12 @@ class Examiner:
                 raise
             _fail(result, case, "crash", case.middle, note=str(error))
         texts = [case.left + claim.text + case.right for claim in result.claims]
-        for claim, text, truth in zip(result.claims, texts, self.judge.verdicts(texts), strict=True):
+        self.judge.verdicts(texts)  # all at once, which is faster
+        for claim, text in zip(result.claims, texts, strict=True):
+            truth, said = self.judge.decided(text, claim.engine)
             if truth is None:
                 result.counts["the judge gave up"] += 1
             elif truth != claim.engine:
-                said = "" if truth else self.judge.message(text)
                 name = self._differences.name(text, claim.engine, said)
                 if name is None:
                     _fail(
@@ -131,7 +132,7 @@ class Examiner:
         if viable == len(middle) and not session.check(middle).complete:
             _fail(result, case, "inconsistent", middle, note="check and advance differ")
         refused = []
-        for name, text in (*self._extensions(rng, case), *self._mutants(rng, case)):
+        for name, text in (*self._extensions(rng, case), *self.mutants(rng, case)):
             result.counts[name] += 1
             verdict = session.check(text)
             state = session.start()
@@ -203,7 +204,8 @@ class Examiner:
             begun = case.right[: rng.randint(1, 12)] if rng.random() < 0.25 else ""
             yield "extensions", case.middle + (begun or self._some_token(rng, case))
 
-    def _mutants(self, rng: random.Random, case: Case) -> Iterator[tuple[str, str]]:
+    def mutants(self, rng: random.Random, case: Case) -> Iterator[tuple[str, str]]:
+        """Middles that a case's own is changed into, each with what is counted."""
         for kind in rng.sample(MUTATIONS, MUTANTS):
             yield f"mutants: {kind}", self._mutated(rng, case, kind)
 

@@ -2,6 +2,9 @@
 
 A judge reads frames from its standard input: four bytes, big-endian, with a text's length in bytes, and the text in
 UTF-8. For each it writes a line: ``ok``, or ``no`` and what is wrong, or ``?`` and why it could not tell.
+
+Where the language's own parser is slow, a faster one may judge first: then the slow one is the appeal, which is asked
+about those texts alone of which the judge says something else than what was claimed, and has the last word.
 """
 
 from __future__ import annotations
@@ -33,15 +36,23 @@ class Judge:
     Attributes:
         asked: Texts that it was asked about, those that were remembered apart.
         restarts: How often it was started again.
+        appeals: How often the appeal was asked.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], appeal: Sequence[str] = ()) -> None:
         """Starts it.
+
+        Args:
+            command: The program.
+            appeal: The program, a judge as well, that has the last word; empty where the judge has it.
 
         Raises:
             JudgeError: The program cannot be started, or takes an empty text for no text.
         """
         self._command = list(command)
+        self._appeal = list(appeal)
+        self._higher: Judge | None = None
+        self.appeals = 0
         self._memory: dict[str, tuple[bool | None, str]] = {}
         self._remembered = 0
         self.asked = 0
@@ -64,6 +75,16 @@ class Judge:
     def message(self, text: str) -> str:
         """What the judge says of a text that it does not take; empty for one that it takes."""
         return self._told([text])[0][1]
+
+    def decided(self, text: str, claimed: bool) -> tuple[bool | None, str]:
+        """The verdict on a text of which something is claimed, and the message with it: of the last judge to be asked."""
+        answer = self._told([text])[0]
+        if answer[0] is claimed or not self._appeal:
+            return answer
+        if self._higher is None:
+            self._higher = Judge(self._appeal)
+        self.appeals += 1
+        return self._higher._told([text])[0]
 
     def _told(self, texts: Sequence[str]) -> list[tuple[bool | None, str]]:
         memory = self._memory
@@ -108,7 +129,7 @@ class Judge:
         return answers
 
     def _start(self) -> None:
-        self.close()
+        self._end()
         self.restarts += 1
         try:
             self._process = subprocess.Popen(
@@ -120,7 +141,12 @@ class Judge:
         threading.Thread(target=_read, args=(self._process, self._lines), daemon=True).start()
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process, and the appeal's."""
+        if self._higher is not None:
+            self._higher.close()
+        self._end()
+
+    def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             process.kill()

@@ -107,7 +107,7 @@ def start(language: str, version: str | None = None, named: str | None = None) -
     wanted = [version] if version is not None else newest_first or [None]
     said = ""
     for one in wanted:
-        judge = Judge(command(language, one))
+        judge = Judge(command(language, one), appeal(language, one))
         if judge.verdict("") is not None:
             own = f", {language} {one}" if known else ""
             return Started(judge, one if known else None, title(language) + own)
@@ -123,6 +123,19 @@ def command(language: str, version: str | None = None) -> list[str]:
     Raises:
         JudgeError: There is none, its tools are not installed, or it cannot be built.
     """
+    return _command(language, version, "run")
+
+
+def appeal(language: str, version: str | None = None) -> list[str]:
+    """The command of the judge that has the last word on a language's texts; empty where the first one has it.
+
+    Raises:
+        JudgeError: As `command`.
+    """
+    return _command(language, version, "appeal") if "appeal" in table().get(language, {}) else []
+
+
+def _command(language: str, version: str | None, key: str) -> list[str]:
     reason = unavailable(language)
     if reason is not None:
         raise JudgeError(reason)
@@ -132,7 +145,7 @@ def command(language: str, version: str | None = None) -> list[str]:
     places = {"source": str(source), "version": version or (versions[-1] if versions else "")}
     if "build" in row:
         places["built"] = str(_built(language, row, source))
-    return [part.format(**places) for part in row["run"]]
+    return [part.format(**places) for part in row[key]]
 
 
 def _built(language: str, row: dict[str, Any], source: Path) -> Path:

@@ -30,6 +30,7 @@ class Plan:
     Attributes:
         grammar: The language's grammar file, the TOML file beside it.
         judge: The judge's command.
+        appeal: That of the judge who has the last word; empty where there is none.
         sources: Folders of files, each a project.
         version: Of the language; None is the newest.
     """
@@ -40,6 +41,7 @@ class Plan:
     version: str | None
     seed: int
     kinds: tuple[str, ...] = KINDS
+    appeal: tuple[str, ...] = ()
 
     def definition(self) -> Definition:
         """The language's definition.
@@ -74,7 +76,7 @@ class Worker:
         self.plan = plan
         self.language = Language(definition)
         self.looks = Looks.of(definition)
-        self.judge = Judge(plan.judge) if plan.judge else None
+        self.judge = Judge(plan.judge, plan.appeal) if plan.judge else None
         self.differences = Differences.of(plan.grammar.parent)
         self.files = Files(plan.sources, definition.suffixes)
 
@@ -133,7 +135,8 @@ class Worker:
         taken = at == len(encoded) and state.is_complete()
         if self.judge is None:
             return taken, None, at, ""
-        return taken, self.judge.verdict(text), at, self.judge.message(text)
+        truth, said = self.judge.decided(text, taken)
+        return taken, truth, at, said
 
 
 @dataclass

@@ -41,16 +41,17 @@ def _pieces(text: str, lines: bool) -> list[str]:
 def smaller(language: Language, judge: Judge, differences: Differences, parts: Parts) -> Parts:
     """Smaller parts about which engine and judge disagree as they do about these; the same where they agree."""
 
-    def verdicts(parts: Parts) -> tuple[bool, bool | None]:
+    def verdicts(parts: Parts) -> tuple[bool, bool | None, str]:
         left, middle, right = parts
-        return language.open(left, right).check(middle).complete, judge.verdict(left + middle + right)
+        engine = language.open(left, right).check(middle).complete
+        return engine, *judge.decided(left + middle + right, engine)
 
-    engine, truth = verdicts(parts)
+    engine, truth, _ = verdicts(parts)
     if truth is None or engine == truth:
         return parts
 
     def fails(parts: Parts) -> bool:
-        text = "".join(parts)
-        return verdicts(parts) == (engine, truth) and differences.name(text, engine, judge.message(text)) is None
+        *found, said = verdicts(parts)
+        return found == [engine, truth] and differences.name("".join(parts), engine, said) is None
 
     return shrunk(parts, fails)

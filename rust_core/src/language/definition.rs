@@ -226,6 +226,9 @@ fn comments(spec: &LanguageSpec, has_layout: bool) -> Result<Vec<Option<CommentE
         let end = if comment.suffix.is_some() { CommentEnd::Text } else { CommentEnd::Line };
         found[find(spec, &comment.lexeme)?.index()] = Some(end);
     }
+    for name in &spec.comment_symbols {
+        found[find(spec, name)?.index()] = Some(CommentEnd::Text);
+    }
     if let (true, Some(layout)) = (has_layout, &spec.layout) {
         found[find(spec, &layout.comment)?.index()] = Some(CommentEnd::Line);
     }

@@ -258,9 +258,6 @@ impl Check<'_> {
         let Some(lexeme) = self.spec.lexemes.iter().position(|lexeme| lexeme.name == *name) else {
             return Err(self.error(&key("lexeme"), &format!("there is no lexeme {name}")));
         };
-        if !self.roles[lexeme].is_ignored() {
-            return Err(self.error(&key("lexeme"), &format!("{name} is passed on to the parser, not ignored")));
-        }
         if !self.begins(&comment.prefix, |other| other == lexeme) {
             return Err(self.error(&key("prefix"), &format!("no {name} begins with {:?}", comment.prefix)));
         }

@@ -42,6 +42,9 @@ public final class Judge {
 
     private static final long STACK_BYTES = 1L << 28;
 
+    /** Seconds that one text may take: after them this ends, since who waits ends only the process that it started. */
+    private static final long PATIENCE_S = 50;
+
     /** What a text is called: javac wants the name of a file to be an identifier. */
     private static final URI FILE = URI.create("string:///X.java");
 
@@ -50,6 +53,8 @@ public final class Judge {
     private ParserFactory parsers;
     private Log log;
     private int texts;
+    private volatile long begun = System.nanoTime();
+    private volatile boolean busy;
 
     private Judge(String version) {
         this.version = version;
@@ -102,13 +107,27 @@ public final class Judge {
                 answers.flush();
                 return;
             }
+            begun = System.nanoTime();
+            busy = true;
             String said = verdict(new String(text, StandardCharsets.UTF_8));
+            busy = false;
             answers.write((said + "\n").getBytes(StandardCharsets.UTF_8));
             // Answers are sent together while more texts wait.
             if (in.available() < Integer.BYTES) {
                 answers.flush();
             }
         }
+    }
+
+    private void watch() {
+        while (!busy || System.nanoTime() - begun < PATIENCE_S * 1_000_000_000L) {
+            try {
+                Thread.sleep(1000);
+            } catch (InterruptedException never) {
+                return;
+            }
+        }
+        Runtime.getRuntime().halt(1);
     }
 
     /** A text, as javac wants its sources. */
@@ -159,7 +178,7 @@ public final class Judge {
         for (String part : List.of("file", "main", "parser", "util")) {
             command.add("--add-exports=jdk.compiler/com.sun.tools.javac." + part + "=ALL-UNNAMED");
         }
-        command.addAll(List.of("-Xss4m", "-Xmx1g", "-XX:+UseSerialGC"));
+        command.addAll(List.of("-Xmx1g", "-XX:+UseSerialGC"));
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), Judge.class.getName(), version));
         return command;
     }
@@ -187,9 +206,13 @@ public final class Judge {
         } else if (jdk.getKey() == Runtime.version().feature()) {
             OutputStream out = new FileOutputStream(FileDescriptor.out);
             // Deeply nested texts need a deep stack.
+            Judge judge = new Judge(version);
+            Thread watch = new Thread(judge::watch, "watch");
+            watch.setDaemon(true);
+            watch.start();
             Thread thread = new Thread(null, () -> {
                 try {
-                    new Judge(version).answer(out);
+                    judge.answer(out);
                 } catch (IOException end) {
                     // Nobody reads the answers any more.
                 }

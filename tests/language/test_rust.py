@@ -1,0 +1,246 @@
+"""The definition of Rust: texts that rustc is known to take and to refuse, by edition, cut wherever they can be.
+
+Where cargo and rustc are installed, rustc's own parser is asked about each of them as well.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fim_server import Language
+from fim_server.datasets.judging import programs
+from fim_server.datasets.judging.judge import Judge
+
+EDITIONS = ("2015", "2018", "2021", "2024")
+
+WHOLE = [
+    "",
+    "#![a]\n//! b\n/*! c */\n#[d(e = \"f\")] /** g */ /// h\npub(crate) mod i { #![j] }\n",
+    "use a::{b, c as _, d::{self, *}, }; use ::e; pub use crate::f as g; extern crate h;\n",
+    "const A: u8 = 1; static mut B: [u8; 2] = [1, 2]; const _: () = {}; type C<T> where T: D = E;\n",
+    "struct A; struct B(pub C, #[d] pub(in e::f) G,); struct H<T: I> where T: J { pub k: L, m: N }\n",
+    "enum A<T> { B, C(D), E { f: G }, H = 1 + 2, }\nunion I { j: K }\n",
+    "pub unsafe trait A<'a, T = B, const N: usize = 3>: C + ?Sized + 'a where T: D { fn e(&self); type F: G; const H: I = 1; }\n",
+    "impl<'a, T: 'a> A<'a> for &'a mut dyn B<C = D> where Self: E { default fn f(self: Box<Self>) {} type G = H; }\n",
+    "impl !A for B {} unsafe impl C for (D, E) {} impl F { pub const G: H = 1; }\n",
+    "extern \"C\" { fn a(b: *const c, ...) -> d; static e: F; } unsafe extern {}\n",
+    "const unsafe extern \"C\" fn a() {} pub(crate) fn b<T>(mut c: T, (d, e): (F, G), _: H) -> impl I + 'j where T: Fn(K) -> L + M {}\n",
+    "macro_rules! a { ($($b:tt)*) => { $(#[$c])* { [($b)] } }; } macro_rules! d (); e!{} f::g!(h); i![];\n",
+    "fn f() { let x: Vec<Vec<u8>>= a::<B<C>>(); let Some(y) = z else { return }; let (a, ref mut b @ C(..)) = d; }\n",
+    "fn f() { if let Some(x) | Other(x) = y {} else if a == (B { c: 1 }) {} else {} while let 1..=2 = x {} }\n",
+    "fn f() { match x { A | B if c => {} D(e, ..) => 1, F { g, h: 0x1.., .. } => return, [a, .., b] => {}.c, &mut _ => -1 } }\n",
+    "fn f() { 'a: loop { break 'a x + 1; } for (i, j) in 0..n { continue 'b } 'c: { break 'c } unsafe {} }\n",
+    "fn f() { {} - 1; {} (a, b); match x {}.f(); if a {} else {}?; m!{} - 1; m!{}.g(); x }\n",
+    "fn f() { a = b += c == d && e || f as u8 as u16 + !g * -h; *i = &&mut j; k[1] .l.0.1.m(n)?.o::<P>(..)(..=1); }\n",
+    "fn f() { |a, &b: &C| a + b; || {}; move |x| -> T { x }; |a||b| c; return; }\n",
+    "fn f() { A { b, c: 1, ..d }.e; [1; 2]; [1, 2,]; (); (1,); (1, 2); a..; ..b; a..=b; .. }\n",
+    "fn f() { <A as B<C>>::d(); <<E>::F as G>::h; a::<<B>::C>(); x as Vec<u8> < y; x as usize + 1; }\n",
+    "fn f() { 1.f(); 1..2; 1.0.f(); 1e5; 0x1fu8; 0b1_0; 0o7; 1_000.5e-3f64; 1.; 'a'; b'\\xff'; '\\u{1F600}'; 'b: loop {} }\n",
+    "fn f() { \"a\\\n b\\\"\"; r\"\\\"; r#\"\"\"#; r##\"\"#\"##; br#\"a\"#; b\"\\x00\"; \"a\"suffix; }\n",
+    "fn f() { /* /* a */ b */ // c\n /**/ /***/ //// d\n x }\n",
+    "type A = (B, *const C, &'a mut D, fn(E, f: G) -> H, [I; 3], [J], !, for<'a> fn(&'a K), L<'_, {M}, -1, N = O>); type P = A + B;\n",
+    "fn union(auto: default, raw: macro_rules) { union.auto = default; let safe = r#fn; }\n",
+    "fn é() { let 變 = 'é'; }\n",
+]  # fmt: skip
+
+REFUSED = [
+    "fn",
+    ";",
+    "fn f() {};",
+    "mod a { let x = 1; }",
+    "fn f(a) {}",
+    "fn f(a: B, self) {}",
+    "fn f(a: B = 1) {}",
+    "struct A(B) {}",
+    "struct A { b: C; }",
+    "enum A { B; }",
+    "trait A { struct B; }",
+    "impl A; ",
+    "pub m!();",
+    "m!()",
+    "m!{};",
+    "pub(a) fn f() {}",
+    "/// a",
+    "struct A { b: C, /// d\n }",
+    "fn f() { /// d\n }",
+    "fn f() { #[a] }",
+    "fn f() { x; #![a] }",
+    "unsafe async fn f() {}",
+    "fn f() { a < b < c; }",
+    "fn f() { a == b == c; }",
+    "fn f() { a..b..c; }",
+    "fn f() { a..=; }",
+    "fn f() { a as usize < b; }",
+    "fn f() { a as T[1]; }",
+    "fn f() { let x = if A {} {}; }",
+    "fn f() { if (let a = b) {} }",
+    "fn f() { let A = b && c else {}; }",
+    "fn f() { let A = b {} else {}; }",
+    "fn f() { let A | B = c; }",
+    "fn f() { {} + 1 }",
+    "fn f() { m!{} = 1; }",
+    "fn f() { 'a: if x {} }",
+    "fn f() { match x { a => 1 b => 2 } }",
+    "fn f() { match x { a, b => 1 } }",
+    "fn f() { match x { &1..=2 => 1 } }",
+    "fn f() { A { ..b, } }",
+    "fn f() { x.f::<T>; }",
+    "fn f() { x.0u8; }",
+    "fn f() { x++; }",
+    "fn f() { a <-b; }",
+    "type A = &B + C;",
+    "type A = Fn() -> dyn B + C;",
+    "type A = <B>::C + D;",
+    "type A = F(&self);",
+    "use a::{,};",
+    "fn f() { 0b2; }",
+    "fn f() { 1e; }",
+    "fn f() { 0x; }",
+    "fn f() { 'ab'; }",
+    "fn f() { '\t'; }",
+    "fn f() { \"\\q\"; }",
+    "fn f() { '\\u{d800}'; }",
+    "fn f() { b\"é\"; }",
+    "fn f() { m!(\"); }",
+    "fn f() { m!(]); }",
+    "fn f() { /* /* */ }",
+    "fn f() { r#self; }",
+]
+
+# The editions that take a text; all others refuse it.
+BY_EDITION = [
+    ("fn f() { let async = 1; let dyn = await(try); }", "2015"),
+    ("fn f() { x.async; } struct dyn; type A = dyn::B;", "2015"),
+    ("trait A { fn f(u8, &str) -> B; }", "2015"),
+    ("type A = &dyn B;", "2015 2018 2021 2024"),
+    ("async fn f() { x.await; async move {}; async || 1; }", "2018 2021 2024"),
+    ("fn f() { try { x; } }", "2018 2021 2024"),
+    ("fn f() { let gen = 1; }", "2015 2018 2021"),
+    ("fn f() { gen {}; async gen move {}; } gen fn g() {}", "2024"),
+    ("fn f() { m!(a\"b\" c'd' e#f); }", "2015 2018"),
+    ("fn f() { c\"a\"; cr#\"b\"#; }", "2021 2024"),
+    ("fn f() { m!(#\"a\"# ##); }", "2015 2018 2021"),
+    ("fn f() { if let A = b && let C = d && e {} }", "2024"),
+    ("fn f() { if let A = b {} }", "2015 2018 2021 2024"),
+    ("fn f() { if a && let B = c {} }", "2024"),
+    ("fn f() { x.0.await; }", "2015 2018 2021 2024"),
+    ("fn f() { m!('r#a); }", "2015 2018 2021 2024"),
+]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "rust.md").read_text(encoding="utf-8")
+
+
+def rows() -> list[tuple[str, bool, bool]]:
+    """The texts of the page's table of what differs, whether they are taken here, and whether they are by rustc."""
+    section = PAGE.split("\n## What differs\n")[1].split("\n## ")[0]
+    found = re.findall(r"^\| `(.+?)` \| (taken|refused) \| (taken|refused)", section, re.MULTILINE)
+    return [
+        (code.strip().replace("⏎", "\n").replace("\\ufeff", "\ufeff"), here == "taken", there == "taken")
+        for code, here, there in found
+    ]
+
+
+@cache
+def rust(edition: str | None = None) -> Language:
+    return Language.load("rust", edition)
+
+
+def takes(text: str, edition: str | None = None) -> bool:
+    return rust(edition).open("", "").check(text).complete
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_what_rust_takes_can_be_written_from_any_cut(text: str) -> None:
+    assert all(takes(text, edition) for edition in EDITIONS)
+    rng = random.Random(text)
+    for _ in range(12):
+        start, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
+        session = rust().open(text[:start], text[end:])
+        assert session.guarantee == "exact", (text[:start], text[end:])
+        state = session.start()
+        for character in text[start:end]:
+            assert state.advance(character) == len(character.encode()), (text, start, end)
+        assert state.is_complete()
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_rust_refuses_is_refused(text: str) -> None:
+    assert not any(takes(text, edition) for edition in EDITIONS)
+    middle = len(text) // 2
+    assert not rust().open(text[:middle], "").check(text[middle:]).complete
+
+
+@pytest.mark.parametrize(("text", "editions"), BY_EDITION)
+def test_editions(text: str, editions: str) -> None:
+    assert [edition for edition in EDITIONS if takes(text, edition)] == editions.split()
+
+
+def test_the_edition_is_that_of_the_package(tmp_path: Path) -> None:
+    file = tmp_path / "src" / "lib.rs"
+    file.parent.mkdir()
+    file.touch()
+    manifest = tmp_path / "Cargo.toml"
+    for edition in ("2018", "2021"):
+        manifest.write_text(f'[package]\nname = "a"\nedition = "{edition}"\n')
+        assert Language.for_path(file).version == edition
+    manifest.write_text('[package]\nname = "a"\n')
+    assert Language.for_path(file).version == "2015"
+    manifest.write_text('[package]\nname = "a"\nedition = "2024"\n')
+    assert Language.for_path(file).version is None
+
+
+def test_masks_do_not_depend_on_the_right_side() -> None:
+    text = next(text for text in WHOLE if "for (i, j)" in text)
+    assert all(rust().open(text[:at], text[at:])._core.is_loose() for at in range(len(text) + 1))
+
+
+def test_depths_have_limits() -> None:
+    for depth, taken in ((16, True), (17, False)):
+        assert takes("/* " * (depth + 1) + "*/ " * (depth + 1)) == taken
+        assert takes(f'const A: B = r{"#" * depth}""{"#" * depth};') == taken
+
+
+@pytest.mark.parametrize(("text", "here", "_"), rows())
+def test_examples_of_the_page(text: str, here: bool, _: bool) -> None:
+    assert takes(text) == here
+
+
+def test_the_table_is_read() -> None:
+    assert len(rows()) == 17
+    assert sum(here != there for _, here, there in rows()) == 16
+
+
+@pytest.fixture(scope="module")
+def judges() -> Iterator[dict[str, Judge]]:
+    reason = programs.unavailable("rust")
+    if reason is not None:
+        pytest.skip(reason)
+    started = {edition: Judge(programs.appeal("rust", edition)) for edition in EDITIONS}
+    yield started
+    for judge in started.values():
+        judge.close()
+
+
+def test_rustc_agrees(judges: dict[str, Judge]) -> None:
+    newest = judges["2024"]
+    assert [text for text in WHOLE if newest.verdict(text) is not True] == []
+    assert [text for text in REFUSED if newest.verdict(text) is not False] == []
+    assert [text for text, _, there in rows() if newest.verdict(text) is not there] == []
+    for text, editions in BY_EDITION:
+        assert [edition for edition in EDITIONS if judges[edition].verdict(text)] == editions.split(), text
+
+
+def test_shortest_completions_are_taken_by_rustc(judges: dict[str, Judge]) -> None:
+    rng = random.Random(1)
+    for text in WHOLE:
+        start, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
+        found = rust().open(text[:start], text[end:]).start().shortest_completion()
+        assert found is not None
+        whole = text[:start] + found + text[end:]
+        assert judges["2024"].verdict(whole), (text[:start], found, text[end:])
