@@ -137,6 +137,6 @@ class DefinedCutter(Cutter):
     def cuts(self, text: str, seed: int, sha256: str, count: int) -> Iterator[Cut]:
         """As `Cutter.cuts`."""
         file = DefinedText(text, self._lexemes)
-        if self._judge.verdict(text) is not True:
+        if self._judge.decided(text, False)[0] is not True:
             raise Refused("refused by the judge")
         return defined.cuts(self._construction, file, seed, sha256, count)

@@ -47,6 +47,7 @@ class Lexemes:
         self._language = Language.load(language, version)
         definition = read_builtin(language, self._language.version)
         self.brackets: Mapping[str, str] = dict(self._language.spelling.brackets)
+        self._comments = tuple(comment["prefix"].encode() for comment in definition.spec.get("comments", []))
         self._unseen = frozenset(lower(definition)["ignore"]) | self._names(b"\n")
 
     def _names(self, text: bytes) -> frozenset[str]:
@@ -56,8 +57,8 @@ class Lexemes:
     def of(self, text: str) -> Iterator[tuple[int, int, bool]]:
         """Offsets of each lexeme of a text, and whether it is a symbol.
 
-        None are what the grammar ignores, and the lexemes that a line break is one of: where line breaks are symbols
-        of a language, comments may be part of them. A character that no lexeme begins with is a symbol of its own.
+        None are what the grammar ignores, comments that it does not, and the lexeme that a line break is: where line
+        breaks are symbols of a language, comments may be part of them. A character that no lexeme begins with is a symbol of its own.
         """
         encoded = text.encode()
         one_to_one = len(encoded) == len(text)
@@ -65,7 +66,8 @@ class Lexemes:
         while at < len(encoded):
             length, names = self._longest(encoded, at)
             count = length if one_to_one else len(encoded[at : at + length].decode())
-            yield characters, characters + count, not self._unseen.intersection(names)
+            unseen = self._unseen.intersection(names) or encoded.startswith(self._comments, at)
+            yield characters, characters + count, not unseen
             at += length
             characters += count
 

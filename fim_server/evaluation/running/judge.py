@@ -58,8 +58,11 @@ class Judge:
         self.version = version
         return process
 
-    def parses(self, text: str) -> bool:
-        """Whether ``ast.parse`` takes a file; false as well if it dies of it, or does not answer in a minute."""
+    def parses(self, text: str, claimed: bool = True) -> bool:
+        """Whether ``ast.parse`` takes a file; false as well if it dies of it, or does not answer in a minute.
+
+        It has the last word, whatever the engine claims.
+        """
         process = self._process
         assert process.stdin is not None
         try:

@@ -19,8 +19,11 @@ from fim_server.language import Language
 class Judging(Protocol):
     """What says whether files of one language parse."""
 
-    def parses(self, text: str) -> bool:
-        """Whether a file parses; false as well where that cannot be told."""
+    def parses(self, text: str, claimed: bool) -> bool:
+        """Whether a file parses; false as well where that cannot be told.
+
+        What the engine claims of it decides who is asked, where a slower parser than the first has the last word.
+        """
 
     def close(self) -> None:
         """End what was started."""
@@ -45,9 +48,9 @@ class ProgramJudge:
         started = programs.start(language, version, named)
         self.title, self.version, self._judge = started.title, started.version, started.judge
 
-    def parses(self, text: str) -> bool:
+    def parses(self, text: str, claimed: bool) -> bool:
         """As `Judging.parses`."""
-        return self._judge.verdict(text) is True
+        return self._judge.decided(text, claimed)[0] is True
 
     def close(self) -> None:
         """End the program."""
@@ -60,7 +63,7 @@ class EngineJudge:
     def __init__(self, language: Language) -> None:
         self._language = language
 
-    def parses(self, text: str) -> bool:
+    def parses(self, text: str, claimed: bool) -> bool:
         """As `Judging.parses`."""
         return self._language.open("", "").check(text).complete
 
@@ -136,9 +139,9 @@ class Judges:
             self.close()
             raise
 
-    def parses(self, language: str, text: str) -> bool:
-        """Whether a file of a language parses."""
-        return self._judging[language].parses(text)
+    def parses(self, language: str, text: str, claimed: bool) -> bool:
+        """Whether a file of a language parses, of which the engine claims that it does or does not."""
+        return self._judging[language].parses(text, claimed)
 
     def close(self) -> None:
         """End them."""

@@ -192,8 +192,8 @@ class Worker:
                 }
                 if offer.text is not None:
                     session = session or self._languages[sample.language].open(sample.left, sample.right)
-                    verdict["parses"] = self._judges.parses(sample.language, sample.filled(offer.text))
-                    verdict["complete"] = session.check(offer.text).complete
+                    claimed = verdict["complete"] = session.check(offer.text).complete
+                    verdict["parses"] = self._judges.parses(sample.language, sample.filled(offer.text), claimed)
                     if offer.text in tests:
                         verdict["passed"], verdict["failure"] = tests[offer.text].result()
                     verdicts[offer.text] = verdict
