@@ -43,6 +43,7 @@ from fim_server.bench.peers import running
 from fim_server.bench.peers.engines import PEERS
 from fim_server.bench.peers.jobs import Job, Work
 from fim_server.bench.processes import (
+    clock_of,
     forget_peak,
     growth,
     in_own_process,
@@ -91,6 +92,7 @@ class MasksOptions:
     verify: bool
     peers: bool
     peer_seconds: int
+    cpu_time: bool
     json: bool
     plot: str | None
     output: str | None
@@ -142,6 +144,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="give a peer up after this (default: 600)",
     )
+    parser.add_argument(
+        "--cpu-time", action="store_true", help="count processor time, except in batches and plain walks"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--plot", metavar="FILE.svg", help="write a plot of the times' distributions")
     parser.add_argument("--output", metavar="FILE.md", help="write the tables as Markdown")
@@ -186,6 +191,8 @@ class Subject:
     cursors: list[Cursor]
     others: list[Cursor]
     """Cursors in other files, or none."""
+    cpu_time: bool = False
+    """Whether single masks and commits are told in time of the processor."""
 
     @cached_property
     def words(self) -> NDArray[np.uint32]:
@@ -229,7 +236,7 @@ def measure(options: MasksOptions, progress: Progress) -> Report:
         here, others = choose(name, tokens.vocabulary, choice)
         if not here:
             raise BenchError(f"{options.vocabulary}: its tokens cannot spell the {name} files to measure on")
-        subjects.append(Subject(name, Language.load(name), tokens.vocabulary, here, others))
+        subjects.append(Subject(name, Language.load(name), tokens.vocabulary, here, others, options.cpu_time))
     picture = "" if options.plot is None else Path(options.plot).name
     report = Report(setting(options, tokens, subjects), picture=picture)
     for subject in subjects:
@@ -256,6 +263,7 @@ def setting(options: MasksOptions, tokens: Tokens, subjects: Sequence[Subject]) 
     given += [f"--corpus {Path(options.corpus).name}"] if options.corpus is not None else []
     given += [f"--{name} {getattr(options, name)}" for name in ("files", "cursors", "steps", "seed")]
     given += [f"--{name}" for name in ("verify", "peers") if getattr(options, name)]
+    given += ["--cpu-time"] if options.cpu_time else []
     return {
         "command": f"fim-server bench masks {' '.join(given)}",
         "machine": machine(),
@@ -335,7 +343,7 @@ def replayed(subject: Subject, chosen: Sequence[Cursor], right: bool, clear_ever
     done = Pass()
     words = subject.words
     ends = subject.vocabulary.end_token_ids
-    clock = time.perf_counter
+    clock = clock_of(subject.cpu_time)
     for cursor in chosen:
         matcher = subject.open(cursor, right)
         gc.collect()
@@ -528,7 +536,7 @@ def measure_peers(subject: Subject, tokens: Tokens, most_seconds: float, report:
         [Job(cursor.left.encode(), subject.vocabulary.encode(cursor.left), cursor.ids) for cursor in chosen]
         for chosen in (subject.cursors, subject.others)
     )
-    work = Work(subject.name, tokens.tokens, ends[0] if ends else None, jobs, others)
+    work = Work(subject.name, tokens.tokens, ends[0] if ends else None, jobs, others, subject.cpu_time)
     indentation = False if subject.name == "python" else None
     for peer in PEERS:
         progress.say(f"{peer.name}, {subject.name}")

@@ -37,6 +37,7 @@ class Work:
         end_token_id: The token that ends a text, if there is one.
         jobs: The cursors.
         others: Cursors in other files.
+        cpu_time: Whether times are the processor's.
     """
 
     language: str
@@ -44,6 +45,7 @@ class Work:
     end_token_id: int | None
     jobs: list[Job] = field(repr=False)
     others: list[Job] = field(repr=False)
+    cpu_time: bool = False
 
 
 @dataclass

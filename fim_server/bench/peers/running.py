@@ -8,6 +8,8 @@ import time
 
 from fim_server.bench.peers.jobs import Engine, Job, Outcome, Peer, Work
 from fim_server.bench.processes import (
+    Clock,
+    clock_of,
     forget_peak,
     growth,
     in_limited_process,
@@ -58,7 +60,7 @@ def run_here(peer: Peer, work: Work) -> Outcome:
     passes = ((outcome.cold, work.jobs), (outcome.warm, work.jobs), (outcome.others, work.others))
     for masks, jobs in passes:
         for job in jobs:
-            replay(engine, job, masks, outcome)
+            replay(engine, job, masks, outcome, clock_of(work.cpu_time))
         outcome.steps += len(masks)
     outcome.peak_memory = growth(before, peak_since_forgotten())
     outcome.ran = True
@@ -75,7 +77,7 @@ def what(language: str, package: str) -> str:
     return f"flat Python: lines and brackets, no indentation, f-strings opaque, {names}"
 
 
-def replay(engine: Engine, job: Job, masks: list[float], outcome: Outcome) -> None:
+def replay(engine: Engine, job: Job, masks: list[float], outcome: Outcome, clock: Clock) -> None:
     """A mask before each of a job's tokens."""
     matcher = engine.open(job)
     if matcher is None:
@@ -86,13 +88,13 @@ def replay(engine: Engine, job: Job, masks: list[float], outcome: Outcome) -> No
     gc.disable()
     try:
         for token_id in job.ids:
-            started = time.perf_counter()
+            started = clock()
             matcher.fill_mask()
-            masks.append(time.perf_counter() - started)
+            masks.append(clock() - started)
             allowed = int(words[token_id >> 5]) >> (token_id & 31) & 1
-            started = time.perf_counter()
+            started = clock()
             taken = matcher.commit(token_id) if allowed else False
-            outcome.commits.append(time.perf_counter() - started)
+            outcome.commits.append(clock() - started)
             if not taken:
                 outcome.refused += 1
                 outcome.commits.pop()
