@@ -58,7 +58,8 @@ class Lexemes:
         """Offsets of each lexeme of a text, and whether it is a symbol.
 
         None are what the grammar ignores, comments that it does not, and the lexeme that a line break is: where line
-        breaks are symbols of a language, comments may be part of them. A character that no lexeme begins with is a symbol of its own.
+        breaks are symbols of a language, comments may be part of them. A character that no lexeme begins with is a
+        symbol of its own.
         """
         encoded = text.encode()
         one_to_one = len(encoded) == len(text)
