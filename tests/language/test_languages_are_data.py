@@ -49,6 +49,7 @@ ALLOWED = {
     ("rust_core/src/grammar", "{"): "what Lark puts between a template's name and its arguments",
     ("fim_server/cli", "[]"): "around an IPv6 address",
     ("fim_server/cli", "--from"): "an option",
+    ("fim_server/cli", "--unsafe"): "the same",
     ("fim_server/models", "type"): "a key of a model's configuration",
     ("fim_server/models", "#"): "before the fragment of an address",
     ("fim_server/language", "%import"): "a statement of the notation that grammars are written in",
@@ -63,7 +64,7 @@ ALLOWED = {
 }
 """Literals that are no syntax of a language, by the folder they stand in, each with what they are instead."""
 
-ENGLISH = frozenset({"byte", "default", "float", "new", "open", "package", "range", "short"})
+ENGLISH = frozenset({"auto", "byte", "default", "float", "new", "open", "package", "range", "self", "short"})
 """Keywords of some language that, alone in a literal, are names of ours: keys, fields, commands, units."""
 
 TELLING = frozenset("()[]{}#\"'")
