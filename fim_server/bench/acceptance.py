@@ -230,11 +230,26 @@ def named(text: str, parts: int, what: str) -> list[str]:
     return found
 
 
+@dataclass(frozen=True)
+class AcceptanceOptions:
+    """What the recipe is asked for; a field for each of its options."""
+
+    source: list[str]
+    grammar: list[str]
+    tree_sitter: bool
+    lexer: str
+    optional: list[str]
+    files: int
+    mutants: int
+    seconds: int
+    seed: int
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add_arguments(parser)
-    given = parser.parse_args(arguments)
+    given = AcceptanceOptions(**vars(parser.parse_args(arguments)))
     try:
         print("\n".join(table(given)))
     except FimServerError as error:
@@ -242,7 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def table(given: argparse.Namespace) -> list[str]:
+def table(given: AcceptanceOptions) -> list[str]:
     """The table's lines, and who judged.
 
     Raises:
