@@ -55,7 +55,7 @@ class SplitOracle(Oracle):
 def random_language(rng: random.Random) -> tuple[Toy, dict[str, tuple[str, ...]]]:
     """A language of a few literals and patterns, and the parts of what can be split, by their names."""
     texts = ["a", "b", *rng.sample(sorted(PARTS), rng.randint(1, 3))]
-    lexemes = [(f"T{text}", text, None, 0) for text in texts]
+    lexemes: list[tuple[str, str | None, str | None, int]] = [(f"T{text}", text, None, 0) for text in texts]
     if rng.random() < 0.3:
         lexemes.append(("P", None, rng.choice(["ba+", "a+b", "b+"]), 0))
     nonterminals = ["s", "x", "y", "z"][: rng.randint(2, 4)]

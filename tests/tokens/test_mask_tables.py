@@ -31,7 +31,6 @@ from test_json import NUMBERS, PIECES, POOL
 from test_json import document as json_document
 from test_modes import GRAMMAR, SPEC
 from test_modes import load as load_small
-from test_random_grammars import random_toy
 
 from corpus import cuts, python
 from definitions import compiled_or_none
@@ -39,6 +38,7 @@ from fim_server import Language, Matcher, Session, Vocabulary, _core
 from fim_server.errors import SearchLimitError
 from fim_server.tokens import masks
 from odd_files import posix, put, worst
+from toys import random_toy
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))
