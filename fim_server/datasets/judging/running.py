@@ -107,7 +107,7 @@ class Worker:
             if not self.language.open("", "").check(text).complete:
                 counts["not read as drawn"] += 1
                 continue
-            truth, said = self.judge.verdict(text), self.judge.message(text)
+            truth, said = self.judge.decided(text, claimed=True)
             if truth is not False:
                 continue
             name = self.differences.name(text, engine=True, said=said)
