@@ -45,6 +45,7 @@ class Asked:
         self.settings = ServerSettings(**settings)
         self.places, self.memory, self.usage = Places(), Memory(), Usage(requests=1)
         self.prefetching: Any = None
+        self.learnt = None
         self.fallback = None
         self.set_aside: dict[str, str] = {}
         self.watch = SimpleNamespace(done=lambda: False)

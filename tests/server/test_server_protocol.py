@@ -89,8 +89,9 @@ async def test_loading_is_told_as_status_and_as_progress(client: Client) -> None
     assert ready["message"]
     assert "\n" not in ready["message"]
     assert "progress" not in ready
-    assert set(ready["model"]) == {"name", "device", "runtime", "format", "mode"}
+    assert set(ready["model"]) == {"name", "device", "runtime", "format", "mode", "languages"}
     assert (ready["model"]["name"], ready["model"]["format"]) == ("embedded", "fim-server")
+    assert ready["model"]["languages"] == ["python"]
     (reports,) = client.progress_reports.values()
     kinds = [type(report).__name__ for report in reports]
     assert kinds[0] == "WorkDoneProgressBegin"

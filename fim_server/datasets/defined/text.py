@@ -48,7 +48,8 @@ class Lexemes:
         definition = read_builtin(language, self._language.version)
         self.brackets: Mapping[str, str] = dict(self._language.spelling.brackets)
         self._comments = tuple(comment["prefix"].encode() for comment in definition.spec.get("comments", []))
-        self._unseen = frozenset(lower(definition)["ignore"]) | self._names(b"\n")
+        comments = frozenset(definition.spec.get("comment_symbols", []))
+        self._unseen = frozenset(lower(definition)["ignore"]) | comments | self._names(b"\n")
 
     def _names(self, text: bytes) -> frozenset[str]:
         found = self._language.core.longest_match(text)
