@@ -184,6 +184,8 @@ def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
             worker = Worker(plan)
         except OSError as error:
             raise DocumentError(str(error)) from error
+        # What has no sentences is told before hours are spent on its cuts.
+        drawn = worker.drawn() if plan.judge and arguments.sentences else None
         answer: dict[str, Any] = {
             "language": worker.language.name,
             **measured(plan.definition(), worker.language, worker.files),
@@ -209,9 +211,9 @@ def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
                 command = shlex.join(["fim-server", *sys.argv[1:]])
                 versions = f"fim-server {version()}, judged by {Path(plan.judge[0]).name}"
                 Path(arguments.report).write_text(report(totals, command, versions), encoding="utf-8")
-        if plan.judge and arguments.sentences:
+        if drawn is not None:
             shown.say(f"{arguments.sentences} sentences")
-            counts, failures = worker.sentences(arguments.sentences)
+            counts, failures = worker.sentences(drawn, arguments.sentences)
             answer["sentences"] = {**counts, "failures": counts["failures"], "shown": _failures(worker, failures)}
     if arguments.json:
         print_json(answer)

@@ -130,6 +130,17 @@ def test_sentences_are_of_their_language_and_use_every_rule() -> None:
         Sentences(lower(read_builtin("python")), Language.load("python"), random.Random(1))
 
 
+def test_what_has_no_sentences_is_said_before_its_files_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    out = tmp_path / "cuts.jsonl"
+    arguments = ["--source", str(tmp_path), "--cuts", "5", "--sentences", "5", "--out", str(out)]
+    assert main(["language", "check", "python", *arguments]) == 2
+    assert "no sentences are drawn" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_documented_differences_have_names(tmp_path: Path) -> None:
     assert Differences.of(tmp_path).name("x", True, "anything") is None
     (tmp_path / "differences.toml").write_text(

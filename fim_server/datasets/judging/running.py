@@ -94,11 +94,18 @@ class Worker:
             })  # fmt: skip
         return records
 
-    def sentences(self, count: int) -> tuple[Counter[str], list[dict[str, Any]]]:
+    def drawn(self) -> Sentences:
+        """What draws sentences of the grammar.
+
+        Raises:
+            LanguageError: It cannot be drawn of.
+        """
+        rng = random.Random(f"{self.plan.seed}/sentences")
+        return Sentences(lower(self.plan.definition()), self.language, rng)
+
+    def sentences(self, drawn: Sentences, count: int) -> tuple[Counter[str], list[dict[str, Any]]]:
         """Sentences of the grammar: what was counted, and those that the judge refuses. There has to be a judge."""
         assert self.judge is not None
-        rng = random.Random(f"{self.plan.seed}/sentences")
-        drawn = Sentences(lower(self.plan.definition()), self.language, rng)
         counts: Counter[str] = Counter()
         failures = []
         for number, text in enumerate(drawn.drawn(count)):

@@ -47,7 +47,7 @@ class Sentences:
             rng: Decides everything.
 
         Raises:
-            LanguageError: The language has layout or modes.
+            LanguageError: The language has layout or modes, or a lexeme of which no text was found.
         """
         if lowered.get("layout") or lowered.get("modes"):
             raise LanguageError(f"language {lowered['name']}: no sentences are drawn of languages with layout or modes")
@@ -60,6 +60,9 @@ class Sentences:
         self._ways = self._soonest_ways()
         self.used: Counter[Rule] = Counter()
         self._texts = drawn_texts(lowered, json.loads(language.core.table()), rng)
+        for symbol in sorted({symbol for choices in self._rules.values() for right in choices for symbol in right}):
+            if symbol not in self._rules and not self._texts.get(symbol):
+                raise LanguageError(f"language {lowered['name']}: no text was found that is read as {symbol}")
 
     def drawn(self, count: int) -> Iterator[str]:
         """So many sentences of all sizes; every rule is used by one of them in turn."""
