@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cut_texts import write_again
 from fim_server import Language
 from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.judge import Judge
@@ -91,15 +92,7 @@ def go() -> Language:
 @pytest.mark.parametrize("text", WHOLE)
 def test_what_go_takes_can_be_written_from_any_cut(text: str) -> None:
     assert go().open("", "").check(text).complete
-    rng = random.Random(text)
-    for _ in range(12):
-        start, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
-        session = go().open(text[:start], text[end:])
-        assert session.guarantee == "exact", (text[:start], text[end:])
-        state = session.start()
-        for character in text[start:end]:
-            assert state.advance(character) == len(character.encode()), (text, start, end)
-        assert state.is_complete()
+    write_again(go(), text, 12)
 
 
 @pytest.mark.parametrize("text", REFUSED)

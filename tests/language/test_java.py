@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from cut_texts import write_again
 from fim_server import Language
 from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.differences import Differences
@@ -78,15 +79,7 @@ def takes(text: str, version: str = VERSIONS[-1]) -> bool:
 @pytest.mark.parametrize("text", WHOLE)
 def test_what_javac_takes_can_be_written_from_any_cut(text: str) -> None:
     assert takes(text)
-    rng = random.Random(text)
-    for _ in range(CUTS):
-        start, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
-        session = java().open(text[:start], text[end:])
-        assert session.guarantee == "exact", (text[:start], text[end:])
-        state = session.start()
-        for character in text[start:end]:
-            assert state.advance(character) == len(character.encode()), (text, start, end)
-        assert state.is_complete()
+    write_again(java(), text, CUTS)
 
 
 @pytest.mark.parametrize("text", REFUSED)

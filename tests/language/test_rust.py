@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cut_texts import write_again
 from fim_server import Language
 from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.judge import Judge
@@ -166,15 +167,7 @@ def takes(text: str, edition: str | None = None) -> bool:
 @pytest.mark.parametrize("text", WHOLE)
 def test_what_rust_takes_can_be_written_from_any_cut(text: str) -> None:
     assert all(takes(text, edition) for edition in EDITIONS)
-    rng = random.Random(text)
-    for _ in range(12):
-        start, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
-        session = rust().open(text[:start], text[end:])
-        assert session.guarantee == "exact", (text[:start], text[end:])
-        state = session.start()
-        for character in text[start:end]:
-            assert state.advance(character) == len(character.encode()), (text, start, end)
-        assert state.is_complete()
+    write_again(rust(), text, 12)
 
 
 @pytest.mark.parametrize("text", REFUSED)
