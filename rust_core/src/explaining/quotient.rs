@@ -9,6 +9,7 @@
 use crate::chart::left::{FIRST_SET, NO_INDENTS, NO_SET, Read};
 use crate::colour::colours::{Colour, Context, NO_FLOOR};
 use crate::colour::demands::Demands;
+use crate::chart::texts::WILD;
 use crate::engine::branch::{Branch, InLine};
 use crate::engine::verdicts::Engine;
 use crate::grammar::compiled::Grammar;
@@ -125,7 +126,7 @@ fn openings(engine: &mut Engine, branch: &Branch) -> Vec<Opening> {
             }
             None => Vec::new(),
         };
-        let set = way.accept.map_or(branch.set, |accept| engine.parser.scan(branch.set, Read::Accepted(accept)));
+        let set = way.accept.map_or(branch.set, |accept| engine.parser.scan(branch.set, Read::Accepted(accept, WILD)));
         if set == NO_SET {
             continue;
         }

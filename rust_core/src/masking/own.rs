@@ -3,7 +3,8 @@
 use crate::ids::ShapeId;
 use crate::language::shape::Shape;
 use crate::limits;
-use crate::masking::key::{Key, Mask};
+use crate::masking::doubtful::{Doubtful, Kept};
+use crate::masking::key::Key;
 use crate::masking::shape_index::ShapeIndex;
 use crate::masking::stack::KnownForms;
 use crate::masking::vocabulary::Vocabulary;
@@ -18,7 +19,7 @@ pub(crate) struct OwnMasks {
     /// Room for a key.
     pub(crate) key: Vec<u32>,
     /// Masks where R has a say.
-    masks: FxHashMap<Key, Mask>,
+    masks: FxHashMap<Key, Kept>,
     /// The cache that they are beside, and how often it had been cleared: beside another one they are forgotten.
     of: (u64, u64),
     /// The tokens that do not leave the shape, by vocabulary and place.
@@ -27,7 +28,7 @@ pub(crate) struct OwnMasks {
 
 impl OwnMasks {
     /// A mask where R has a say.
-    pub(crate) fn get(&mut self, of: (u64, u64), key: &[u32]) -> Option<&Mask> {
+    pub(crate) fn get(&mut self, of: (u64, u64), key: &[u32]) -> Option<&Kept> {
         if self.of != of {
             self.of = of;
             self.masks.clear();
@@ -36,11 +37,11 @@ impl OwnMasks {
     }
 
     /// Keeps a mask where R has a say.
-    pub(crate) fn keep(&mut self, key: Key, words: &[u32]) {
+    pub(crate) fn keep(&mut self, key: Key, words: &[u32], doubtful: Doubtful) {
         if self.masks.len() * size_of_val(words) >= limits::OWN_MASK_BYTES {
             self.masks.clear();
         }
-        self.masks.insert(key, words.into());
+        self.masks.insert(key, Kept { mask: words.into(), doubtful });
     }
 
     /// The tokens that do not leave a shape.

@@ -2,9 +2,10 @@
 
 use crate::bits;
 use crate::chart::left::{NO_SET, Read};
+use crate::chart::texts::PLAIN;
 use crate::engine::branch::{Branch, InLine, Nesting};
 use crate::engine::verdicts::Engine;
-use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, StateId, TokenId};
+use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, StateId, TextId, TokenId};
 use crate::language::ahead::AHEAD_WORDS;
 use crate::language::follow::bit;
 use crate::language::free::LINE;
@@ -100,6 +101,8 @@ struct Walk<'a> {
     guards: FxHashMap<GuardId, GuardId>,
     /// What may come next is known of dots, and R has no say in it.
     quick: bool,
+    /// What is taken for texts that may bind or match.
+    text: TextId,
     /// Lexemes of the sequence in progress.
     lexemes: usize,
 }
@@ -132,7 +135,9 @@ pub(crate) fn add_tokens(
     let position = Position { set: branch.set, depth: branch.depth, indentation: branch.indentation };
     let quick = engine.is_loose() && !engine.language.aheads.is_empty();
     let guards = FxHashMap::default();
-    Walk { engine, spanner, words, wanted, before: *branch, rest, guards, quick, lexemes: 0 }.visit(root, position);
+    let text = engine.parser.taken_text();
+    Walk { engine, spanner, words, wanted, before: *branch, rest, guards, quick, text, lexemes: 0 }
+        .visit(root, position);
 }
 
 impl Walk<'_> {
@@ -142,7 +147,7 @@ impl Walk<'_> {
             self.rest.branches.push(self.before);
             return;
         }
-        if self.quick && !self.is_at_limit(position) {
+        if self.quick && !self.is_at_limit(position) && !self.engine.parser.expects(position.set).any() {
             let taken = self.taken(position);
             self.add_endings(node, &taken, position);
             self.follow(node, &taken, position);
@@ -211,8 +216,11 @@ impl Walk<'_> {
                     }
                     if let (Label::Read(_, mode), true) = (label, self.quick)
                         && !self.opens_too_many(position, accept)
+                        && !self.engine.parser.expects(position.set).any()
+                        && let ahead = self.engine.parser.ahead(position.set, accept)
+                        && ahead.is_none_or(|ahead| !ahead.marks)
                     {
-                        let Some(ahead) = self.engine.parser.ahead(position.set, accept) else { continue };
+                        let Some(ahead) = ahead else { continue };
                         let own = ahead.modes & !1;
                         if mode.index() != if own == 0 { 0 } else { own.trailing_zeros() as usize } {
                             continue;
@@ -332,6 +340,7 @@ impl Walk<'_> {
             indentation: position.indentation,
             joined: false,
             at: self.before.at,
+            text: if self.engine.parser.asks_text(position.set, at.state) { self.text } else { PLAIN },
         };
         self.engine.viable(&branch)
     }
@@ -354,7 +363,12 @@ impl Walk<'_> {
             return Position { set: NO_SET, ..position };
         }
         let depth = self.depth_after(position, accept);
-        Position { set: self.engine.parser.scan(position.set, Read::Accepted(accept)), depth, ..position }
+        let marked = self.engine.language.has_marks(accept);
+        if marked && self.engine.parser.expects(position.set).any() {
+            self.engine.parser.note_asked();
+        }
+        let read = Read::Accepted(accept, if marked { self.text } else { PLAIN });
+        Position { set: self.engine.parser.scan(position.set, read), depth, ..position }
     }
 
     /// The column after the run of blanks that a line begins with.

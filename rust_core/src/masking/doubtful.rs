@@ -1,0 +1,135 @@
+//! Tokens of which a mask depends on the texts that are bound: in the class `Point`, `Point(` may begin a constructor.
+//!
+//! What is kept of a state is the same for all names. It is computed twice: as if no text were the one that is asked for, and as
+//! if all were. Tokens that only the latter allows are kept beside the mask and settled by the names at hand: few of them hold
+//! one, or end with the beginning of one, and those are tried byte by byte.
+
+use crate::bits::{insert, ones};
+use crate::chart::texts::{PLAIN, Texts, WILD};
+use crate::engine::branch::Branch;
+use crate::engine::parser::Reads;
+use crate::engine::verdicts::Engine;
+use crate::ids::{TextId, TokenId};
+use crate::masking::key::Mask;
+use crate::masking::plain::Recognizer;
+use crate::masking::trie_walk::TrieWalk;
+use crate::masking::vocabulary::Vocabulary;
+use crate::stop::poll;
+use std::sync::Arc;
+
+/// Tokens that a mask leaves open, if there are any.
+pub(crate) type Doubtful = Option<Arc<Open>>;
+
+/// Tokens that a mask leaves open.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(super) tokens: Box<[TokenId]>,
+    /// Some of them may bind the very text that comes again in them: no name at hand says which.
+    bind: bool,
+}
+
+/// A mask, without the tokens that it leaves open.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) mask: Mask,
+    pub(crate) doubtful: Doubtful,
+}
+
+/// Fills a mask by `compute`, whatever the names are; returns the tokens that depend on them.
+pub(super) fn compute(
+    engine: &mut Engine,
+    branches: &[Branch],
+    words: &mut [u32],
+    compute: &mut dyn FnMut(&mut Engine, &[Branch], &mut [u32]),
+) -> Doubtful {
+    if engine.language.marks.is_none() {
+        compute(engine, branches, words);
+        return None;
+    }
+    let mut compute_as = |engine: &mut Engine, text: TextId, words: &mut [u32]| {
+        engine.parser.set_reads(Reads::Always(text));
+        let mut as_taken = |branch: &Branch| {
+            let asks = engine.parser.asks_text(branch.set, branch.state);
+            Branch { text: if asks { text } else { PLAIN }, ..*branch }
+        };
+        let taken: Vec<Branch> = branches.iter().map(&mut as_taken).collect();
+        compute(engine, &taken, words);
+        let asked = engine.parser.has_asked_texts();
+        engine.parser.set_reads(Reads::Text);
+        asked
+    };
+    if !compute_as(engine, PLAIN, words) {
+        return None;
+    }
+    let mut all = vec![0; words.len()];
+    compute_as(engine, WILD, &mut all);
+    let open = all.iter().zip(&*words).enumerate().flat_map(|(index, (&all, &sure))| {
+        ones(u64::from(all & !sure)).map(move |bit| TokenId::from_index(32 * index + bit))
+    });
+    let tokens: Box<[TokenId]> = open.collect();
+    let bind = engine.parser.texts().met_wild;
+    (!tokens.is_empty()).then(|| Arc::new(Open { tokens, bind }))
+}
+
+/// Adds to a mask those of the tokens that it leaves open which may follow.
+pub(super) fn settle(
+    engine: &mut Engine,
+    vocabulary: &Vocabulary,
+    branches: &[Branch],
+    doubtful: &Doubtful,
+    words: &mut [u32],
+) {
+    let Some(open) = doubtful else { return };
+    let needles = Needles::of(engine, branches);
+    let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
+    for &token in &open.tokens {
+        let bytes = vocabulary.bytes_of(token);
+        if open.bind || needles.may_be_in(bytes) {
+            poll();
+            walk.pop_to(0);
+            if bytes.iter().all(|&byte| walk.try_push(byte)) {
+                insert(words, token.index());
+            }
+        }
+    }
+}
+
+/// The texts one of which a token must hold, or end with the beginning of, to be what a name decides.
+struct Needles {
+    /// What has been read of symbols in progress, and nothing.
+    begun: Vec<Vec<u8>>,
+    texts: Vec<Vec<u8>>,
+}
+
+impl Needles {
+    fn of(engine: &mut Engine, branches: &[Branch]) -> Self {
+        let mut names: Vec<TextId> = Vec::new();
+        let mut begun = vec![Vec::new()];
+        for branch in branches {
+            names.extend(engine.parser.bound_around(branch.set));
+            if Texts::is_known(branch.text) {
+                begun.push(engine.parser.texts().bytes(branch.text));
+            }
+        }
+        let texts = engine.parser.texts();
+        let mut found: Vec<Vec<u8>> = names.into_iter().map(|name| texts.bytes(name)).collect();
+        found.extend(texts.slots.texts().map(<[u8]>::to_vec));
+        found.extend(texts.slots.rests().map(<[u8]>::to_vec));
+        found.sort_unstable();
+        found.dedup();
+        Self { begun, texts: found }
+    }
+
+    fn may_be_in(&self, token: &[u8]) -> bool {
+        let mut whole = Vec::new();
+        self.begun.iter().any(|begun| {
+            whole.clear();
+            whole.extend_from_slice(begun);
+            whole.extend_from_slice(token);
+            self.texts.iter().any(|text| {
+                whole.windows(text.len()).any(|part| part == &**text)
+                    || (1..text.len()).any(|length| whole.ends_with(&text[..length]))
+            })
+        })
+    }
+}
