@@ -6,9 +6,18 @@
 use crate::bits;
 use crate::ids::{DotId, NodeId, OriginId, SymbolId};
 use crate::language::marks::{CUTTABLE, Mark, NAMED, NAMED_CUTTABLE, OTHER};
-use crate::right::chart::Chart;
+use crate::right::chart::{Chart, Charted};
 use crate::right::origins::{Base, Origins};
 use rustc_hash::FxHashSet;
+
+/// What is around a symbol.
+#[derive(Clone, Copy, Debug, Default)]
+struct Around {
+    /// A rule that began in R has bound the text.
+    bound: bool,
+    /// The rule that binds one may have begun in the middle.
+    free: bool,
+}
 
 impl Chart<'_> {
     /// Whether the text from a node to a position may be read as a mark there.
@@ -21,8 +30,7 @@ impl Chart<'_> {
         let text = &self.lexed.text()[position as usize..end as usize];
         let named = self.lexed.slots.named(text);
         if !mark.binds && mark.slot <= CUTTABLE {
-            let text = text.to_vec();
-            return self.is_bound(id, symbol, &text);
+            return self.around(id, symbol, text).bound;
         }
         let slot = named.unwrap_or_else(|| match self.lexed.slots.is_cuttable(lexer, text) {
             true => CUTTABLE,
@@ -33,7 +41,8 @@ impl Chart<'_> {
         }
         // The first of R's own texts that needs a slot takes the first one that is free.
         let own = if slot == CUTTABLE { NAMED_CUTTABLE..=NAMED_CUTTABLE } else { NAMED };
-        if !own.contains(&mark.slot) || !self.is_free(id, symbol) {
+        let is_free = if mark.binds { self.begins_before(id, symbol) } else { self.around(id, symbol, text).free };
+        if !own.contains(&mark.slot) || !is_free {
             return false;
         }
         let text = text.to_vec();
@@ -48,36 +57,33 @@ impl Chart<'_> {
         next.into_iter().any(|next| self.language.grammar.is_adjacent(symbol, next))
     }
 
-    /// Whether a rule that began in the middle waits for a symbol at a node, or predicts it there.
-    fn is_free(&self, id: NodeId, symbol: SymbolId) -> bool {
-        let grammar = &self.language.grammar;
-        let charted = &self.charted;
-        let begun: Vec<SymbolId> = grammar.initial(symbol).iter().map(|&dot| grammar.lhs(dot)).collect();
-        charted.lattice.parts(id).any(|(part, _)| {
-            let part = charted.parts.get(part);
-            !part.waiting(grammar, symbol).is_empty()
-                || begun.iter().any(|&lhs| bits::contains(&part.predicts, grammar.nonterminal_index(lhs)))
-        })
+    /// Whether a rule that began in the middle waits for a symbol at a node.
+    fn begins_before(&self, id: NodeId, symbol: SymbolId) -> bool {
+        let Charted { lattice, parts, .. } = &*self.charted;
+        lattice.parts(id).any(|(part, _)| !parts.get(part).waiting(&self.language.grammar, symbol).is_empty())
     }
 
-    /// Whether a rule that began in R has bound a text where one has to be read at a node.
-    fn is_bound(&self, id: NodeId, symbol: SymbolId, text: &[u8]) -> bool {
+    /// What is around a symbol that may come at a node: whether a rule that began in R has bound the text, and whether one that
+    /// began in the middle may have.
+    fn around(&self, id: NodeId, symbol: SymbolId, text: &[u8]) -> Around {
         let grammar = &self.language.grammar;
         let charted = &self.charted;
+        let mut around = Around::default();
         let mut begun: Vec<(NodeId, SymbolId)> = Vec::new();
         let mut seen: FxHashSet<(NodeId, SymbolId)> = FxHashSet::default();
         for (dot, origin) in charted.waiting(grammar, id, symbol) {
-            if self.has_bound(dot, origin, text, &mut begun) {
-                return true;
-            }
+            self.look(dot, origin, text, &mut begun, &mut around);
         }
+        around.free |= self.begins_before(id, symbol);
         let predicted = self.predictions.dots(charted.lattice.set(id).prediction, symbol).iter();
         begun.extend(predicted.map(|&dot| (id, grammar.lhs(dot))));
         while let Some((at, nonterminal)) = begun.pop() {
-            if !seen.insert((at, nonterminal)) {
+            if around.bound && around.free || !seen.insert((at, nonterminal)) {
                 continue;
             }
             let place = grammar.nonterminal_index(nonterminal);
+            around.free |=
+                charted.lattice.parts(at).any(|(part, _)| bits::contains(&charted.parts.get(part).predicts, place));
             let leads = |dot: DotId| {
                 let next = grammar.next(dot);
                 !grammar.is_lexeme(next) && bits::contains(grammar.closure(next), place)
@@ -87,28 +93,28 @@ impl Chart<'_> {
                 charted.links.get(link).dots.iter().map(move |&dot| (dot, Origins::at_node(node)))
             });
             for (dot, origin) in items.chain(linked.filter(|item| leads(item.0))) {
-                if self.has_bound(dot, origin, text, &mut begun) {
-                    return true;
-                }
+                self.look(dot, origin, text, &mut begun, &mut around);
             }
         }
-        false
+        around
     }
 
-    /// Whether an item's rule has bound a text; if it has bound none, what it began as is added to `begun`.
-    fn has_bound(&self, dot: DotId, origin: OriginId, text: &[u8], begun: &mut Vec<(NodeId, SymbolId)>) -> bool {
+    /// Looks at an item: has its rule bound a text? If it has bound none, what it began as is added to `begun`.
+    fn look(&self, dot: DotId, origin: OriginId, text: &[u8], begun: &mut Vec<(NodeId, SymbolId)>, around: &mut Around) {
         let grammar = &self.language.grammar;
-        let Base::Node(node) = self.charted.origins.get(origin).base else { return false };
+        let Base::Node(node) = self.charted.origins.get(origin).base else {
+            around.free = true;
+            return;
+        };
         let rule = grammar.rule(dot);
         let binds = |&symbol: &SymbolId| {
-            let marks = self.language.marks.as_ref().and_then(|marks| marks.of_symbol(symbol));
-            marks.is_some_and(|mark| mark.binds)
+            let mark = self.language.marks.as_ref().and_then(|marks| marks.of_symbol(symbol));
+            mark.is_some_and(|mark| mark.binds)
         };
         match rule.rhs[..grammar.position(dot)].iter().position(binds) {
             None => begun.push((node, grammar.lhs(dot))),
-            Some(place) => return self.text_after(node, place) == Some(text),
+            Some(place) => around.bound |= self.text_after(node, place) == Some(text),
         }
-        false
     }
 
     /// The text of the lexeme after some others from a node on.
