@@ -144,6 +144,11 @@ impl Definition {
         self.marks.as_ref().is_some_and(|marks| marks.are_in(accept))
     }
 
+    /// The accept sets that have marks, as a mask; none without marks.
+    pub(crate) fn marked_accepts(&self) -> &[u64] {
+        self.marks.as_ref().map_or(&[], |marks| marks.all())
+    }
+
     /// The lexemes of an accept set that have patterns of their own.
     #[must_use]
     pub(crate) fn unmarked(&self, accept: AcceptId) -> &[LexemeId] {

@@ -6,7 +6,7 @@
 //! by the items that bound them; R gives slots of their own to those that it matches and has not bound itself, so that what it
 //! demands of the stack is a matter of symbols.
 
-use crate::bits;
+use crate::bits::{self, BitSet};
 use crate::error::Error;
 use crate::ids::{AcceptId, LexemeId, StateId, SymbolId};
 use crate::lexing::lexer::Lexer;
@@ -45,6 +45,7 @@ pub(crate) struct Marks {
     matching: [Option<SymbolId>; SLOTS],
     /// Per accept set: whether there are marks in it.
     accepts: Vec<bool>,
+    mask: BitSet,
     /// Per accept set: its text, if it has but one.
     only: Vec<Option<Box<[u8]>>>,
     /// Per state of the lexer: whether a symbol in progress may still be in such a set.
@@ -85,6 +86,7 @@ impl Marks {
         Ok(Some(Self {
             live: (0..lexer.state_count()).map(|state| live(StateId::from_index(state))).collect(),
             only: sets().map(|accept| if accept.0 == 0 { None } else { only(accept) }).collect(),
+            mask: BitSet::of(accepts.len(), (0..accepts.len()).filter(|&accept| accepts[accept])),
             matching,
             of_lexeme,
             accepts,
@@ -106,6 +108,11 @@ impl Marks {
     /// The lexemes that match, by slot.
     pub(crate) fn matching(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.matching.iter().copied().flatten()
+    }
+
+    /// The accept sets that have marks, as a mask.
+    pub(crate) fn all(&self) -> &[u64] {
+        self.mask.words()
     }
 
     /// Whether an accept set has marks.

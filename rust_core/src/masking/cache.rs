@@ -122,7 +122,7 @@ impl MaskCache {
             self.find_key(engine, own, branches);
             if let Some(doubtful) = self.find(&own.key, words) {
                 self.hits.fetch_add(1, Ordering::Relaxed);
-                doubtful::settle(engine, vocabulary, branches, &doubtful, words);
+                doubtful::settle(engine, own, vocabulary, branches, &doubtful, words);
                 return;
             }
         }
@@ -130,7 +130,8 @@ impl MaskCache {
         if let Some(kept) = own.get((self.id, self.cleared.load(Ordering::Relaxed)), &key) {
             self.hits.fetch_add(1, Ordering::Relaxed);
             words.copy_from_slice(&kept.mask);
-            doubtful::settle(engine, vocabulary, branches, &kept.doubtful.clone(), words);
+            let doubtful = kept.doubtful.clone();
+            doubtful::settle(engine, own, vocabulary, branches, &doubtful, words);
             return;
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +145,7 @@ impl MaskCache {
         } else {
             own.keep(key, words, doubtful.clone());
         }
-        doubtful::settle(engine, vocabulary, branches, &doubtful, words);
+        doubtful::settle(engine, own, vocabulary, branches, &doubtful, words);
     }
 
     /// Fills a packed mask as [`MaskCache::fill`] does, without looking at what is known.

@@ -11,6 +11,7 @@ use crate::engine::parser::Reads;
 use crate::engine::verdicts::Engine;
 use crate::ids::{TextId, TokenId};
 use crate::masking::key::Mask;
+use crate::masking::own::OwnMasks;
 use crate::masking::plain::Recognizer;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
@@ -74,37 +75,49 @@ pub(super) fn compute(
 /// Adds to a mask those of the tokens that it leaves open which may follow.
 pub(super) fn settle(
     engine: &mut Engine,
+    own: &mut OwnMasks,
     vocabulary: &Vocabulary,
     branches: &[Branch],
     doubtful: &Doubtful,
     words: &mut [u32],
 ) {
     let Some(open) = doubtful else { return };
-    let needles = Needles::of(engine, branches);
-    let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
-    for &token in &open.tokens {
-        let bytes = vocabulary.bytes_of(token);
-        if open.bind || needles.may_be_in(bytes) {
-            poll();
-            walk.pop_to(0);
-            if bytes.iter().all(|&byte| walk.try_push(byte)) {
-                insert(words, token.index());
+    let settled = own.settled(vocabulary, branches, || {
+        let needles = Needles::of(engine, branches);
+        let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
+        let mut found = Vec::new();
+        for &token in &open.tokens {
+            let bytes = vocabulary.bytes_of(token);
+            if open.bind || needles.may_be_in(bytes) {
+                poll();
+                walk.pop_to(0);
+                if bytes.iter().all(|&byte| walk.try_push(byte)) {
+                    found.push(token);
+                }
             }
         }
-    }
+        found
+    });
+    settled.iter().for_each(|token| insert(words, token.index()));
 }
 
 /// The texts one of which a token must hold, or end with the beginning of, to be what a name decides.
 struct Needles {
-    /// What has been read of symbols in progress, and nothing.
+    /// What has been read of symbols in progress.
     begun: Vec<Vec<u8>>,
     texts: Vec<Vec<u8>>,
+}
+
+/// What is left of a text after all that it and what has been read have in common: the end of the one and the beginning of the
+/// other.
+fn goes_on<'a>(begun: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    (0..begun.len()).filter_map(move |at| text.strip_prefix(&begun[at..]))
 }
 
 impl Needles {
     fn of(engine: &mut Engine, branches: &[Branch]) -> Self {
         let mut names: Vec<TextId> = Vec::new();
-        let mut begun = vec![Vec::new()];
+        let mut begun = Vec::new();
         for branch in branches {
             names.extend(engine.parser.bound_around(branch.set));
             if Texts::is_known(branch.text) {
@@ -121,15 +134,10 @@ impl Needles {
     }
 
     fn may_be_in(&self, token: &[u8]) -> bool {
-        let mut whole = Vec::new();
-        self.begun.iter().any(|begun| {
-            whole.clear();
-            whole.extend_from_slice(begun);
-            whole.extend_from_slice(token);
-            self.texts.iter().any(|text| {
-                whole.windows(text.len()).any(|part| part == &**text)
-                    || (1..text.len()).any(|length| whole.ends_with(&text[..length]))
-            })
+        let agree = |one: &[u8], other: &[u8]| one.iter().zip(other).all(|(one, other)| one == other);
+        self.texts.iter().any(|text| {
+            (0..token.len()).any(|at| token[at] == text[0] && agree(&token[at..], text))
+                || self.begun.iter().any(|begun| goes_on(begun, text).any(|rest| agree(token, rest)))
         })
     }
 }

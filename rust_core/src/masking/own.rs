@@ -1,6 +1,7 @@
 //! What the masks of the sessions of one engine keep for themselves, beside the engine.
 
-use crate::ids::ShapeId;
+use crate::engine::branch::Branch;
+use crate::ids::{ShapeId, TokenId};
 use crate::language::shape::Shape;
 use crate::limits;
 use crate::masking::doubtful::{Doubtful, Kept};
@@ -20,6 +21,8 @@ pub(crate) struct OwnMasks {
     pub(crate) key: Vec<u32>,
     /// Masks where R has a say.
     masks: FxHashMap<Key, Kept>,
+    /// What tokens that masks leave open came to, by vocabulary and branches.
+    settled: FxHashMap<(u128, Box<[Branch]>), Arc<[TokenId]>>,
     /// The cache that they are beside, and how often it had been cleared: beside another one they are forgotten.
     of: (u64, u64),
     /// The tokens that do not leave the shape, by vocabulary and place.
@@ -42,6 +45,19 @@ impl OwnMasks {
             self.masks.clear();
         }
         self.masks.insert(key, Kept { mask: words.into(), doubtful });
+    }
+
+    /// Which of the tokens that a mask leaves open may follow some branches; `settle` finds out.
+    pub(crate) fn settled(
+        &mut self,
+        vocabulary: &Vocabulary,
+        branches: &[Branch],
+        settle: impl FnOnce() -> Vec<TokenId>,
+    ) -> Arc<[TokenId]> {
+        if self.settled.len() >= limits::SETTLED_MASKS {
+            self.settled.clear();
+        }
+        self.settled.entry((vocabulary.fingerprint(), branches.into())).or_insert_with(|| settle().into()).clone()
     }
 
     /// The tokens that do not leave a shape.

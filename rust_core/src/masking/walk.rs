@@ -2,7 +2,7 @@
 
 use crate::bits;
 use crate::chart::left::{NO_SET, Read};
-use crate::chart::texts::PLAIN;
+use crate::chart::texts::{PLAIN, WILD};
 use crate::engine::branch::{Branch, InLine, Nesting};
 use crate::engine::verdicts::Engine;
 use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, StateId, TextId, TokenId};
@@ -147,9 +147,17 @@ impl Walk<'_> {
             self.rest.branches.push(self.before);
             return;
         }
-        if self.quick && !self.is_at_limit(position) && !self.engine.parser.expects(position.set).any() {
-            let taken = self.taken(position);
+        let expects = self.engine.parser.expects(position.set);
+        if self.quick && !self.is_at_limit(position) && !expects.binds {
+            let mut taken = self.taken(position);
             self.add_endings(node, &taken, position);
+            if expects.matches {
+                self.engine.parser.note_asked();
+                if self.text == WILD {
+                    self.add_marked_endings(node, position);
+                    bits::unite(&mut taken.accepts, self.engine.language.marked_accepts());
+                }
+            }
             self.follow(node, &taken, position);
             return;
         }
@@ -194,6 +202,23 @@ impl Walk<'_> {
         debug_assert!(!self.is_at_limit(position), "a limit is asked of the engine");
     }
 
+    /// Adds the tokens that end in a node with a symbol in progress which may be the text that is asked for, whatever that is.
+    fn add_marked_endings(&mut self, node: SpanId, position: Position) {
+        let spanner = self.spanner;
+        for ending in spanner.endings(node) {
+            let is_live = |engine: &Engine| engine.language.marks.as_ref().is_some_and(|marks| marks.are_live(ending.at.state));
+            if !ending.at.in_line && is_live(self.engine) && self.may_end(ending.at, position) {
+                spanner.tokens(ending).add_to(self.words);
+            }
+        }
+    }
+
+    /// Whether reading an accept set depends on its text, which is not known.
+    fn asks_text(&self, set: SetId, accept: AcceptId) -> bool {
+        let expects = self.engine.parser.expects(set);
+        (expects.binds || expects.matches && self.text == WILD) && self.engine.language.has_marks(accept)
+    }
+
     /// Adds the tokens of the nodes after a node. What may come next is asked before the parser is moved: most of them end
     /// there, or go on with nothing that may.
     fn follow(&mut self, node: SpanId, taken: &Taken, position: Position) {
@@ -216,11 +241,14 @@ impl Walk<'_> {
                     }
                     if let (Label::Read(_, mode), true) = (label, self.quick)
                         && !self.opens_too_many(position, accept)
-                        && !self.engine.parser.expects(position.set).any()
+                        && !self.asks_text(position.set, accept)
                         && let ahead = self.engine.parser.ahead(position.set, accept)
-                        && ahead.is_none_or(|ahead| !ahead.marks)
+                        && ahead.is_none_or(|ahead| !ahead.marks || self.text != WILD)
                     {
                         let Some(ahead) = ahead else { continue };
+                        if ahead.marks {
+                            self.engine.parser.note_asked();
+                        }
                         let own = ahead.modes & !1;
                         if mode.index() != if own == 0 { 0 } else { own.trailing_zeros() as usize } {
                             continue;
