@@ -27,7 +27,7 @@ class Matching:
         language: The language's name, for messages.
         start: The start nonterminal.
         rules: The rules as they are written.
-        matched: `symbol`, a nonterminal that comes to single lexemes; `binds` and `matches`, the rules in which it does.
+        matched: `symbol`, a nonterminal that comes to single lexemes; `binds` and `matches`, rules in which it does.
 
     Raises:
         LanguageError: A rule is not of the form that this needs.
@@ -47,12 +47,16 @@ class Matching:
         """The rules that the engine is given."""
 
     def marks(self) -> list[dict[str, Any]]:
-        """What the engine is told of each mark: its name, the lexemes that it is read along with, and its slot."""
+        """What the engine is told of each mark: its name, the lexemes that it is read along with, its slot."""
         return [
             {"name": self._mark(binds, slot), "of": sorted(self._lexemes), "binds": binds, "slot": slot}
             for binds in (True, False)
             for slot in range(SLOTS)
         ]
+
+    def slotted(self) -> list[list[str]]:
+        """The nonterminals that are written out for each slot, those of one together."""
+        return [[self._in_slot(name, slot) for slot in range(SLOTS)] for name in sorted(self._named)]
 
     def _mark(self, binds: bool, slot: int) -> str:
         return f"{self._symbol}{{{'binds' if binds else 'matches'} {slot}}}"

@@ -65,6 +65,9 @@ pub struct LanguageSpec {
     /// Lexemes without a pattern that stand for texts which bind or match.
     #[serde(default)]
     pub marks: Vec<MarkSpec>,
+    /// The names of nonterminals that are written out for each slot, those of one together, by slot.
+    #[serde(default)]
+    pub slotted: Vec<Vec<String>>,
 }
 
 /// A mark: a lexeme that is read along with others, where their text is in its slot.

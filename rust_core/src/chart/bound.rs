@@ -6,7 +6,7 @@
 
 use crate::chart::left::{LeftChart, waiting};
 use crate::chart::predict::Predictions;
-use crate::chart::texts::{NOTHING, PLAIN, Texts, WILD};
+use crate::chart::texts::{MARKED, NOTHING, PLAIN, Texts, WILD};
 use crate::grammar::compiled::Grammar;
 use crate::ids::{LexemeId, SetId, SymbolId, TextId};
 use crate::language::compiled::Language;
@@ -23,7 +23,7 @@ impl LeftChart {
         mark: Mark,
         text: TextId,
     ) -> bool {
-        if text == WILD {
+        if text == WILD || text == MARKED {
             let met = !mark.binds && self.bound(language, predictions, set, SymbolId::from(lexeme)).contains(&WILD);
             self.texts.met_wild |= met;
             return true;

@@ -3,9 +3,9 @@
 use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, Read};
 use crate::chart::predict::Predictions;
 use crate::chart::texts::PLAIN;
-use crate::language::marks::Slots;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{DotId, ModeId, SetId, SymbolId};
+use crate::language::marks::Slots;
 use crate::test_languages::{NaiveItem, Random, accept_of, compile, earley, letters, spelled, strings, texts};
 use std::collections::{BTreeMap, BTreeSet};
 

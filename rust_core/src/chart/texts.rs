@@ -15,13 +15,16 @@ pub(crate) const WILD: TextId = TextId(1);
 /// As [`PLAIN`], and one that the cursor cuts.
 pub(crate) const CUT: TextId = TextId(2);
 
+/// As [`WILD`], and of what is read so only what the text is asked for.
+pub(crate) const MARKED: TextId = TextId(4);
+
 /// A symbol begins with the byte that is being read.
 pub(crate) const BEGUN: TextId = TextId(3);
 
 /// Nothing is bound.
 pub(crate) const NOTHING: TextId = TextId(u32::MAX);
 
-const EMPTY: TextId = TextId(4);
+const EMPTY: TextId = TextId(5);
 
 /// All texts that a session has met.
 #[derive(Debug)]
@@ -40,7 +43,14 @@ pub(crate) struct Texts {
 
 impl Texts {
     pub(crate) fn new(slots: Slots) -> Self {
-        Self { slots, table: vec![(EMPTY, 0); EMPTY.index() + 1], longer: FxHashMap::default(), slot_of: FxHashMap::default(), met: [0; 4], met_wild: false }
+        Self {
+            slots,
+            table: vec![(EMPTY, 0); EMPTY.index() + 1],
+            longer: FxHashMap::default(),
+            slot_of: FxHashMap::default(),
+            met: [0; 4],
+            met_wild: false,
+        }
     }
 
     /// The bytes that there are in any of them, or in one that R asks for.

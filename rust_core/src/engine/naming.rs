@@ -1,7 +1,7 @@
 //! Symbols in progress whose text may bind or match: which texts they may come to, and where each of them leads.
 
 use crate::chart::left::{NO_SET, Read};
-use crate::chart::texts::{CUT, PLAIN, Texts, WILD};
+use crate::chart::texts::{CUT, MARKED, PLAIN, Texts, WILD};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::engine::ways::Way;
@@ -47,7 +47,9 @@ impl Engine {
         let mut found = Vec::new();
         for text in wanted {
             let bytes = self.parser.texts().bytes(text);
-            let Some(inner) = bytes.strip_prefix(&*begin).and_then(|inner| inner.strip_suffix(&*rest)) else { continue };
+            let Some(inner) = bytes.strip_prefix(&*begin).and_then(|inner| inner.strip_suffix(&*rest)) else {
+                continue;
+            };
             let state = run(&language.lexer, branch.state, inner);
             let ends = match cut {
                 None => language.lexer.accept(state) == accept,
@@ -87,7 +89,7 @@ impl Engine {
             let live: Vec<AcceptId> = live.collect();
             return live
                 .into_iter()
-                .any(|accept| self.parser.scan(branch.set, Read::Accepted(accept, WILD)) != NO_SET);
+                .any(|accept| self.parser.scan(branch.set, Read::Accepted(accept, MARKED)) != NO_SET);
         }
         if !Texts::is_known(branch.text) {
             return false;

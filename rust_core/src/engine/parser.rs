@@ -44,8 +44,8 @@ pub(crate) struct Parser {
     pub(super) least: Least,
     /// What is taken for the texts of symbols that begin from now on.
     reads: Reads,
-    /// Whether that was asked since it was last said.
-    has_asked: bool,
+    /// What has been asked of texts since that was last said.
+    asked: Expects,
 }
 
 /// What is taken for a text that may bind or match.
@@ -72,7 +72,7 @@ impl Parser {
         Self {
             left: LeftChart::new(language, &mut predictions, slots),
             reads: Reads::Text,
-            has_asked: false,
+            asked: Expects::default(),
             predictions,
             columns: Columns::default(),
             indentations: Indentations::default(),
@@ -199,23 +199,32 @@ impl Parser {
     pub(crate) fn asks_text(&mut self, set: SetId, state: StateId) -> bool {
         let Some(marks) = &self.language.marks else { return false };
         let asks = self.left.set(set).expects.any() && marks.are_live(state);
-        self.has_asked |= asks;
+        if asks {
+            self.note_asked(set);
+        }
         asks
     }
 
     /// Says what is taken for texts from now on.
     pub(crate) fn set_reads(&mut self, reads: Reads) {
-        (self.reads, self.has_asked) = (reads, false);
+        (self.reads, self.asked) = (reads, Expects::default());
     }
 
-    /// Whether the text of a symbol counted since that was said.
-    pub(crate) fn has_asked_texts(&self) -> bool {
-        self.has_asked
+    /// What the texts of symbols counted for since that was said.
+    pub(crate) fn asked(&self) -> Expects {
+        self.asked
     }
 
-    /// A text has been asked for.
-    pub(crate) fn note_asked(&mut self) {
-        self.has_asked = true;
+    /// A text has been asked for at a set.
+    pub(crate) fn note_asked(&mut self, set: SetId) {
+        let expects = self.expects(set);
+        self.asked.binds |= expects.binds;
+        self.asked.matches |= expects.matches;
+    }
+
+    /// A text may have been asked for that must be the one which is bound.
+    pub(crate) fn note_match(&mut self) {
+        self.asked.matches = true;
     }
 
     /// What is taken for texts; nothing in particular where each is taken for itself.
@@ -520,8 +529,8 @@ impl Parser {
     }
 
     /// What may come after an accept set has been read after a set of a loose stack, as far as the set after that says it.
-    pub(crate) fn ahead(&mut self, set: SetId, accept: AcceptId) -> Option<Ahead> {
-        self.left.ahead(&self.language, &mut self.predictions, set, accept)
+    pub(crate) fn ahead(&mut self, set: SetId, accept: AcceptId, marked: bool) -> Option<Ahead> {
+        self.left.ahead(&self.language, &mut self.predictions, set, (accept, marked))
     }
 
     /// What a set allows next where its stack is loose.

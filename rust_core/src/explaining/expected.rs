@@ -32,7 +32,7 @@ pub(crate) fn expected(engine: &mut Engine, branch: &Branch) -> Vec<String> {
             if after != NO_SET {
                 let outlook = engine.outlook(after);
                 if outlook.free.iter().any(|&cost| cost != INFINITE) || outlook.targets.iter().any(|&word| word != 0) {
-                    names.extend(language.lexer.lexemes(accept).iter().flat_map(|&lexeme| language.shown(lexeme)));
+                    names.extend(language.unmarked(accept).iter().flat_map(|&lexeme| language.shown(lexeme)));
                 }
             }
         }

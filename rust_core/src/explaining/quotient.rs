@@ -7,9 +7,9 @@
 //! A lexeme cut by the cursor on one side is written with `…` on that side.
 
 use crate::chart::left::{FIRST_SET, NO_INDENTS, NO_SET, Read};
+use crate::chart::texts::WILD;
 use crate::colour::colours::{Colour, Context, NO_FLOOR};
 use crate::colour::demands::Demands;
-use crate::chart::texts::WILD;
 use crate::engine::branch::{Branch, InLine};
 use crate::engine::verdicts::Engine;
 use crate::grammar::compiled::Grammar;

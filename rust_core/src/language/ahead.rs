@@ -113,7 +113,7 @@ pub(crate) struct Ahead {
     pub free: u64,
     /// The modes of the lexemes that can come, as a mask.
     pub modes: u64,
-    /// Whether marks can come: then this does not say all.
+    /// Whether a text can come that must be the one which is bound: then this does not say all.
     pub marks: bool,
 }
 
@@ -152,7 +152,8 @@ impl Aheads {
             let mut readable = [0; AHEAD_WORDS];
             masks.add(grammar, follow, dot, &mut readable);
             let modes = 1 << grammar.mode_of(grammar.next(dot)).index();
-            let marks = definition.mark(LexemeId::from_index(grammar.next(dot).index())).is_some();
+            let mark = definition.mark(LexemeId::from_index(grammar.next(dot).index()));
+            let marks = mark.is_some_and(|mark| !mark.binds);
             Ahead { readable, free: 0, modes, marks }
         };
         // What a nonterminal predicts: the lexemes that its own rules and those of its closure begin with.

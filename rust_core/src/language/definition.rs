@@ -97,7 +97,7 @@ impl Definition {
         let spelling = Spelling::read(spec, &lexer, &roles, &strings)?;
         Ok(Self {
             name: spec.name.clone(),
-            marks: Marks::read(spec, &lexer)?,
+            marks: Marks::read(spec, &lexer, &grammar)?,
             lexer: Arc::new(lexer),
             grammar,
             layout,

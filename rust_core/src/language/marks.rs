@@ -8,10 +8,13 @@
 
 use crate::bits::{self, BitSet};
 use crate::error::Error;
-use crate::ids::{AcceptId, LexemeId, StateId, SymbolId};
+use crate::grammar::compiled::Grammar;
+use crate::ids::{AcceptId, DotId, LexemeId, StateId, SymbolId};
 use crate::lexing::lexer::Lexer;
 use crate::lexing::roles::find;
 use crate::spec::LanguageSpec;
+use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
 
 /// All texts but those of the other slots.
 pub(crate) const OTHER: u8 = 0;
@@ -48,6 +51,10 @@ pub(crate) struct Marks {
     mask: BitSet,
     /// Per accept set: its text, if it has but one.
     only: Vec<Option<Box<[u8]>>>,
+    /// Per dot: the same one in the first slot.
+    first: Vec<DotId>,
+    /// By byte, once it is asked for: the bytes after which a symbol that begins with it may begin.
+    begins_after: Vec<OnceLock<[u64; 4]>>,
     /// Per state of the lexer: whether a symbol in progress may still be in such a set.
     live: Vec<bool>,
 }
@@ -57,7 +64,7 @@ impl Marks {
     ///
     /// # Errors
     /// A name that no lexeme has, or a slot that there is not.
-    pub(crate) fn read(spec: &LanguageSpec, lexer: &Lexer) -> Result<Option<Self>, Error> {
+    pub(crate) fn read(spec: &LanguageSpec, lexer: &Lexer, grammar: &Grammar) -> Result<Option<Self>, Error> {
         if spec.marks.is_empty() {
             return Ok(None);
         }
@@ -83,10 +90,13 @@ impl Marks {
         let sets = || (0..lexer.accept_set_count()).map(AcceptId::from_index);
         let accepts: Vec<bool> = sets().map(|accept| accept.0 != 0 && marked(accept)).collect();
         let live = |state: StateId| bits::numbers(lexer.live_mask(state)).any(|accept| accepts[accept]);
+        let first = first_dots(spec, grammar, |symbol| of_lexeme.get(symbol.index()).copied().flatten());
         Ok(Some(Self {
+            first,
             live: (0..lexer.state_count()).map(|state| live(StateId::from_index(state))).collect(),
             only: sets().map(|accept| if accept.0 == 0 { None } else { only(accept) }).collect(),
             mask: BitSet::of(accepts.len(), (0..accepts.len()).filter(|&accept| accepts[accept])),
+            begins_after: vec![OnceLock::new(); 256],
             matching,
             of_lexeme,
             accepts,
@@ -105,9 +115,33 @@ impl Marks {
         self.of_lexeme.get(symbol.index()).copied().flatten()
     }
 
+    /// A dot as it is written for the first slot: where R has no say, what a dot allows is the same in all of them.
+    #[inline]
+    pub(crate) fn first(&self, dot: DotId) -> DotId {
+        self.first[dot.index()]
+    }
+
     /// The lexemes that match, by slot.
     pub(crate) fn matching(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.matching.iter().copied().flatten()
+    }
+
+    /// Whether a symbol that begins with a byte may begin right after another byte, of which it is no part: elsewhere the symbol
+    /// before it would go on.
+    pub(crate) fn begins_after(&self, lexer: &Lexer, byte: u8, before: u8) -> bool {
+        let known = self.begins_after[usize::from(byte)].get_or_init(|| {
+            let mut found = [0; 4];
+            for state in (1..lexer.state_count()).map(StateId::from_index) {
+                for before in 0..=255u8 {
+                    let ended = lexer.step(state, before);
+                    if lexer.accepts(ended) && !lexer.accepts(lexer.step(ended, byte)) {
+                        bits::insert(&mut found, usize::from(before));
+                    }
+                }
+            }
+            found
+        });
+        bits::contains(known, usize::from(before))
     }
 
     /// The accept sets that have marks, as a mask.
@@ -131,6 +165,28 @@ impl Marks {
     pub(crate) fn are_live(&self, state: StateId) -> bool {
         self.live[state.index()]
     }
+}
+
+/// By dot, the same one of the rule that is written for the first slot.
+fn first_dots(spec: &LanguageSpec, grammar: &Grammar, mark: impl Fn(SymbolId) -> Option<Mark>) -> Vec<DotId> {
+    let symbols = || (0..grammar.symbol_count()).map(SymbolId::from_index);
+    let ids: FxHashMap<&str, SymbolId> = symbols().map(|symbol| (grammar.name(symbol), symbol)).collect();
+    let alike = spec.slotted.iter().filter_map(|names| Some((names.first()?, names)));
+    let first_of: FxHashMap<&str, &str> =
+        alike.flat_map(|(first, names)| names.iter().map(|name| (&**name, &**first))).collect();
+    let marks: Vec<(Mark, SymbolId)> = symbols().filter_map(|symbol| Some((mark(symbol)?, symbol))).collect();
+    let first = |symbol: SymbolId| match mark(symbol) {
+        Some(own) => marks.iter().find(|(mark, _)| mark.binds == own.binds).map_or(symbol, |found| found.1),
+        None => first_of.get(grammar.name(symbol)).and_then(|name| ids.get(name)).copied().unwrap_or(symbol),
+    };
+    let mut known: FxHashMap<(SymbolId, Vec<SymbolId>), usize> = FxHashMap::default();
+    let mut dots = Vec::with_capacity(grammar.dot_count());
+    for (index, rule) in grammar.rules().iter().enumerate() {
+        let written = (first(rule.lhs), rule.rhs.iter().map(|&symbol| first(symbol)).collect());
+        let own = *known.entry(written).or_insert(index);
+        dots.extend((0..=rule.rhs.len()).map(|position| grammar.dot(own, position)));
+    }
+    dots
 }
 
 /// The slots of the texts that one R matches.
@@ -173,6 +229,11 @@ impl Slots {
     /// How R goes on with texts that the cursor cuts.
     pub(crate) fn rests(&self) -> impl Iterator<Item = &[u8]> {
         self.cuts.iter().map(|cut| &self.cut[..cut.1 as usize])
+    }
+
+    /// Whether R tells any texts apart.
+    pub(crate) fn any(&self) -> bool {
+        !self.named.is_empty() || self.any_cuts()
     }
 
     /// Whether the cursor may cut any text.

@@ -139,7 +139,7 @@ impl MaskCache {
         let mut compute = |engine: &mut Engine, branches: &[Branch], words: &mut [u32]| {
             self.compute(engine, own, vocabulary, branches, words);
         };
-        let doubtful = doubtful::compute(engine, branches, words, &mut compute);
+        let doubtful = doubtful::compute(engine, vocabulary, branches, words, &mut compute);
         if loose && engine.right_asked() == asked {
             self.keep(own.key.as_slice().into(), words, doubtful.clone());
         } else {

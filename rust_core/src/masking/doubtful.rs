@@ -10,6 +10,7 @@ use crate::engine::branch::Branch;
 use crate::engine::parser::Reads;
 use crate::engine::verdicts::Engine;
 use crate::ids::{TextId, TokenId};
+use crate::language::compiled::Language;
 use crate::masking::key::Mask;
 use crate::masking::own::OwnMasks;
 use crate::masking::plain::Recognizer;
@@ -29,6 +30,9 @@ pub(crate) struct Open {
     bind: bool,
 }
 
+/// What fills a mask of some branches.
+type Compute<'a> = dyn FnMut(&mut Engine, &[Branch], &mut [u32]) + 'a;
+
 /// A mask, without the tokens that it leaves open.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {
@@ -39,9 +43,10 @@ pub(crate) struct Kept {
 /// Fills a mask by `compute`, whatever the names are; returns the tokens that depend on them.
 pub(super) fn compute(
     engine: &mut Engine,
+    vocabulary: &Vocabulary,
     branches: &[Branch],
     words: &mut [u32],
-    compute: &mut dyn FnMut(&mut Engine, &[Branch], &mut [u32]),
+    compute: &mut Compute<'_>,
 ) -> Doubtful {
     if engine.language.marks.is_none() {
         compute(engine, branches, words);
@@ -55,11 +60,14 @@ pub(super) fn compute(
         };
         let taken: Vec<Branch> = branches.iter().map(&mut as_taken).collect();
         compute(engine, &taken, words);
-        let asked = engine.parser.has_asked_texts();
+        let asked = engine.parser.asked();
         engine.parser.set_reads(Reads::Text);
         asked
     };
-    if !compute_as(engine, PLAIN, words) {
+    let asked = compute_as(engine, PLAIN, words);
+    // What a text that is bound here comes to is R's say alone, and only of some.
+    let is_open = asked.matches || asked.binds && !engine.is_loose() && engine.parser.texts().slots.any();
+    if !is_open {
         return None;
     }
     let mut all = vec![0; words.len()];
@@ -67,7 +75,9 @@ pub(super) fn compute(
     let open = all.iter().zip(&*words).enumerate().flat_map(|(index, (&all, &sure))| {
         ones(u64::from(all & !sure)).map(move |bit| TokenId::from_index(32 * index + bit))
     });
-    let tokens: Box<[TokenId]> = open.collect();
+    let mut tokens: Vec<TokenId> = open.collect();
+    tokens.sort_unstable_by_key(|&token| vocabulary.bytes_of(token));
+    let tokens: Box<[TokenId]> = tokens.into();
     let bind = engine.parser.texts().met_wild;
     (!tokens.is_empty()).then(|| Arc::new(Open { tokens, bind }))
 }
@@ -84,16 +94,24 @@ pub(super) fn settle(
     let Some(open) = doubtful else { return };
     let settled = own.settled(vocabulary, branches, || {
         let needles = Needles::of(engine, branches);
+        let language = engine.language.clone();
         let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
         let mut found = Vec::new();
+        // Tokens come in the order of their bytes: what one has in common with the last one is pushed already, or failed there.
+        let (mut pushed, mut failed): (&[u8], &[u8]) = (&[], &[]);
         for &token in &open.tokens {
             let bytes = vocabulary.bytes_of(token);
-            if open.bind || needles.may_be_in(bytes) {
-                poll();
-                walk.pop_to(0);
-                if bytes.iter().all(|&byte| walk.try_push(byte)) {
-                    found.push(token);
-                }
+            if !failed.is_empty() && bytes.starts_with(failed) || !(open.bind || needles.may_be_in(&language, bytes)) {
+                continue;
+            }
+            poll();
+            let common = pushed.iter().zip(bytes).take_while(|(one, other)| one == other).count();
+            walk.pop_to(common);
+            let rejected = (common..bytes.len()).find(|&at| !walk.try_push(bytes[at]));
+            pushed = &bytes[..rejected.unwrap_or(bytes.len())];
+            failed = rejected.map_or(&[], |at| &bytes[..=at]);
+            if rejected.is_none() {
+                found.push(token);
             }
         }
         found
@@ -106,6 +124,8 @@ struct Needles {
     /// What has been read of symbols in progress.
     begun: Vec<Vec<u8>>,
     texts: Vec<Vec<u8>>,
+    /// How R goes on with texts that the cursor cuts.
+    rests: Vec<Vec<u8>>,
 }
 
 /// What is left of a text after all that it and what has been read have in common: the end of the one and the beginning of the
@@ -127,17 +147,22 @@ impl Needles {
         let texts = engine.parser.texts();
         let mut found: Vec<Vec<u8>> = names.into_iter().map(|name| texts.bytes(name)).collect();
         found.extend(texts.slots.texts().map(<[u8]>::to_vec));
-        found.extend(texts.slots.rests().map(<[u8]>::to_vec));
         found.sort_unstable();
         found.dedup();
-        Self { begun, texts: found }
+        let mut rests: Vec<Vec<u8>> = texts.slots.rests().map(<[u8]>::to_vec).collect();
+        rests.sort_unstable();
+        rests.dedup();
+        Self { begun, texts: found, rests }
     }
 
-    fn may_be_in(&self, token: &[u8]) -> bool {
+    fn may_be_in(&self, language: &Language, token: &[u8]) -> bool {
         let agree = |one: &[u8], other: &[u8]| one.iter().zip(other).all(|(one, other)| one == other);
-        self.texts.iter().any(|text| {
-            (0..token.len()).any(|at| token[at] == text[0] && agree(&token[at..], text))
-                || self.begun.iter().any(|begun| goes_on(begun, text).any(|rest| agree(token, rest)))
-        })
+        let Some(marks) = &language.marks else { return false };
+        let begins = |at: usize, byte: u8| at == 0 || marks.begins_after(&language.lexer, byte, token[at - 1]);
+        self.rests.iter().any(|rest| token.windows(rest.len()).any(|part| part == &**rest))
+            || self.texts.iter().any(|text| {
+                (0..token.len()).any(|at| token[at] == text[0] && agree(&token[at..], text) && begins(at, text[0]))
+                    || self.begun.iter().any(|begun| goes_on(begun, text).any(|rest| agree(token, rest)))
+            })
     }
 }

@@ -12,6 +12,9 @@ use crate::masking::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+/// A vocabulary, and the branches that a middle goes on from.
+type Place = (u128, Box<[Branch]>);
+
 /// What is kept beside an engine.
 #[derive(Debug, Default)]
 pub(crate) struct OwnMasks {
@@ -22,7 +25,7 @@ pub(crate) struct OwnMasks {
     /// Masks where R has a say.
     masks: FxHashMap<Key, Kept>,
     /// What tokens that masks leave open came to, by vocabulary and branches.
-    settled: FxHashMap<(u128, Box<[Branch]>), Arc<[TokenId]>>,
+    settled: FxHashMap<Place, Arc<[TokenId]>>,
     /// The cache that they are beside, and how often it had been cleared: beside another one they are forgotten.
     of: (u64, u64),
     /// The tokens that do not leave the shape, by vocabulary and place.

@@ -2,7 +2,7 @@
 
 use crate::bits;
 use crate::chart::left::{NO_SET, Read};
-use crate::chart::texts::{PLAIN, WILD};
+use crate::chart::texts::{MARKED, PLAIN, WILD};
 use crate::engine::branch::{Branch, InLine, Nesting};
 use crate::engine::verdicts::Engine;
 use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, StateId, TextId, TokenId};
@@ -103,6 +103,8 @@ struct Walk<'a> {
     quick: bool,
     /// What is taken for texts that may bind or match.
     text: TextId,
+    /// Whether a text of the sequence in progress has been taken for whatever is asked for.
+    is_marked: bool,
     /// Lexemes of the sequence in progress.
     lexemes: usize,
 }
@@ -136,7 +138,7 @@ pub(crate) fn add_tokens(
     let quick = engine.is_loose() && !engine.language.aheads.is_empty();
     let guards = FxHashMap::default();
     let text = engine.parser.taken_text();
-    Walk { engine, spanner, words, wanted, before: *branch, rest, guards, quick, text, lexemes: 0 }
+    Walk { engine, spanner, words, wanted, before: *branch, rest, guards, quick, text, is_marked: false, lexemes: 0 }
         .visit(root, position);
 }
 
@@ -152,9 +154,9 @@ impl Walk<'_> {
             let mut taken = self.taken(position);
             self.add_endings(node, &taken, position);
             if expects.matches {
-                self.engine.parser.note_asked();
+                self.engine.parser.note_match();
                 if self.text == WILD {
-                    self.add_marked_endings(node, position);
+                    self.add_marked_endings(node, &taken, position);
                     bits::unite(&mut taken.accepts, self.engine.language.marked_accepts());
                 }
             }
@@ -184,6 +186,9 @@ impl Walk<'_> {
 
     /// Adds the tokens that end in a node, where the stack is loose.
     fn add_endings(&mut self, node: SpanId, taken: &Taken, position: Position) {
+        if self.text == WILD && !self.is_marked {
+            return; // they have been added as if no text were the one that is asked for
+        }
         let spanner = self.spanner;
         let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&taken.accepts);
         for ending in spanner.endings(node) {
@@ -203,11 +208,17 @@ impl Walk<'_> {
     }
 
     /// Adds the tokens that end in a node with a symbol in progress which may be the text that is asked for, whatever that is.
-    fn add_marked_endings(&mut self, node: SpanId, position: Position) {
+    fn add_marked_endings(&mut self, node: SpanId, taken: &Taken, position: Position) {
         let spanner = self.spanner;
         for ending in spanner.endings(node) {
-            let is_live = |engine: &Engine| engine.language.marks.as_ref().is_some_and(|marks| marks.are_live(ending.at.state));
-            if !ending.at.in_line && is_live(self.engine) && self.may_end(ending.at, position) {
+            let state = ending.at.state;
+            let is_live = self.engine.language.marks.as_ref().is_some_and(|marks| marks.are_live(state));
+            let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&taken.accepts);
+            let is_taken = match ending.at.guards {
+                NO_GUARDS => bits::meet(&taken.accepts, self.engine.language.lexer.live_mask(state)),
+                _ => bits::meet(words, spanner.live_beside(ending)),
+            };
+            if !ending.at.in_line && is_live && !is_taken && self.may_end(ending.at, position) {
                 spanner.tokens(ending).add_to(self.words);
             }
         }
@@ -241,13 +252,14 @@ impl Walk<'_> {
                     }
                     if let (Label::Read(_, mode), true) = (label, self.quick)
                         && !self.opens_too_many(position, accept)
-                        && !self.asks_text(position.set, accept)
-                        && let ahead = self.engine.parser.ahead(position.set, accept)
+                        && let asks = self.asks_text(position.set, accept)
+                        && !(asks && self.engine.parser.expects(position.set).binds)
+                        && let ahead = self.engine.parser.ahead(position.set, accept, asks)
                         && ahead.is_none_or(|ahead| !ahead.marks || self.text != WILD)
                     {
                         let Some(ahead) = ahead else { continue };
                         if ahead.marks {
-                            self.engine.parser.note_asked();
+                            self.engine.parser.note_match();
                         }
                         let own = ahead.modes & !1;
                         if mode.index() != if own == 0 { 0 } else { own.trailing_zeros() as usize } {
@@ -257,6 +269,8 @@ impl Walk<'_> {
                         if !self.is_at_limit(next) {
                             let accepts = self.engine.language.aheads.taken(&ahead, self.is_outside(next));
                             let next_taken = Taken { accepts, free: ahead.free };
+                            let was_marked = self.is_marked;
+                            self.is_marked |= asks;
                             self.add_endings(target, &next_taken, next);
                             if self.goes_on(target, &next_taken, next) {
                                 let after = self.read(position, accept);
@@ -264,6 +278,7 @@ impl Walk<'_> {
                                     self.follow(target, &next_taken, after);
                                 }
                             }
+                            self.is_marked = was_marked;
                             continue;
                         }
                     }
@@ -275,6 +290,8 @@ impl Walk<'_> {
                     if after.set == NO_SET {
                         continue;
                     }
+                    let was_marked = self.is_marked;
+                    self.is_marked |= self.asks_text(position.set, accept);
                     match label {
                         Label::Read(_, mode) | Label::Newline(_, mode)
                             if self.engine.parser.mode_of(after.set) == mode =>
@@ -286,6 +303,7 @@ impl Walk<'_> {
                         }
                         _ => {}
                     }
+                    self.is_marked = was_marked;
                 }
                 Label::Inside if position.depth > 0 => self.visit(target, position),
                 Label::Inside => {}
@@ -393,9 +411,15 @@ impl Walk<'_> {
         let depth = self.depth_after(position, accept);
         let marked = self.engine.language.has_marks(accept);
         if marked && self.engine.parser.expects(position.set).any() {
-            self.engine.parser.note_asked();
+            self.engine.parser.note_asked(position.set);
         }
-        let read = Read::Accepted(accept, if marked { self.text } else { PLAIN });
+        let text = match marked {
+            false => PLAIN,
+            // What it is besides has been gone through as if no text were the one that is asked for.
+            true if self.quick && self.text == WILD && !self.engine.parser.expects(position.set).binds => MARKED,
+            true => self.text,
+        };
+        let read = Read::Accepted(accept, text);
         Position { set: self.engine.parser.scan(position.set, read), depth, ..position }
     }
 

@@ -100,7 +100,14 @@ impl Chart<'_> {
     }
 
     /// Looks at an item: has its rule bound a text? If it has bound none, what it began as is added to `begun`.
-    fn look(&self, dot: DotId, origin: OriginId, text: &[u8], begun: &mut Vec<(NodeId, SymbolId)>, around: &mut Around) {
+    fn look(
+        &self,
+        dot: DotId,
+        origin: OriginId,
+        text: &[u8],
+        begun: &mut Vec<(NodeId, SymbolId)>,
+        around: &mut Around,
+    ) {
         let grammar = &self.language.grammar;
         let Base::Node(node) = self.charted.origins.get(origin).base else {
             around.free = true;
