@@ -17,6 +17,7 @@ from typing import Any
 from fim_server import _core
 from fim_server.errors import LanguageError, LimitError
 from fim_server.language.cache import cache_folder, read_text, write_text
+from fim_server.language.matching import Matching
 from fim_server.language.sources import Sources, read_source
 from fim_server.language.splitting import split
 from fim_server.language.versions import Versions
@@ -208,6 +209,13 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
         return str(by_text[text])
 
     written = [(str(rule.origin.name), tuple(str(symbol.name) for symbol in rule.expansion)) for rule in rules]
+    marks, slotted = [], []
+    if matched := spec.get("matched"):
+        if layout is not None or modes:
+            raise LanguageError(f"language {definition.name}: matched: not in a language with a layout or with modes")
+        matching = Matching(definition.name, spec["start"], written, matched)
+        written, marks, slotted = matching.rules, matching.marks(), matching.slotted()
+        lexemes.extend({"name": mark["name"]} for mark in marks)
     if parts := _parts(definition, named):
         written = split(definition.name, spec["start"], written, parts)
     return {
@@ -222,6 +230,8 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
         **{key: spec[key] for key in _AS_WRITTEN if key in spec},
         "constructs": [_construct(key, name, named) for key, name in spec.get("constructs", {}).items()],
         "modes": [_mode(mode, named) for mode in modes],
+        "marks": marks,
+        "slotted": slotted,
     }
 
 

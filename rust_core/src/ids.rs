@@ -75,6 +75,9 @@ index_type!(
     /// A node of the token table: a sequence of lexemes that tokens begin with.
     pub SpanId, u32);
 index_type!(
+    /// A text of a symbol in progress or of one that was bound, as far as anything asks for it.
+    pub(crate) TextId, u32);
+index_type!(
     /// An interned prediction: what the items of a set predict.
     pub(crate) PredictionId, u32);
 index_type!(

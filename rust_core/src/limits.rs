@@ -129,6 +129,15 @@ pub(crate) const REUSED_SETS: usize = 10_000;
 /// those of long lists in R take more.
 pub(crate) const REUSED_COLOURS: usize = 10_000;
 
+/// Texts that may bind or match which the sessions sharing an engine may have met. Unit: texts, some 30 bytes each.
+pub(crate) const REUSED_TEXTS: usize = 100_000;
+
+/// States whose tokens that a mask leaves open have been settled, which one engine's sessions keep. Unit: states, of some hundred bytes.
+pub(crate) const SETTLED_MASKS: usize = 1 << 12;
+
+/// Texts that are bound which a search for a short completion tries. Unit: texts.
+pub(crate) const TRIED_NAMES: usize = 8;
+
 /// Bytes that are looked ahead for what every continuation begins with. Unit: bytes.
 pub(crate) const FORCED_BYTES: usize = 256;
 

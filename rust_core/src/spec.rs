@@ -62,6 +62,26 @@ pub struct LanguageSpec {
     /// What people are told is open, the most telling first.
     #[serde(default)]
     pub constructs: Vec<ConstructSpec>,
+    /// Lexemes without a pattern that stand for texts which bind or match.
+    #[serde(default)]
+    pub marks: Vec<MarkSpec>,
+    /// The names of nonterminals that are written out for each slot, those of one together, by slot.
+    #[serde(default)]
+    pub slotted: Vec<Vec<String>>,
+}
+
+/// A mark: a lexeme that is read along with others, where their text is in its slot.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MarkSpec {
+    /// The name of its lexeme.
+    pub name: String,
+    /// Names of the lexemes that it is read along with.
+    pub of: Vec<String>,
+    /// Whether it binds the text; else it matches the one that is bound.
+    pub binds: bool,
+    /// Its slot.
+    pub slot: u8,
 }
 
 /// A line that opens a block, such as `if x:`, or finishes one whose end is still owed, such as `except: x`.
@@ -225,6 +245,8 @@ struct DefinitionFile {
     /// Literals that may also be read as others right after each other; the grammar that comes here has it in its rules.
     #[serde(default)]
     split: BTreeMap<String, Vec<Text>>,
+    /// Texts that have to come again; the grammar that comes here has marks for them.
+    matched: Option<MatchedFile>,
     #[serde(default)]
     strings: Vec<String>,
     #[serde(default)]
@@ -253,6 +275,16 @@ struct DefinitionFile {
     layout: Option<LayoutSpec>,
     #[serde(default)]
     recovery: RecoveryFile,
+}
+
+/// Which rules bind a text, and in which it has to come again.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table with a symbol and two lists of rules")]
+#[expect(dead_code, reason = "says which keys there are, and of which types; the Python side reads them")]
+struct MatchedFile {
+    symbol: String,
+    binds: Vec<String>,
+    matches: Vec<String>,
 }
 
 /// What is put in the place of lines that are left out, and between two texts that have to meet.

@@ -318,7 +318,7 @@ impl State {
 /// One byte of each class that no state of the lexer tells apart, with the number of bytes in it.
 fn byte_classes(language: &Language) -> Vec<(u8, usize)> {
     let lexer = &language.lexer;
-    if language.shaped.is_some() {
+    if language.shaped.is_some() || language.marks.is_some() {
         return (0..=255u8).map(|byte| (byte, 1)).collect();
     }
     let count = |byte: u8| (0..=255u8).filter(|&other| lexer.class_of(other) == lexer.class_of(byte)).count();

@@ -22,7 +22,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fim_server.errors import LanguageError
 from fim_server.language import compile as grammar
@@ -135,6 +135,8 @@ def lowered(language: str) -> Flat:
         LanguageError: It has one of them, or there is no such language.
     """
     definition = grammar.read_builtin(language)
+    # That a text has to come again no peer can say.
+    definition = replace(definition, spec={key: value for key, value in definition.spec.items() if key != "matched"})
     found = grammar.lower(definition)
     if found["layout"] is not None or found["modes"]:
         raise LanguageError(f"{language} has layout or modes, which no peer has")

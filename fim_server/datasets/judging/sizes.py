@@ -52,6 +52,7 @@ def ambiguous(lowered: dict[str, Any]) -> list[tuple[str, str, str]]:
         lowered: A definition as the engine takes it.
     """
     lexemes = lowered["lexemes"]
+    marks = {mark["name"] for mark in lowered["marks"]}
     # A lexeme that is a keyword and a name as well leaves the next best one in: so all that match are kept.
     every = {**lowered, "soft_keywords": [lexeme["name"] for lexeme in lexemes]}
     try:
@@ -64,7 +65,8 @@ def ambiguous(lowered: dict[str, Any]) -> list[tuple[str, str, str]]:
 
     found: dict[tuple[str, str], str] = {}
     for accept, text in _shortest(table).items():
-        best = sorted(table["accept_sets"][accept], key=rank)
+        own = [lexeme for lexeme in table["accept_sets"][accept] if lexemes[lexeme]["name"] not in marks]
+        best = sorted(own, key=rank)
         if len(best) > 1 and rank(best[0]) == rank(best[1]):
             pair = lexemes[best[0]]["name"], lexemes[best[1]]["name"]
             found.setdefault(pair, text)

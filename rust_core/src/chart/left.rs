@@ -1,12 +1,14 @@
 //! The left chart: ordinary Earley over L and the middle, as a tree of sets that branches share.
 
 use crate::chart::predict::Predictions;
+use crate::chart::texts::{MARKED, NOTHING, PLAIN, Texts};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, PredictionId, SetId, SymbolId};
+use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, PredictionId, SetId, SymbolId, TextId};
 use crate::language::ahead::Ahead;
 use crate::language::compiled::Language;
 use crate::language::free::Cost;
+use crate::language::marks::Slots;
 use crate::lexing::layout::NO_COLUMN;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::hash::BuildHasher;
@@ -26,6 +28,8 @@ pub(crate) struct Item {
     pub origin: SetId,
     /// The column of the rule's block, once its INDENT has been read.
     pub column: ColumnId,
+    /// The text that the rule has bound, once it has been read.
+    pub name: TextId,
 }
 
 /// One Earley set.
@@ -39,6 +43,10 @@ pub(crate) struct Set {
     pub accepts: bool,
     /// The lexer's mode: the first one that has a lexeme which can be read here.
     pub mode: ModeId,
+    /// Whether a text that binds, and one that is bound, can be read here.
+    pub expects: Expects,
+    /// Which texts are bound that a lexeme must be one of, by the lexeme, as far as that was asked.
+    pub(super) bound: Vec<(SymbolId, Box<[TextId]>)>,
     /// Nonterminals that began here and do nothing but complete another one when they end: what that comes to (Leo 1991).
     leaps: Vec<Leap>,
     /// The innermost open block, as a node of `blocks`.
@@ -47,6 +55,23 @@ pub(crate) struct Set {
     hash: u64,
     /// The set of the same hash that was made before this one.
     collides: SetId,
+}
+
+/// What marks can be read at a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expects {
+    /// A text that is bound by it.
+    pub binds: bool,
+    /// A text that must be the one that is bound.
+    pub matches: bool,
+}
+
+impl Expects {
+    /// Whether any can be.
+    #[inline(always)]
+    pub(crate) fn any(self) -> bool {
+        self.binds || self.matches
+    }
 }
 
 /// What completing a nonterminal comes to in the end: the last one completed, and the set where that began.
@@ -74,8 +99,8 @@ impl Set {
 /// What is read: a symbol from the lexer, or one from the layout stage with its block's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Read {
-    /// What the lexer accepted.
-    Accepted(AcceptId),
+    /// What the lexer accepted, and its text, where marks may be among it.
+    Accepted(AcceptId, TextId),
     /// A block opens at a column.
     Indent(ColumnId),
     /// A block closes.
@@ -139,6 +164,8 @@ pub(crate) struct LeftChart {
     block_ids: FxHashMap<(u32, Indents), u32>,
     /// What indentations cost at each interned column.
     indents: Vec<Indents>,
+    /// Texts that bind and match.
+    pub(crate) texts: Texts,
     pending: Vec<Item>,
     items: Vec<Item>,
     /// The start symbol ends at the set in progress.
@@ -159,8 +186,9 @@ pub(crate) struct Mark {
 
 impl LeftChart {
     /// A chart with the first set alone.
-    pub(crate) fn new(language: &Language, predictions: &mut Predictions) -> Self {
-        Self::rooted(language, predictions, std::iter::once(language.grammar.start))
+    pub(crate) fn new(language: &Language, predictions: &mut Predictions, slots: Slots) -> Self {
+        let chart = Self::rooted(language, predictions, std::iter::once(language.grammar.start));
+        Self { texts: Texts::new(slots), ..chart }
     }
 
     /// A chart whose first set is before any of some nonterminals.
@@ -173,8 +201,18 @@ impl LeftChart {
         let prediction = predictions.of(language, nonterminals);
         let mode = mode(grammar, predictions, &[], prediction);
         let accepts = grammar.nullable(grammar.start);
-        let (items, leaps) = (Box::default(), Vec::new());
-        let first = Set { items, prediction, accepts, mode, leaps, block: 0, hash: 0, collides: NO_SET };
+        let first = Set {
+            items: Box::default(),
+            prediction,
+            accepts,
+            mode,
+            expects: expects(language, predictions, &[], prediction),
+            bound: Vec::new(),
+            leaps: Vec::new(),
+            block: 0,
+            hash: 0,
+            collides: NO_SET,
+        };
         Self {
             sets: vec![first],
             interned: FxHashMap::default(),
@@ -183,6 +221,7 @@ impl LeftChart {
             blocks: vec![(0, NO_INDENTS)],
             block_ids: FxHashMap::default(),
             indents: Vec::new(),
+            texts: Texts::new(Slots::default()),
             pending: Vec::new(),
             items: Vec::new(),
             finished: false,
@@ -197,6 +236,10 @@ impl LeftChart {
     #[must_use]
     pub(crate) fn set(&self, id: SetId) -> &Set {
         &self.sets[id.index()]
+    }
+
+    pub(super) fn bound_mut(&mut self, id: SetId) -> &mut Vec<(SymbolId, Box<[TextId]>)> {
+        &mut self.sets[id.index()].bound
     }
 
     /// Tells what indentations cost in a block at an interned column.
@@ -274,6 +317,14 @@ impl LeftChart {
         from: SetId,
         read: Read,
     ) -> SetId {
+        let read = match read {
+            // Where nothing is asked of a text, all of them are read alike.
+            Read::Accepted(accept, text) if text != PLAIN => {
+                let asked = self.sets[from.index()].expects.any() && language.has_marks(accept);
+                Read::Accepted(accept, if asked { text } else { PLAIN })
+            }
+            read => read,
+        };
         if let Some(to) = self.children.get((from, read)) {
             return to;
         }
@@ -292,9 +343,20 @@ impl LeftChart {
         let mut items = std::mem::take(&mut self.items);
         items.clear();
         match read {
-            Read::Accepted(accept) => {
+            Read::Accepted(accept, text) => {
                 for &lexeme in language.lexer.lexemes(accept) {
-                    self.advance(language, predictions, from, SymbolId::from(lexeme), &mut items);
+                    let before = self.pending.len();
+                    let mark = language.mark(lexeme);
+                    let is_taken = match mark {
+                        Some(mark) => self.takes_mark(language, predictions, (from, lexeme), mark, text),
+                        None => text != MARKED,
+                    };
+                    if is_taken {
+                        self.advance(language, predictions, from, SymbolId::from(lexeme), &mut items);
+                    }
+                    if mark.is_some_and(|mark| mark.binds) {
+                        self.pending[before..].iter_mut().for_each(|item| item.name = text);
+                    }
                 }
             }
             Read::Indent(column) => {
@@ -325,11 +387,11 @@ impl LeftChart {
             }
         }
         let accepts = self.finished;
-        items.sort_unstable_by_key(|item| (grammar.next(item.dot), item.dot, item.origin, item.column));
+        items.sort_unstable_by_key(|item| (grammar.next(item.dot), item.dot, item.origin, item.column, item.name));
         items.dedup();
         let around = self.sets[from.index()].block;
         let block = match read {
-            Read::Accepted(_) => around,
+            Read::Accepted(..) => around,
             Read::Dedent => self.blocks[around as usize].0,
             Read::Indent(column) => self.open_block(around, column),
         };
@@ -369,8 +431,18 @@ impl LeftChart {
         let prediction = predictions.of(language, items.iter().map(|item| grammar.next(item.dot)));
         let mode = mode(grammar, predictions, items, prediction);
         let id = SetId::from_index(self.sets.len());
-        let (items, leaps) = (items.into(), Vec::new());
-        self.sets.push(Set { items, prediction, accepts, mode, leaps, block, hash, collides: first });
+        self.sets.push(Set {
+            expects: expects(language, predictions, items, prediction),
+            items: items.into(),
+            prediction,
+            accepts,
+            mode,
+            bound: Vec::new(),
+            leaps: Vec::new(),
+            block,
+            hash,
+            collides: first,
+        });
         self.interned.insert(hash, id);
         id
     }
@@ -391,7 +463,7 @@ impl LeftChart {
             self.pending.push(Item { dot: Grammar::advance(item.dot), ..*item });
         }
         let chain = predictions.chain(language, source.prediction, symbol);
-        items.extend(chain.dots.iter().map(|&dot| Item { dot, origin: set, column: NO_COLUMN }));
+        items.extend(chain.dots.iter().map(|&dot| Item { dot, origin: set, column: NO_COLUMN, name: NOTHING }));
         for item in source.own(grammar) {
             if chain.finishes(grammar, grammar.next(item.dot)) {
                 self.pending.push(Item { dot: Grammar::advance(item.dot), ..*item });
@@ -428,13 +500,14 @@ impl LeftChart {
         last
     }
 
-    /// What a set allows next that is not made yet: the one after an accept set has been read. None if it cannot be.
+    /// What a set allows next that is not made yet: the one after an accept set has been read, without its marks or as nothing
+    /// else than one of them. None if it cannot be.
     pub(crate) fn ahead(
         &mut self,
         language: &Language,
         predictions: &mut Predictions,
         from: SetId,
-        accept: AcceptId,
+        (accept, marked): (AcceptId, bool),
     ) -> Option<Ahead> {
         let grammar = &language.grammar;
         let mut ahead = Ahead::default();
@@ -444,7 +517,9 @@ impl LeftChart {
         // What is to be moved over: symbols read, then nonterminals that end, each with the set where it began.
         let mut reads: Vec<(SetId, SymbolId)> = std::mem::take(&mut self.reads);
         reads.clear();
-        reads.extend(language.lexer.lexemes(accept).iter().map(|&lexeme| (from, SymbolId::from(lexeme))));
+        let lexemes = language.lexer.lexemes(accept).iter();
+        let lexemes = lexemes.filter(|&&lexeme| language.mark(lexeme).is_some() == marked);
+        reads.extend(lexemes.map(|&lexeme| (from, SymbolId::from(lexeme))));
         while let Some((set, symbol)) = reads.pop() {
             let (set, symbol) = self.leap(set, symbol);
             if !grammar.is_lexeme(symbol) && !self.completed.insert((symbol, set)) {
@@ -491,11 +566,25 @@ impl LeftChart {
     ) {
         let source = &self.sets[set.index()];
         let own = waiting(grammar, &source.items, indent).iter();
-        let moved = own.map(|item| Item { dot: Grammar::advance(item.dot), origin: item.origin, column });
+        let moved = own.map(|item| Item { dot: Grammar::advance(item.dot), column, ..*item });
         let predicted = predictions.dots(source.prediction, indent).iter();
-        let begun = predicted.map(|&dot| Item { dot: Grammar::advance(dot), origin: set, column });
+        let begun = predicted.map(|&dot| Item { dot: Grammar::advance(dot), origin: set, column, name: NOTHING });
         self.pending.extend(moved.chain(begun));
     }
+}
+
+/// Which marks can be read.
+fn expects(language: &Language, predictions: &Predictions, items: &[Item], prediction: PredictionId) -> Expects {
+    let Some(marks) = &language.marks else { return Expects::default() };
+    let grammar = &language.grammar;
+    let next = items.iter().map(|item| grammar.next(item.dot)).take_while(|&symbol| grammar.is_lexeme(symbol));
+    let mut expects = Expects::default();
+    for mark in next.filter_map(|symbol| marks.of_symbol(symbol)) {
+        expects.binds |= mark.binds;
+        expects.matches |= !mark.binds;
+    }
+    expects.matches |= marks.matching().any(|symbol| !predictions.dots(prediction, symbol).is_empty());
+    expects
 }
 
 /// The first mode of which a lexeme can be read, the default one if there is none.
@@ -513,7 +602,7 @@ fn layout_lexeme(language: &Language, pick: impl Fn(&crate::lexing::layout::Layo
     language.layout.as_ref().map(pick).expect("only the layout stage reads INDENT and DEDENT")
 }
 
-fn waiting<'a>(grammar: &Grammar, items: &'a [Item], symbol: SymbolId) -> &'a [Item] {
+pub(super) fn waiting<'a>(grammar: &Grammar, items: &'a [Item], symbol: SymbolId) -> &'a [Item] {
     let begin = items.partition_point(|item| grammar.next(item.dot) < symbol);
     let length = items[begin..].partition_point(|item| grammar.next(item.dot) == symbol);
     &items[begin..begin + length]

@@ -1,8 +1,10 @@
 //! The Earley chart over the left context and the middle.
 
+mod bound;
 pub(crate) mod left;
 pub(crate) mod next;
 pub(crate) mod predict;
+pub(crate) mod texts;
 
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,10 @@
 
 use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, Read};
 use crate::chart::predict::Predictions;
+use crate::chart::texts::PLAIN;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{DotId, ModeId, SetId, SymbolId};
+use crate::language::marks::Slots;
 use crate::test_languages::{NaiveItem, Random, accept_of, compile, earley, letters, spelled, strings, texts};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +18,7 @@ fn sets_hold_what_earleys_sets_hold() {
         let language = compile(&spec);
         let grammar = &language.grammar;
         let mut predictions = Predictions::default();
-        let mut chart = LeftChart::new(&language, &mut predictions);
+        let mut chart = LeftChart::new(&language, &mut predictions, Slots::default());
         let mut known: BTreeMap<Contents, SetId> = BTreeMap::new();
         for text in texts(b"abc", 6) {
             let naive = earley(grammar, grammar.start, &spelled(&text));
@@ -24,7 +26,7 @@ fn sets_hold_what_earleys_sets_hold() {
             for (at, &byte) in text.iter().enumerate() {
                 let accept = accept_of(&language, byte);
                 let can = chart.can_scan(&language, &predictions, path[at], accept);
-                let to = chart.scan(&language, &mut predictions, path[at], Read::Accepted(accept));
+                let to = chart.scan(&language, &mut predictions, path[at], Read::Accepted(accept, PLAIN));
                 assert_eq!(to == NO_SET, naive[at + 1].is_empty(), "{text:?} at {at} of {spec:?}");
                 assert_eq!(can, to != NO_SET, "{text:?} at {at} of {spec:?}");
                 if to == NO_SET {
@@ -66,10 +68,10 @@ fn what_waits_is_what_has_the_symbol_next() {
         let language = compile(&spec);
         let grammar = &language.grammar;
         let mut predictions = Predictions::default();
-        let mut chart = LeftChart::new(&language, &mut predictions);
+        let mut chart = LeftChart::new(&language, &mut predictions, Slots::default());
         let mut set = FIRST_SET;
         for &byte in b"aabc" {
-            let next = chart.scan(&language, &mut predictions, set, Read::Accepted(accept_of(&language, byte)));
+            let next = chart.scan(&language, &mut predictions, set, Read::Accepted(accept_of(&language, byte), PLAIN));
             if next == NO_SET {
                 break;
             }
@@ -89,11 +91,11 @@ fn what_is_forgotten_is_made_again() {
     for spec in letters() {
         let language = compile(&spec);
         let mut predictions = Predictions::default();
-        let mut chart = LeftChart::new(&language, &mut predictions);
+        let mut chart = LeftChart::new(&language, &mut predictions, Slots::default());
         let mut read = |chart: &mut LeftChart, text: &[u8]| {
             text.iter().fold(FIRST_SET, |set, &byte| match set {
                 NO_SET => NO_SET,
-                set => chart.scan(&language, &mut predictions, set, Read::Accepted(accept_of(&language, byte))),
+                set => chart.scan(&language, &mut predictions, set, Read::Accepted(accept_of(&language, byte), PLAIN)),
             })
         };
         for _ in 0..30 {
@@ -120,7 +122,7 @@ fn a_chain_finishes_what_derives_from_its_symbol_alone() {
         let language = compile(&spec);
         let grammar = &language.grammar;
         let mut predictions = Predictions::default();
-        let chart = LeftChart::new(&language, &mut predictions);
+        let chart = LeftChart::new(&language, &mut predictions, Slots::default());
         let prediction = chart.set(FIRST_SET).prediction;
         for byte in *b"abc" {
             let input = spelled(&[byte]);
@@ -144,7 +146,7 @@ fn a_set_is_in_the_mode_of_what_it_can_read() {
     let language = compile(&strings());
     let grammar = &language.grammar;
     let mut predictions = Predictions::default();
-    let mut chart = LeftChart::new(&language, &mut predictions);
+    let mut chart = LeftChart::new(&language, &mut predictions, Slots::default());
     let accept = |name: &str| {
         let holds = |accept: &crate::ids::AcceptId| {
             language.lexer.lexemes(*accept).iter().any(|&lexeme| grammar.name(lexeme.into()) == name)
@@ -153,7 +155,7 @@ fn a_set_is_in_the_mode_of_what_it_can_read() {
     };
     let mut set = FIRST_SET;
     let modes = ["START", "TEXT", "FIELD", "NAME", "CLOSE", "END"].map(|name| {
-        set = chart.scan(&language, &mut predictions, set, Read::Accepted(accept(name)));
+        set = chart.scan(&language, &mut predictions, set, Read::Accepted(accept(name), PLAIN));
         assert_ne!(set, NO_SET, "{name}");
         chart.set(set).mode
     });

@@ -1,6 +1,7 @@
 //! What R asks of the parse stack, against all short middles.
 
 use crate::chart::left::{FIRST_SET, NO_SET, Read};
+use crate::chart::texts::PLAIN;
 use crate::engine::verdicts::Engine;
 use crate::ids::SetId;
 use crate::language::compiled::Language;
@@ -16,7 +17,7 @@ fn read(engine: &mut Engine, text: &[u8]) -> SetId {
     let language = engine.language.clone();
     text.iter().fold(FIRST_SET, |set, &byte| match set {
         NO_SET => NO_SET,
-        set => engine.parser.scan(set, Read::Accepted(accept_of(&language, byte))),
+        set => engine.parser.scan(set, Read::Accepted(accept_of(&language, byte), PLAIN)),
     })
 }
 

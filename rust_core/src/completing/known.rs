@@ -86,6 +86,8 @@ impl Words {
         texts.extend(words.iter().cloned());
         texts.extend(words.iter().map(|word| [b" ", &**word].concat().into_boxed_slice()));
         texts.extend(cut.iter().cloned());
+        let names = engine.parser.names();
+        texts.extend(names.iter().flat_map(|name| [Box::from(&**name), [b" ", &**name].concat().into_boxed_slice()]));
         texts.extend(spelling.openings.iter().cloned());
         let blocks = spelling.block_lines.iter().filter(|line| line.opens);
         texts.extend(blocks.map(|line| Box::from(line.text.as_bytes())));
@@ -143,8 +145,9 @@ fn spell_words(language: &Language) -> Vec<Box<[u8]>> {
         Some(text.into_boxed_slice())
     };
     // A soft keyword is a name too, and `x` is a shorter one.
-    let alone = |lexeme| lexer.accept_sets().any(|accept| *lexer.lexemes(accept) == [lexeme]);
-    let is_soft = |accept| lexer.lexemes(accept).len() > 1 && lexer.lexemes(accept).iter().any(|&lexeme| alone(lexeme));
+    let lexemes = |accept| language.unmarked(accept);
+    let alone = |lexeme| lexer.accept_sets().any(|accept| *lexemes(accept) == [lexeme]);
+    let is_soft = |accept| lexemes(accept).len() > 1 && lexemes(accept).iter().any(|&lexeme| alone(lexeme));
     let is_symbol = |&accept: &AcceptId| !language.accept_role(accept).is_ignored() && !is_soft(accept);
     let accepts = || lexer.accept_sets().filter(is_symbol);
     let spelt = lexer.starts().flat_map(|start| accepts().map(move |accept| (start, accept)));

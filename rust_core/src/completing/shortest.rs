@@ -27,12 +27,19 @@ pub(crate) fn shortest_completion(
 /// Every byte, each for one.
 pub(super) struct Bytes {
     alphabet: Vec<u8>,
+    /// How many of them stand for all that the lexer does not tell apart; the others are those of texts that may come again.
+    alike: usize,
     stepped: Vec<Branch>,
 }
 
 impl Bytes {
     pub(super) fn new(engine: &Engine) -> Self {
-        Self { alphabet: alphabet(engine), stepped: Vec::new() }
+        let mut alphabet = alphabet(engine);
+        let alike = alphabet.len();
+        let own = engine.parser.bytes_of_texts().filter(|byte| !alphabet[..alike].contains(byte));
+        let own: Vec<u8> = own.collect();
+        alphabet.extend(own);
+        Self { alphabet, alike, stepped: Vec::new() }
     }
 }
 
@@ -44,6 +51,9 @@ impl Steps for Bytes {
     }
 
     fn each(&mut self, engine: &mut Engine, branch: &Branch, from: usize, out: &mut Vec<Step>) -> Option<usize> {
+        if from == self.alike && !engine.parser.may_read_text(branch) {
+            return None;
+        }
         engine.advance(&[*branch], *self.alphabet.get(from)?, &mut self.stepped);
         out.extend(self.stepped.iter().map(|&after| Step { text: from, after, cost: 1 }));
         Some(from + 1)

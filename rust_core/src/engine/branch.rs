@@ -1,6 +1,6 @@
 //! A branch: one way to cut the text so far into symbols.
 
-use crate::ids::{GuardId, IndentationId, SetId, ShapeId, StateId};
+use crate::ids::{GuardId, IndentationId, SetId, ShapeId, StateId, TextId};
 use crate::lexing::branch::Cut;
 use crate::lexing::layout::Column;
 
@@ -37,6 +37,8 @@ pub(crate) struct Branch {
     pub joined: bool,
     /// Where in its shape the middle is, if it must have one: at its beginning while L is read.
     pub at: ShapeId,
+    /// What has been read of the symbol in progress, where its text may bind or match.
+    pub text: TextId,
 }
 
 /// Which side of a bracket the newline is on.

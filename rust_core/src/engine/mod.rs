@@ -3,6 +3,7 @@
 mod at_line;
 pub(crate) mod branch;
 mod indentation;
+mod naming;
 pub(crate) mod parser;
 pub(crate) mod verdicts;
 mod ways;

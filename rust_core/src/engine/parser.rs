@@ -5,13 +5,15 @@
 
 use crate::bits::{BitSet, contains};
 
-use crate::chart::left::{FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
+use crate::chart::left::{Expects, FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
 use crate::chart::next::{Next, Nexts};
 use crate::chart::predict::Predictions;
+use crate::chart::texts::{BEGUN, PLAIN, Texts};
 use crate::engine::branch::{Branch, InLine, Nesting, Opens};
-use crate::ids::{AcceptId, GuardId, IndentationId, ModeId, NextId, SetId, ShapeId, StateId};
+use crate::ids::{AcceptId, GuardId, IndentationId, ModeId, NextId, SetId, ShapeId, StateId, TextId};
 use crate::language::ahead::Ahead;
 use crate::language::compiled::Language;
+use crate::language::marks::Slots;
 use crate::lexing::branch::{self, Cut, Reader};
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::layout::{Column, Columns, Indentations};
@@ -40,6 +42,19 @@ pub(crate) struct Parser {
     live_later: FxHashMap<StateId, Box<[u64]>>,
     /// What the middle must not close.
     pub(super) least: Least,
+    /// What is taken for the texts of symbols that begin from now on.
+    reads: Reads,
+    /// What has been asked of texts since that was last said.
+    asked: Expects,
+}
+
+/// What is taken for a text that may bind or match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// Itself.
+    Text,
+    /// One that nothing equals, or one that equals all: whatever the texts before it are, and so for all of them at once.
+    Always(TextId),
 }
 
 /// How many brackets and blocks must stay open; nothing in force is none.
@@ -53,9 +68,11 @@ pub(crate) struct Least {
 
 impl Parser {
     /// A left chart before the first symbol. `predictions` are those of R's chart.
-    pub(super) fn new(language: &Arc<Language>, mut predictions: Predictions) -> Self {
+    pub(super) fn new(language: &Arc<Language>, mut predictions: Predictions, slots: Slots) -> Self {
         Self {
-            left: LeftChart::new(language, &mut predictions),
+            left: LeftChart::new(language, &mut predictions, slots),
+            reads: Reads::Text,
+            asked: Expects::default(),
             predictions,
             columns: Columns::default(),
             indentations: Indentations::default(),
@@ -85,6 +102,7 @@ impl Parser {
             indentation: IndentationId::default(),
             joined: false,
             at: ShapeId::default(),
+            text: PLAIN,
         }
     }
 
@@ -145,6 +163,9 @@ impl Parser {
         for branch in branches {
             branch::step(self, *branch, byte, out);
         }
+        if self.language.marks.is_some() {
+            self.read_texts(byte, out);
+        }
         if out.len() > 1 {
             out.sort_unstable();
             out.dedup();
@@ -157,7 +178,7 @@ impl Parser {
     #[must_use]
     pub(crate) fn continued(&self, branch: &Branch, byte: u8) -> Option<Branch> {
         let lexer = &self.language.lexer;
-        if branch.guards != NO_GUARDS || lexer.is_start(branch.state) {
+        if branch.guards != NO_GUARDS || lexer.is_start(branch.state) || Texts::is_known(branch.text) {
             return None;
         }
         let state = lexer.step(branch.state, byte);
@@ -165,6 +186,130 @@ impl Parser {
             return None;
         }
         Some(Branch { state, joined: false, ..*branch })
+    }
+
+    /// What marks can be read at a set.
+    #[inline(always)]
+    pub(crate) fn expects(&self, set: SetId) -> Expects {
+        self.left.set(set).expects
+    }
+
+    /// Whether the text of a symbol in progress counts: it may bind or match where it began.
+    #[inline]
+    pub(crate) fn asks_text(&mut self, set: SetId, state: StateId) -> bool {
+        let Some(marks) = &self.language.marks else { return false };
+        let asks = self.left.set(set).expects.any() && marks.are_live(state);
+        if asks {
+            self.note_asked(set);
+        }
+        asks
+    }
+
+    /// Says what is taken for texts from now on.
+    pub(crate) fn set_reads(&mut self, reads: Reads) {
+        (self.reads, self.asked) = (reads, Expects::default());
+    }
+
+    /// What the texts of symbols counted for since that was said.
+    pub(crate) fn asked(&self) -> Expects {
+        self.asked
+    }
+
+    /// A text has been asked for at a set.
+    pub(crate) fn note_asked(&mut self, set: SetId) {
+        let expects = self.expects(set);
+        self.asked.binds |= expects.binds;
+        self.asked.matches |= expects.matches;
+    }
+
+    /// A text may have been asked for that must be the one which is bound.
+    pub(crate) fn note_match(&mut self) {
+        self.asked.matches = true;
+    }
+
+    /// What is taken for texts; nothing in particular where each is taken for itself.
+    pub(crate) fn taken_text(&self) -> TextId {
+        match self.reads {
+            Reads::Always(text) => text,
+            Reads::Text => PLAIN,
+        }
+    }
+
+    /// Texts that bind and match.
+    pub(crate) fn texts(&mut self) -> &mut Texts {
+        &mut self.left.texts
+    }
+
+    /// The bytes of the texts that are kept.
+    pub(crate) fn bytes_of_texts(&self) -> impl Iterator<Item = u8> + '_ {
+        self.left.texts.bytes_met()
+    }
+
+    /// Whether the next byte may be one of a text that binds or matches: of the symbol in progress, or of one that begins.
+    pub(crate) fn may_read_text(&mut self, branch: &Branch) -> bool {
+        if self.language.marks.is_none() || self.expects(branch.set).any() {
+            return self.language.marks.is_some();
+        }
+        let lexer = &self.language.lexer;
+        lexer.accepts(branch.state)
+            && self.end_symbol(branch, lexer.accept(branch.state)).is_some_and(|ended| self.expects(ended.set).any())
+    }
+
+    /// Texts that are bound somewhere or that R asks for: as many as are worth trying.
+    pub(crate) fn names(&self) -> Vec<Vec<u8>> {
+        let mut found: Vec<Vec<u8>> = self.left.texts.slots.texts().map(<[u8]>::to_vec).collect();
+        found.extend(self.left.names_bound(limits::TRIED_NAMES));
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// How many texts are kept.
+    pub(crate) fn text_count(&self) -> usize {
+        self.left.texts.len()
+    }
+
+    /// The texts that may have to come again at a set, and where one may be bound, those that R asks for.
+    pub(crate) fn wanted_texts(&mut self, set: SetId) -> Vec<TextId> {
+        let mut found = self.left.all_bound(&self.language, &self.predictions, set);
+        if self.expects(set).binds {
+            let named: Vec<Vec<u8>> = self.left.texts.slots.texts().map(<[u8]>::to_vec).collect();
+            found.extend(named.iter().map(|text| self.left.texts.intern(text)));
+        }
+        found
+    }
+
+    /// All texts that are bound in the stack of a set.
+    pub(crate) fn bound_around(&self, set: SetId) -> Vec<TextId> {
+        self.left.bound_around(set)
+    }
+
+    /// Adds a byte to the texts of the symbols in progress that may bind or match.
+    fn read_texts(&mut self, byte: u8, branches: &mut [Branch]) {
+        for branch in branches {
+            if branch.text == PLAIN {
+                continue;
+            }
+            let start = self.language.lexer.is_start(branch.state);
+            if start || !self.asks_text(branch.set, branch.state) {
+                branch.text = PLAIN;
+                continue;
+            }
+            branch.text = match self.reads {
+                Reads::Always(text) => text,
+                Reads::Text => {
+                    let text = self.left.texts.push(branch.text, byte);
+                    // What begins none of the texts that are asked for is as good as any other.
+                    if self.expects(branch.set).binds || self.begins_wanted(branch.set, text) { text } else { PLAIN }
+                }
+            };
+        }
+    }
+
+    fn begins_wanted(&mut self, set: SetId, text: TextId) -> bool {
+        let bytes = self.left.texts.bytes(text);
+        let wanted = self.wanted_texts(set);
+        wanted.into_iter().any(|wanted| self.left.texts.bytes(wanted).starts_with(&bytes))
     }
 
     /// Reads the layout symbols that a line's first symbol at a column brings about.
@@ -210,8 +355,8 @@ impl Parser {
 
     /// What comes of a symbol that is passed on, between two symbols; `None` where the parser refuses it.
     fn pass_on(&mut self, branch: Branch, accept: AcceptId) -> Option<Branch> {
-        let set = self.scan(branch.set, Read::Accepted(accept));
-        (set != NO_SET).then(|| Branch { set, state: self.start_at(set), ..branch })
+        let set = self.scan(branch.set, Read::Accepted(accept, branch.text));
+        (set != NO_SET).then(|| Branch { set, state: self.start_at(set), text: PLAIN, ..branch })
     }
 
     /// Whether a symbol in progress can still become one that may come here, or that is ignored. Text has to be read to its
@@ -384,8 +529,8 @@ impl Parser {
     }
 
     /// What may come after an accept set has been read after a set of a loose stack, as far as the set after that says it.
-    pub(crate) fn ahead(&mut self, set: SetId, accept: AcceptId) -> Option<Ahead> {
-        self.left.ahead(&self.language, &mut self.predictions, set, accept)
+    pub(crate) fn ahead(&mut self, set: SetId, accept: AcceptId, marked: bool) -> Option<Ahead> {
+        self.left.ahead(&self.language, &mut self.predictions, set, (accept, marked))
     }
 
     /// What a set allows next where its stack is loose.
@@ -485,7 +630,7 @@ impl Reader for Parser {
 
     #[inline(always)]
     fn begin_symbol(&mut self, branch: Branch, (): (), out: &mut Vec<Branch>) {
-        self.reach(branch, (), out);
+        self.reach(Branch { text: BEGUN, ..branch }, (), out);
     }
 
     fn begin_line(&mut self, branch: Branch, state: StateId, (): (), out: &mut Vec<Branch>) {

@@ -10,7 +10,7 @@ use crate::engine::at_line::AtLine;
 use crate::engine::branch::{Branch, InLine, Nesting};
 use crate::engine::parser::{Least, Parser};
 use crate::engine::ways::{Sources, Way, Ways};
-use crate::ids::{FreeId, GuardId, NodeId, SetId, ShapeId, WaysId};
+use crate::ids::{FreeId, GuardId, NodeId, SetId, ShapeId, TextId, WaysId};
 use crate::language::compiled::Language;
 use crate::language::definition::Floor;
 use crate::language::follow::bit;
@@ -27,24 +27,27 @@ use std::sync::Arc;
 /// Whether a set can go on by some ways, as far as that was asked.
 #[derive(Debug, Default)]
 struct Answers {
-    known: FxHashMap<(SetId, WaysId), bool>,
+    known: FxHashMap<Asked, bool>,
     /// The last answer: a mask asks the same again for every byte of an identifier or a string.
-    last: Option<(SetId, WaysId, bool)>,
+    last: Option<(Asked, bool)>,
 }
 
+/// A set, the ways on from it, and what has been read of a text that may bind or match.
+type Asked = (SetId, WaysId, TextId);
+
 impl Answers {
-    fn get(&mut self, set: SetId, ways: WaysId) -> Option<bool> {
-        if let Some((_, _, answer)) = self.last.filter(|last| (last.0, last.1) == (set, ways)) {
+    fn get(&mut self, asked: Asked) -> Option<bool> {
+        if let Some((_, answer)) = self.last.filter(|last| last.0 == asked) {
             return Some(answer);
         }
-        let answer = *self.known.get(&(set, ways))?;
-        self.last = Some((set, ways, answer));
+        let answer = *self.known.get(&asked)?;
+        self.last = Some((asked, answer));
         Some(answer)
     }
 
-    fn put(&mut self, set: SetId, ways: WaysId, answer: bool) -> bool {
-        self.known.insert((set, ways), answer);
-        self.last = Some((set, ways, answer));
+    fn put(&mut self, asked: Asked, answer: bool) -> bool {
+        self.known.insert(asked, answer);
+        self.last = Some((asked, answer));
         answer
     }
 
@@ -101,10 +104,11 @@ impl Engine {
     #[must_use]
     pub(crate) fn open(language: &Arc<Language>, right_text: &[u8]) -> Self {
         let mut predictions = Predictions::default();
-        let right = Right::open(language, &mut predictions, right_text);
+        let mut right = Right::open(language, &mut predictions, right_text);
+        let slots = right.take_slots();
         Self {
             language: language.clone(),
-            parser: Parser::new(language, predictions),
+            parser: Parser::new(language, predictions, slots),
             demands: Demands::new(language, &right),
             ways: Ways::new(language, &right),
             answers: Answers::default(),
@@ -209,6 +213,7 @@ impl Engine {
         self.sizes.first.is_some_and(|(sets, colours)| {
             self.parser.set_count() > sets + limits::REUSED_SETS
                 || self.demands.sizes().0 > colours + limits::REUSED_COLOURS
+                || self.parser.text_count() > limits::REUSED_TEXTS
         })
     }
 
@@ -316,9 +321,13 @@ impl Engine {
         }
         let outside = parser.nesting(branch) == Nesting::Outside;
         if branch.guards == NO_GUARDS {
-            return parser.next(branch.set).takes(outside, lexer.live_mask(branch.state));
+            if parser.next(branch.set).takes(outside, lexer.live_mask(branch.state)) {
+                return true;
+            }
+        } else if parser.takes_beside(branch, outside) {
+            return true;
         }
-        parser.takes_beside(branch, outside)
+        self.can_match(branch)
     }
 
     pub(crate) fn viable_by_colours(&mut self, branch: &Branch) -> bool {
@@ -343,11 +352,12 @@ impl Engine {
         if self.parser.is_on_floor(branch.depth) {
             ways = self.ways_on_floor(ways);
         }
-        if let Some(known) = self.answers.get(branch.set, ways) {
+        let asked = (branch.set, ways, branch.text);
+        if let Some(known) = self.answers.get(asked) {
             return known;
         }
-        let found = self.any_way(branch.set, ways);
-        self.answers.put(branch.set, ways, found)
+        let found = self.any_way(branch, ways);
+        self.answers.put(asked, found)
     }
 
     /// Those of a branch's ways that open neither a bracket nor a block too many.
@@ -359,7 +369,7 @@ impl Engine {
             match language.accept_role(accept) {
                 Role::Open => branch.depth < language.limits.brackets,
                 Role::Newline => {
-                    let set = self.parser.scan(branch.set, Read::Accepted(accept));
+                    let set = self.parser.scan(branch.set, Read::Accepted(accept, branch.text));
                     set == NO_SET || !self.parser.needs_one_block_more(&Branch { set, ..*branch })
                 }
                 _ => true,
@@ -382,17 +392,12 @@ impl Engine {
         few
     }
 
-    fn any_way(&mut self, set: SetId, ways: WaysId) -> bool {
+    fn any_way(&mut self, branch: &Branch, ways: WaysId) -> bool {
         self.ways.get(ways).iter().any(|way| {
-            let after = match way.accept {
-                Some(accept) => self.parser.scan(set, Read::Accepted(accept)),
-                None => set,
-            };
-            if after == NO_SET {
-                return false;
-            }
-            let outlook = self.outlook(after);
-            way.free.is_some_and(|free| outlook.cost(free) != INFINITE) || outlook.meets(&way.targets)
+            self.after_way(branch, way).into_iter().any(|(after, _)| {
+                let outlook = self.outlook(after);
+                way.free.is_some_and(|free| outlook.cost(free) != INFINITE) || outlook.meets(&way.targets)
+            })
         })
     }
 
@@ -472,7 +477,8 @@ impl Engine {
         if end == 0 && closes && self.parser.is_on_floor(branch.depth) {
             return false;
         }
-        match self.parser.without_floor(|parser| parser.end_symbol(branch, accept)) {
+        let ended = &self.ended_in_right(branch, end);
+        match self.parser.without_floor(|parser| parser.end_symbol(ended, accept)) {
             Some(ended) => {
                 let begun = self.language.accept_role(accept) == Role::Newline && end > 0;
                 self.complete_between(&ended, end, begun)
@@ -569,24 +575,23 @@ impl Engine {
         let ways = self.ways_of(branch);
         let mut best = INFINITE;
         for way in ways.iter() {
-            let after = match way.accept {
-                Some(accept) => self.parser.scan(branch.set, Read::Accepted(accept)),
-                None => branch.set,
-            };
-            if after == NO_SET {
-                continue;
+            for (after, least) in self.after_way(branch, way) {
+                let outlook = self.outlook(after);
+                if outlook.meets(&way.targets) {
+                    best = best.min(least);
+                }
+                if let Some(free) = way.free {
+                    let finish: Cost =
+                        match way.accept.map(|accept| self.language.lexer.to_accept(branch.state, accept)) {
+                            Some(NEVER) | None => 0,
+                            Some(bytes) => least.max(bytes.into()),
+                        };
+                    let after = self.language.free.priced_after(free, branch.state, way.accept, finish);
+                    best = best.min(outlook.cost(after).saturating_add(finish));
+                }
             }
-            let outlook = self.outlook(after);
-            if outlook.meets(&way.targets) {
+            if best == 0 {
                 return 0;
-            }
-            if let Some(free) = way.free {
-                let finish: Cost = match way.accept.map(|accept| self.language.lexer.to_accept(branch.state, accept)) {
-                    Some(NEVER) | None => 0,
-                    Some(bytes) => bytes.into(),
-                };
-                let after = self.language.free.priced_after(free, branch.state, way.accept, finish);
-                best = best.min(outlook.cost(after).saturating_add(finish));
             }
         }
         best

@@ -24,11 +24,13 @@ pub(crate) struct Way {
     pub(crate) free: Option<FreeId>,
     /// Where R goes on after a symbol that ends in R: bitset over the colours' targets.
     pub(crate) targets: Vec<u64>,
+    /// Where in R that symbol ends.
+    pub(crate) end: u32,
 }
 
 impl Way {
     fn ended((accept, free): (Option<AcceptId>, FreeId)) -> Self {
-        Self { accept, free: Some(free), targets: Vec::new() }
+        Self { accept, free: Some(free), targets: Vec::new(), end: 0 }
     }
 }
 
@@ -81,7 +83,7 @@ impl Sources<'_> {
                 return None;
             }
         }
-        Some(Way { accept: read.then_some(accept), free: None, targets })
+        Some(Way { accept: read.then_some(accept), free: None, targets, end })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What may come next, for people: the lexemes, and the rules that are open.
 
 use crate::chart::left::{FIRST_SET, NO_SET, Read};
+use crate::chart::texts::WILD;
 use crate::engine::branch::{Branch, InLine};
 use crate::engine::parser::Parser;
 use crate::engine::verdicts::Engine;
@@ -27,11 +28,11 @@ pub(crate) fn expected(engine: &mut Engine, branch: &Branch) -> Vec<String> {
             befores.extend(sets_after_layout(&mut engine.parser, branch));
         }
         for before in befores {
-            let after = engine.parser.scan(before, Read::Accepted(accept));
+            let after = engine.parser.scan(before, Read::Accepted(accept, WILD));
             if after != NO_SET {
                 let outlook = engine.outlook(after);
                 if outlook.free.iter().any(|&cost| cost != INFINITE) || outlook.targets.iter().any(|&word| word != 0) {
-                    names.extend(language.lexer.lexemes(accept).iter().flat_map(|&lexeme| language.shown(lexeme)));
+                    names.extend(language.unmarked(accept).iter().flat_map(|&lexeme| language.shown(lexeme)));
                 }
             }
         }

@@ -7,6 +7,7 @@
 //! A lexeme cut by the cursor on one side is written with `…` on that side.
 
 use crate::chart::left::{FIRST_SET, NO_INDENTS, NO_SET, Read};
+use crate::chart::texts::WILD;
 use crate::colour::colours::{Colour, Context, NO_FLOOR};
 use crate::colour::demands::Demands;
 use crate::engine::branch::{Branch, InLine};
@@ -125,7 +126,7 @@ fn openings(engine: &mut Engine, branch: &Branch) -> Vec<Opening> {
             }
             None => Vec::new(),
         };
-        let set = way.accept.map_or(branch.set, |accept| engine.parser.scan(branch.set, Read::Accepted(accept)));
+        let set = way.accept.map_or(branch.set, |accept| engine.parser.scan(branch.set, Read::Accepted(accept, WILD)));
         if set == NO_SET {
             continue;
         }

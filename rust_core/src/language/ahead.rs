@@ -4,7 +4,7 @@
 use crate::bits::{self, BitSet};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{AcceptId, DotId, SymbolId};
+use crate::ids::{AcceptId, DotId, LexemeId, SymbolId};
 use crate::language::definition::Definition;
 use crate::language::follow::{Follow, bit};
 use crate::language::free::{LINE, MIDDLE};
@@ -58,7 +58,11 @@ impl AcceptMasks {
         let role = |accept: AcceptId| definition.accept_role(accept);
         let layout = definition.layout.is_some();
         let of_lexeme = (0..lexer.lexeme_count())
-            .map(|lexeme| mask(&|accept| lexer.lexemes(accept).iter().any(|id| id.index() == lexeme)))
+            .map(|lexeme| {
+                // Whether a text is the one that is bound is asked besides.
+                let matches = definition.mark(LexemeId::from_index(lexeme)).is_some_and(|mark| !mark.binds);
+                mask(&|accept| !matches && lexer.lexemes(accept).iter().any(|id| id.index() == lexeme))
+            })
             .collect();
         let outside =
             mask(&|accept| matches!(role(accept), Role::Blank | Role::Join) || !layout && role(accept).is_ignored());
@@ -109,6 +113,8 @@ pub(crate) struct Ahead {
     pub free: u64,
     /// The modes of the lexemes that can come, as a mask.
     pub modes: u64,
+    /// Whether a text can come that must be the one which is bound: then this does not say all.
+    pub marks: bool,
 }
 
 impl Ahead {
@@ -118,6 +124,7 @@ impl Ahead {
         bits::unite(&mut self.readable, &other.readable);
         self.free |= other.free;
         self.modes |= other.modes;
+        self.marks |= other.marks;
     }
 }
 
@@ -145,7 +152,9 @@ impl Aheads {
             let mut readable = [0; AHEAD_WORDS];
             masks.add(grammar, follow, dot, &mut readable);
             let modes = 1 << grammar.mode_of(grammar.next(dot)).index();
-            Ahead { readable, free: 0, modes }
+            let mark = definition.mark(LexemeId::from_index(grammar.next(dot).index()));
+            let marks = mark.is_some_and(|mark| !mark.binds);
+            Ahead { readable, free: 0, modes, marks }
         };
         // What a nonterminal predicts: the lexemes that its own rules and those of its closure begin with.
         let mut of_nonterminal = vec![Ahead::default(); grammar.symbol_count()];

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
+use crate::language::marks::{Mark, Marks};
 use crate::language::nesting::Nesting;
 use crate::language::spelling::Spelling;
 use crate::lexing::layout::Layout;
@@ -49,6 +50,8 @@ pub struct Definition {
     pub(crate) spelling: Arc<Spelling>,
     /// What is done with each lexeme.
     pub(crate) roles: Vec<Role>,
+    /// Texts that bind and match, if there are any.
+    pub(crate) marks: Option<Marks>,
     mode_count: usize,
     /// Per lexeme: whether it is, or is part of, a string literal.
     strings: Vec<bool>,
@@ -94,6 +97,7 @@ impl Definition {
         let spelling = Spelling::read(spec, &lexer, &roles, &strings)?;
         Ok(Self {
             name: spec.name.clone(),
+            marks: Marks::read(spec, &lexer, &grammar)?,
             lexer: Arc::new(lexer),
             grammar,
             layout,
@@ -126,10 +130,36 @@ impl Definition {
         self.roles[self.lexer.lexemes(accept)[0].index()]
     }
 
+    /// What a lexeme marks, if anything.
+    #[inline]
+    #[must_use]
+    pub(crate) fn mark(&self, lexeme: LexemeId) -> Option<Mark> {
+        self.marks.as_ref().and_then(|marks| marks.of(lexeme))
+    }
+
+    /// Whether an accept set has marks.
+    #[inline]
+    #[must_use]
+    pub(crate) fn has_marks(&self, accept: AcceptId) -> bool {
+        self.marks.as_ref().is_some_and(|marks| marks.are_in(accept))
+    }
+
+    /// The accept sets that have marks, as a mask; none without marks.
+    pub(crate) fn marked_accepts(&self) -> &[u64] {
+        self.marks.as_ref().map_or(&[], |marks| marks.all())
+    }
+
+    /// The lexemes of an accept set that have patterns of their own.
+    #[must_use]
+    pub(crate) fn unmarked(&self, accept: AcceptId) -> &[LexemeId] {
+        let lexemes = self.lexer.lexemes(accept);
+        &lexemes[..lexemes.partition_point(|&lexeme| self.mark(lexeme).is_none())]
+    }
+
     /// Whether what an accept set stands for is a string literal, or part of one.
     #[must_use]
     pub fn is_string(&self, accept: AcceptId) -> bool {
-        self.lexer.lexemes(accept).iter().all(|lexeme| self.strings[lexeme.index()])
+        self.unmarked(accept).iter().all(|lexeme| self.strings[lexeme.index()])
     }
 
     /// What ends what an accept set stands for, if it is a comment.

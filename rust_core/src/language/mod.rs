@@ -6,6 +6,7 @@ pub(crate) mod compiled;
 pub(crate) mod definition;
 pub(crate) mod follow;
 pub(crate) mod free;
+pub(crate) mod marks;
 mod matrices;
 pub(crate) mod nesting;
 pub(crate) mod prediction;

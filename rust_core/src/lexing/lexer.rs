@@ -212,6 +212,11 @@ fn winners(mut matched: Vec<LexemeId>, spec: &LanguageSpec) -> Vec<LexemeId> {
             break;
         }
     }
+    let marks =
+        spec.marks.iter().filter(|mark| chosen.iter().any(|id| mark.of.contains(&spec.lexemes[id.index()].name)));
+    let place = |name: &String| spec.lexemes.iter().position(|lexeme| lexeme.name == *name);
+    let marks: Vec<LexemeId> = marks.filter_map(|mark| place(&mark.name)).map(LexemeId::from_index).collect();
+    chosen.extend(marks);
     chosen.sort_unstable();
     chosen
 }

@@ -7,6 +7,7 @@
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::limits;
+use crate::masking::doubtful::{self, Doubtful, Kept};
 use crate::masking::key::{Key, Mask, own_key, write_loose_key};
 use crate::masking::own::OwnMasks;
 use crate::masking::plain::mask_words;
@@ -49,8 +50,8 @@ pub struct MaskCache {
 /// the younger is full.
 #[derive(Debug, Default)]
 struct Shard {
-    young: FxHashMap<Key, Mask>,
-    old: FxHashMap<Key, Mask>,
+    young: FxHashMap<Key, Kept>,
+    old: FxHashMap<Key, Kept>,
 }
 
 impl Shard {
@@ -119,25 +120,32 @@ impl MaskCache {
         let loose = engine.is_loose();
         if loose {
             self.find_key(engine, own, branches);
-            if self.find(&own.key, words) {
+            if let Some(doubtful) = self.find(&own.key, words) {
                 self.hits.fetch_add(1, Ordering::Relaxed);
+                doubtful::settle(engine, own, vocabulary, branches, &doubtful, words);
                 return;
             }
         }
         let key = own_key(vocabulary, branches);
-        if let Some(mask) = own.get((self.id, self.cleared.load(Ordering::Relaxed)), &key) {
+        if let Some(kept) = own.get((self.id, self.cleared.load(Ordering::Relaxed)), &key) {
             self.hits.fetch_add(1, Ordering::Relaxed);
-            words.copy_from_slice(mask);
+            words.copy_from_slice(&kept.mask);
+            let doubtful = kept.doubtful.clone();
+            doubtful::settle(engine, own, vocabulary, branches, &doubtful, words);
             return;
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
         let asked = engine.right_asked();
-        self.compute(engine, own, vocabulary, branches, words);
+        let mut compute = |engine: &mut Engine, branches: &[Branch], words: &mut [u32]| {
+            self.compute(engine, own, vocabulary, branches, words);
+        };
+        let doubtful = doubtful::compute(engine, vocabulary, branches, words, &mut compute);
         if loose && engine.right_asked() == asked {
-            self.keep(own.key.as_slice().into(), words);
+            self.keep(own.key.as_slice().into(), words, doubtful.clone());
         } else {
-            own.keep(key, words);
+            own.keep(key, words, doubtful.clone());
         }
+        doubtful::settle(engine, own, vocabulary, branches, &doubtful, words);
     }
 
     /// Fills a packed mask as [`MaskCache::fill`] does, without looking at what is known.
@@ -204,10 +212,10 @@ impl MaskCache {
         for shard in &self.shards {
             let shard = lock(shard);
             found.masks += shard.young.len() + shard.old.len();
-            for (key, mask) in shard.young.iter().chain(&shard.old) {
-                found.bytes += 4 * key.len();
-                if distinct.insert(mask.as_ptr()) {
-                    found.bytes += 4 * mask.len();
+            for (key, kept) in shard.young.iter().chain(&shard.old) {
+                found.bytes += 4 * (key.len() + kept.doubtful.as_ref().map_or(0, |doubtful| doubtful.tokens.len()));
+                if distinct.insert(kept.mask.as_ptr()) {
+                    found.bytes += 4 * kept.mask.len();
                 }
             }
         }
@@ -220,21 +228,22 @@ impl MaskCache {
         &self.shards[(FxBuildHasher.hash_one(key) >> 40) as usize % SHARDS]
     }
 
-    /// Copies the mask of a key, if it is known.
-    fn find(&self, key: &[u32], words: &mut [u32]) -> bool {
+    /// Copies the mask of a key, if it is known; returns the tokens that it leaves open.
+    fn find(&self, key: &[u32], words: &mut [u32]) -> Option<Doubtful> {
         let mut shard = lock(self.shard(key));
-        if let Some(mask) = shard.young.get(key) {
-            words.copy_from_slice(mask);
-            return true;
+        if let Some(kept) = shard.young.get(key) {
+            words.copy_from_slice(&kept.mask);
+            return Some(kept.doubtful.clone());
         }
-        let Some((key, mask)) = shard.old.remove_entry(key) else { return false };
-        words.copy_from_slice(&mask);
-        shard.young.insert(key, mask);
-        true
+        let (key, kept) = shard.old.remove_entry(key)?;
+        words.copy_from_slice(&kept.mask);
+        let doubtful = kept.doubtful.clone();
+        shard.young.insert(key, kept);
+        Some(doubtful)
     }
 
-    fn keep(&self, key: Key, words: &[u32]) {
-        let mask = self.share(words);
+    fn keep(&self, key: Key, words: &[u32], doubtful: Doubtful) {
+        let mask = Kept { mask: self.share(words), doubtful };
         let mut shard = lock(self.shard(&key));
         if shard.young.len() >= limits::MASK_KEYS / SHARDS / 2 {
             shard.age();
@@ -309,9 +318,9 @@ mod tests {
         let mut words = [0; 2];
         let keys = 3 * limits::MASK_KEYS;
         for number in 0..keys {
-            cache.keep(key(number), &mask(number));
+            cache.keep(key(number), &mask(number), None);
             if number % 500 == 0 {
-                assert!(cache.find(&key(0), &mut words), "it was asked for {number} keys ago at most");
+                assert!(cache.find(&key(0), &mut words).is_some(), "it was asked for {number} keys ago at most");
                 assert_eq!(words, mask(0));
             }
         }
@@ -320,13 +329,13 @@ mod tests {
         assert!(statistics.masks >= limits::MASK_KEYS / 4, "{statistics:?}");
         assert_eq!(statistics.distinct, 100, "equal masks are kept once");
         for number in keys - 1_000..keys {
-            assert!(cache.find(&key(number), &mut words), "the last ones are kept");
+            assert!(cache.find(&key(number), &mut words).is_some(), "the last ones are kept");
             assert_eq!(words, mask(number));
         }
-        assert!(!cache.find(&key(1), &mut words), "what was not asked for again is forgotten");
+        assert!(cache.find(&key(1), &mut words).is_none(), "what was not asked for again is forgotten");
         cache.clear();
         assert_eq!(cache.statistics().masks, 0);
-        assert!(!cache.find(&key(keys - 1), &mut words));
+        assert!(cache.find(&key(keys - 1), &mut words).is_none());
     }
 
     #[test]
@@ -337,10 +346,10 @@ mod tests {
         for number in 0..count {
             let mut words = vec![0; tokens / 32];
             words[0] = u32::try_from(number).expect("few masks");
-            cache.keep(key(number), &words);
+            cache.keep(key(number), &words, None);
             assert!(cache.statistics().bytes <= limits::MASK_BYTES + 64 * count, "after {number}");
         }
         let mut words = vec![0; tokens / 32];
-        assert!(cache.find(&key(count - 1), &mut words) && !cache.find(&key(0), &mut words));
+        assert!(cache.find(&key(count - 1), &mut words).is_some() && cache.find(&key(0), &mut words).is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod again;
 pub(crate) mod cache;
+mod doubtful;
 pub(crate) mod key;
 pub(crate) mod own;
 pub(crate) mod plain;

@@ -1,14 +1,19 @@
 //! What the masks of the sessions of one engine keep for themselves, beside the engine.
 
-use crate::ids::ShapeId;
+use crate::engine::branch::Branch;
+use crate::ids::{ShapeId, TokenId};
 use crate::language::shape::Shape;
 use crate::limits;
-use crate::masking::key::{Key, Mask};
+use crate::masking::doubtful::{Doubtful, Kept};
+use crate::masking::key::Key;
 use crate::masking::shape_index::ShapeIndex;
 use crate::masking::stack::KnownForms;
 use crate::masking::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+
+/// A vocabulary, and the branches that a middle goes on from.
+type Place = (u128, Box<[Branch]>);
 
 /// What is kept beside an engine.
 #[derive(Debug, Default)]
@@ -18,7 +23,9 @@ pub(crate) struct OwnMasks {
     /// Room for a key.
     pub(crate) key: Vec<u32>,
     /// Masks where R has a say.
-    masks: FxHashMap<Key, Mask>,
+    masks: FxHashMap<Key, Kept>,
+    /// What tokens that masks leave open came to, by vocabulary and branches.
+    settled: FxHashMap<Place, Arc<[TokenId]>>,
     /// The cache that they are beside, and how often it had been cleared: beside another one they are forgotten.
     of: (u64, u64),
     /// The tokens that do not leave the shape, by vocabulary and place.
@@ -27,7 +34,7 @@ pub(crate) struct OwnMasks {
 
 impl OwnMasks {
     /// A mask where R has a say.
-    pub(crate) fn get(&mut self, of: (u64, u64), key: &[u32]) -> Option<&Mask> {
+    pub(crate) fn get(&mut self, of: (u64, u64), key: &[u32]) -> Option<&Kept> {
         if self.of != of {
             self.of = of;
             self.masks.clear();
@@ -36,11 +43,24 @@ impl OwnMasks {
     }
 
     /// Keeps a mask where R has a say.
-    pub(crate) fn keep(&mut self, key: Key, words: &[u32]) {
+    pub(crate) fn keep(&mut self, key: Key, words: &[u32], doubtful: Doubtful) {
         if self.masks.len() * size_of_val(words) >= limits::OWN_MASK_BYTES {
             self.masks.clear();
         }
-        self.masks.insert(key, words.into());
+        self.masks.insert(key, Kept { mask: words.into(), doubtful });
+    }
+
+    /// Which of the tokens that a mask leaves open may follow some branches; `settle` finds out.
+    pub(crate) fn settled(
+        &mut self,
+        vocabulary: &Vocabulary,
+        branches: &[Branch],
+        settle: impl FnOnce() -> Vec<TokenId>,
+    ) -> Arc<[TokenId]> {
+        if self.settled.len() >= limits::SETTLED_MASKS {
+            self.settled.clear();
+        }
+        self.settled.entry((vocabulary.fingerprint(), branches.into())).or_insert_with(|| settle().into()).clone()
     }
 
     /// The tokens that do not leave a shape.

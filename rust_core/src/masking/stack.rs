@@ -5,7 +5,7 @@
 
 use crate::chart::left::FIRST_SET;
 use crate::engine::verdicts::Engine;
-use crate::ids::SetId;
+use crate::ids::{DotId, SetId};
 use crate::limits;
 use crate::stop::poll;
 use rustc_hash::FxHashMap;
@@ -89,7 +89,9 @@ impl KnownForms {
             }
             let mut key = Vec::with_capacity(2 * source.items.len() + 1);
             key.push(u32::from(source.accepts));
-            key.extend(source.items.iter().flat_map(|item| [item.dot.0, self.forms[item.origin.index()]]));
+            let marks = engine.language.marks.as_ref();
+            let dot = |dot: DotId| marks.map_or(dot, |marks| marks.first(dot)).0;
+            key.extend(source.items.iter().flat_map(|item| [dot(item.dot), self.forms[item.origin.index()]]));
             // Set ids order the items of a session; forms shall not depend on them.
             sort_pairs(&mut key[1..]);
             let fresh = u32::try_from(forms.ids.len() + 1).expect("form count fits u32");

@@ -2,9 +2,10 @@
 
 use crate::bits;
 use crate::chart::left::{NO_SET, Read};
+use crate::chart::texts::{MARKED, PLAIN, WILD};
 use crate::engine::branch::{Branch, InLine, Nesting};
 use crate::engine::verdicts::Engine;
-use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, StateId, TokenId};
+use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, StateId, TextId, TokenId};
 use crate::language::ahead::AHEAD_WORDS;
 use crate::language::follow::bit;
 use crate::language::free::LINE;
@@ -100,6 +101,10 @@ struct Walk<'a> {
     guards: FxHashMap<GuardId, GuardId>,
     /// What may come next is known of dots, and R has no say in it.
     quick: bool,
+    /// What is taken for texts that may bind or match.
+    text: TextId,
+    /// Whether a text of the sequence in progress has been taken for whatever is asked for.
+    is_marked: bool,
     /// Lexemes of the sequence in progress.
     lexemes: usize,
 }
@@ -132,7 +137,9 @@ pub(crate) fn add_tokens(
     let position = Position { set: branch.set, depth: branch.depth, indentation: branch.indentation };
     let quick = engine.is_loose() && !engine.language.aheads.is_empty();
     let guards = FxHashMap::default();
-    Walk { engine, spanner, words, wanted, before: *branch, rest, guards, quick, lexemes: 0 }.visit(root, position);
+    let text = engine.parser.taken_text();
+    Walk { engine, spanner, words, wanted, before: *branch, rest, guards, quick, text, is_marked: false, lexemes: 0 }
+        .visit(root, position);
 }
 
 impl Walk<'_> {
@@ -142,9 +149,17 @@ impl Walk<'_> {
             self.rest.branches.push(self.before);
             return;
         }
-        if self.quick && !self.is_at_limit(position) {
-            let taken = self.taken(position);
+        let expects = self.engine.parser.expects(position.set);
+        if self.quick && !self.is_at_limit(position) && !expects.binds {
+            let mut taken = self.taken(position);
             self.add_endings(node, &taken, position);
+            if expects.matches {
+                self.engine.parser.note_match();
+                if self.text == WILD {
+                    self.add_marked_endings(node, &taken, position);
+                    bits::unite(&mut taken.accepts, self.engine.language.marked_accepts());
+                }
+            }
             self.follow(node, &taken, position);
             return;
         }
@@ -171,6 +186,9 @@ impl Walk<'_> {
 
     /// Adds the tokens that end in a node, where the stack is loose.
     fn add_endings(&mut self, node: SpanId, taken: &Taken, position: Position) {
+        if self.text == WILD && !self.is_marked {
+            return; // they have been added as if no text were the one that is asked for
+        }
         let spanner = self.spanner;
         let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&taken.accepts);
         for ending in spanner.endings(node) {
@@ -187,6 +205,29 @@ impl Walk<'_> {
             }
         }
         debug_assert!(!self.is_at_limit(position), "a limit is asked of the engine");
+    }
+
+    /// Adds the tokens that end in a node with a symbol in progress which may be the text that is asked for, whatever that is.
+    fn add_marked_endings(&mut self, node: SpanId, taken: &Taken, position: Position) {
+        let spanner = self.spanner;
+        for ending in spanner.endings(node) {
+            let state = ending.at.state;
+            let is_live = self.engine.language.marks.as_ref().is_some_and(|marks| marks.are_live(state));
+            let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&taken.accepts);
+            let is_taken = match ending.at.guards {
+                NO_GUARDS => bits::meet(&taken.accepts, self.engine.language.lexer.live_mask(state)),
+                _ => bits::meet(words, spanner.live_beside(ending)),
+            };
+            if !ending.at.in_line && is_live && !is_taken && self.may_end(ending.at, position) {
+                spanner.tokens(ending).add_to(self.words);
+            }
+        }
+    }
+
+    /// Whether reading an accept set depends on its text, which is not known.
+    fn asks_text(&self, set: SetId, accept: AcceptId) -> bool {
+        let expects = self.engine.parser.expects(set);
+        (expects.binds || expects.matches && self.text == WILD) && self.engine.language.has_marks(accept)
     }
 
     /// Adds the tokens of the nodes after a node. What may come next is asked before the parser is moved: most of them end
@@ -211,8 +252,15 @@ impl Walk<'_> {
                     }
                     if let (Label::Read(_, mode), true) = (label, self.quick)
                         && !self.opens_too_many(position, accept)
+                        && let asks = self.asks_text(position.set, accept)
+                        && !(asks && self.engine.parser.expects(position.set).binds)
+                        && let ahead = self.engine.parser.ahead(position.set, accept, asks)
+                        && ahead.is_none_or(|ahead| !ahead.marks || self.text != WILD)
                     {
-                        let Some(ahead) = self.engine.parser.ahead(position.set, accept) else { continue };
+                        let Some(ahead) = ahead else { continue };
+                        if ahead.marks {
+                            self.engine.parser.note_match();
+                        }
                         let own = ahead.modes & !1;
                         if mode.index() != if own == 0 { 0 } else { own.trailing_zeros() as usize } {
                             continue;
@@ -221,6 +269,8 @@ impl Walk<'_> {
                         if !self.is_at_limit(next) {
                             let accepts = self.engine.language.aheads.taken(&ahead, self.is_outside(next));
                             let next_taken = Taken { accepts, free: ahead.free };
+                            let was_marked = self.is_marked;
+                            self.is_marked |= asks;
                             self.add_endings(target, &next_taken, next);
                             if self.goes_on(target, &next_taken, next) {
                                 let after = self.read(position, accept);
@@ -228,6 +278,7 @@ impl Walk<'_> {
                                     self.follow(target, &next_taken, after);
                                 }
                             }
+                            self.is_marked = was_marked;
                             continue;
                         }
                     }
@@ -239,6 +290,8 @@ impl Walk<'_> {
                     if after.set == NO_SET {
                         continue;
                     }
+                    let was_marked = self.is_marked;
+                    self.is_marked |= self.asks_text(position.set, accept);
                     match label {
                         Label::Read(_, mode) | Label::Newline(_, mode)
                             if self.engine.parser.mode_of(after.set) == mode =>
@@ -250,6 +303,7 @@ impl Walk<'_> {
                         }
                         _ => {}
                     }
+                    self.is_marked = was_marked;
                 }
                 Label::Inside if position.depth > 0 => self.visit(target, position),
                 Label::Inside => {}
@@ -332,6 +386,7 @@ impl Walk<'_> {
             indentation: position.indentation,
             joined: false,
             at: self.before.at,
+            text: if self.engine.parser.asks_text(position.set, at.state) { self.text } else { PLAIN },
         };
         self.engine.viable(&branch)
     }
@@ -354,7 +409,18 @@ impl Walk<'_> {
             return Position { set: NO_SET, ..position };
         }
         let depth = self.depth_after(position, accept);
-        Position { set: self.engine.parser.scan(position.set, Read::Accepted(accept)), depth, ..position }
+        let marked = self.engine.language.has_marks(accept);
+        if marked && self.engine.parser.expects(position.set).any() {
+            self.engine.parser.note_asked(position.set);
+        }
+        let text = match marked {
+            false => PLAIN,
+            // What it is besides has been gone through as if no text were the one that is asked for.
+            true if self.quick && self.text == WILD && !self.engine.parser.expects(position.set).binds => MARKED,
+            true => self.text,
+        };
+        let read = Read::Accepted(accept, text);
+        Position { set: self.engine.parser.scan(position.set, read), depth, ..position }
     }
 
     /// The column after the run of blanks that a line begins with.

@@ -6,6 +6,7 @@ use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, DotId, FreeId, ModeId, NodeId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, Free, INFINITE};
+use crate::language::marks::{CUTTABLE, Mark, NAMED_CUTTABLE};
 use crate::lexing::lookahead::Lookahead;
 use crate::lexing::roles::Role;
 use crate::limits;
@@ -172,6 +173,10 @@ impl Finder<'_> {
             }
             role @ (Role::Symbol | Role::Open | Role::Close) => {
                 for &lexeme in self.language.lexer.lexemes(accept) {
+                    let is_cut = |mark: Mark| matches!(mark.slot, CUTTABLE | NAMED_CUTTABLE);
+                    if !self.language.mark(lexeme).is_none_or(is_cut) {
+                        continue; // none of its texts ends so
+                    }
                     let symbol = SymbolId::from(lexeme);
                     for (place, _) in self.lexed.places_after(symbol, role, end) {
                         if matches!(place, Place::Text { .. }) && self.lexed.text_at(place).is_none() {

@@ -5,8 +5,10 @@
 use crate::bits;
 use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, Read};
 use crate::chart::predict::Predictions;
+use crate::chart::texts::PLAIN;
 use crate::ids::{AcceptId, DotId, LexemeId, ModeId, SetId, SymbolId};
 use crate::language::compiled::Language;
+use crate::language::marks::Slots;
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::limits;
@@ -30,6 +32,8 @@ pub(super) struct Lexed {
     /// Where what a lexeme leads into has ended, if it does, for lexemes that lead into another mode, and how many brackets
     /// are open there at once.
     passed: FxHashMap<u32, Option<(u32, u32)>>,
+    /// The slots of texts that bind or match.
+    pub(super) slots: Slots,
     /// Charts of what such a lexeme leads into.
     charts: FxHashMap<LexemeId, LeftChart>,
 }
@@ -84,6 +88,7 @@ impl Lexed {
             depth: vec![NO_DEPTH; text.len() + 1],
             visited: vec![false; text.len() + 1],
             passed: FxHashMap::default(),
+            slots: Slots::default(),
             charts: FxHashMap::default(),
         };
         lexed.visited[text.len()] = true;
@@ -210,7 +215,7 @@ impl Lexed {
             let begun = grammar.initial(symbol).iter().map(|&dot| grammar.lhs(dot));
             LeftChart::rooted(&language, predictions, begun)
         });
-        let set = chart.scan(&language, predictions, FIRST_SET, Read::Accepted(accept));
+        let set = chart.scan(&language, predictions, FIRST_SET, Read::Accepted(accept, PLAIN));
         Passing { start, begin, set, at: end as usize, open: 0, most: 0 }
     }
 
@@ -254,7 +259,7 @@ impl Lexed {
         }
         if let (false, Some(chart)) = (role.is_ignored() || role == Role::Newline, self.charts.get_mut(&passing.begin))
         {
-            passing.set = chart.scan(&self.language, predictions, passing.set, Read::Accepted(accept));
+            passing.set = chart.scan(&self.language, predictions, passing.set, Read::Accepted(accept, PLAIN));
         }
         Passed::On
     }
@@ -266,7 +271,7 @@ impl Lexed {
         let begin = language.lexer.lexemes(accept)[0];
         let mut dots_in = |begin: LexemeId, set: SetId| -> Option<Vec<DotId>> {
             let chart = self.charts.get_mut(&begin)?;
-            let set = chart.scan(language, predictions, set, Read::Accepted(accept));
+            let set = chart.scan(language, predictions, set, Read::Accepted(accept, PLAIN));
             (set != NO_SET).then(|| chart.set(set).items.iter().map(|item| item.dot).collect())
         };
         dots_in(passing.begin, passing.set) == dots_in(begin, FIRST_SET)

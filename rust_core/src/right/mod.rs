@@ -22,6 +22,7 @@
 //! again. This is section 5 of the design with the counts made into columns.
 
 pub(crate) mod begun;
+mod bound;
 mod chart;
 mod columns;
 mod crossings;

@@ -5,6 +5,7 @@ use crate::chart::predict::Predictions;
 use crate::ids::{AcceptId, FreeId, ModeId, NodeId, StateId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::free::Cost;
+use crate::language::marks::Slots;
 use crate::lexing::layout::Column;
 use crate::lexing::lookahead::Lookahead;
 use crate::right::begun::Passed;
@@ -84,12 +85,25 @@ impl Right {
         for start in starts {
             lexed.lex(predictions, start);
         }
+        if let Some(marks) = &language.marks {
+            let in_progress = (1..language.lexer.state_count()).map(StateId::from_index);
+            let cuts = in_progress.filter(|&state| marks.are_live(state)).filter_map(|state| {
+                let (end, accept) = lookahead.end(state).filter(|&(_, accept)| marks.are_in(accept))?;
+                Some((state, end, accept))
+            });
+            lexed.slots = Slots::new(cuts.collect(), text);
+        }
         let mut classes = Classes::of(text, measure);
         let mut charted = Charted::new(language, text.len());
         let crossings = Crossings::find(&lexed, &lookahead, &mut charted.lattice, &mut classes);
         crossings.seed(&lexed, &mut charted, &classes);
         chart::parse(language, predictions, &mut lexed, &mut charted, &mut classes, known);
         Self { lookahead, lexed, charted, classes, crossings }
+    }
+
+    /// The slots of the texts that R matches and has not bound; another takes them over.
+    pub(crate) fn take_slots(&mut self) -> Slots {
+        std::mem::take(&mut self.lexed.slots)
     }
 
     fn language(&self) -> &Language {

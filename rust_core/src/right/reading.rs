@@ -57,6 +57,9 @@ impl Chart<'_> {
         let role = language.accept_role(accept);
         for &lexeme in language.lexer.lexemes(accept) {
             let symbol = SymbolId::from(lexeme);
+            if language.mark(lexeme).is_some_and(|mark| !self.takes_mark(id, symbol, mark, end)) {
+                continue;
+            }
             let after = grammar.modes_after_lexeme(symbol);
             if after & code != 0 {
                 self.read_to_code(id, symbol, role, end);

@@ -1,0 +1,241 @@
+"""Matched text against brute force: a rule binds a text, and where it has to come again, nothing else may stand.
+
+The oracle parses by spans and by the text that is bound around each; it knows nothing of marks and slots.
+"""
+
+import os
+import random
+from dataclasses import dataclass
+
+import pytest
+import regex
+
+from definitions import compiled_or_none
+from fim_server import Session, Vocabulary, _core
+from fim_server.language.matching import Matching
+from toys import Oracle, Toy, check_contexts, contexts
+
+LONG = os.environ.get("FIM_SERVER_LONG") == "1"
+LANGUAGES = 1500 if LONG else 45
+
+LEXEMES: tuple[tuple[str, str | None, str | None, int], ...] = (
+    ("OPEN", "d", None, 0),
+    ("CLOSE", "e", None, 0),
+    ("MARK", "f", None, 0),
+    ("NAME", None, "[ab]+", 0),
+)
+
+
+Fact = tuple[str, int, int, str | None]
+"""A nonterminal, from which symbol to which, and the text that is bound there."""
+
+
+@dataclass(frozen=True)
+class MatchedToy(Toy):
+    """A language of names, in which `x` binds and `m` matches."""
+
+    @property
+    def alphabet(self) -> str:
+        return "abcdef"
+
+
+class MatchedOracle(Oracle):
+    """Brute force over a language with matched text."""
+
+    def _member(self, text: str) -> bool:
+        symbols = self.lex(text)
+        if symbols is None:
+            return False
+        self.symbols, self.names = symbols, self.texts_of(text)
+        self.known: set[Fact] = set()
+        whole: Fact = ("s", 0, len(symbols), None)
+        while True:
+            before = len(self.known)
+            self.tried: set[Fact] = set()
+            if self.proves(whole):
+                return True
+            if len(self.known) == before:
+                return False
+
+    def proves(self, fact: Fact) -> bool:
+        """Whether a nonterminal derives some symbols where a text is bound; what is being tried counts as false."""
+        if fact in self.known:
+            return True
+        if fact in self.tried:
+            return False
+        self.tried.add(fact)
+        lhs, begin, end, name = fact
+        if any(self.derives(lhs, rhs, begin, end, name) for rhs in self.rules_of(lhs)):
+            self.known.add(fact)
+            return True
+        return False
+
+    def rules_of(self, lhs: str) -> list[tuple[str, ...]]:
+        return [rhs for name, rhs in self.toy.rules if name == lhs]
+
+    def texts_of(self, text: str) -> list[str]:
+        """The texts of the symbols."""
+        found, rest = [], text
+        for symbol in self.lex(text) or []:
+            rest = rest.lstrip("c")
+            length = len(rest) - len(rest.lstrip("ab")) if symbol == {"NAME"} else 1
+            found.append(rest[:length])
+            rest = rest[length:]
+        return found
+
+    def derives(self, lhs: str, rhs: tuple[str, ...], begin: int, end: int, name: str | None) -> bool:
+        if not rhs:
+            return begin == end
+        first, rest = rhs[0], rhs[1:]
+        if first == "n":
+            if begin >= end or self.symbols[begin] != {"NAME"} or (lhs == "m" and self.names[begin] != name):
+                return False
+            own = self.names[begin] if lhs == "x" else name
+            return self.derives(lhs, rest, begin + 1, end, own)
+        if first.isupper():
+            return begin < end and self.symbols[begin] == {first} and self.derives(lhs, rest, begin + 1, end, name)
+        return any(
+            self.derives(lhs, rest, split, end, name) and self.proves((first, begin, split, name))
+            for split in range(begin, end + 1)
+        )
+
+
+def random_language(rng: random.Random) -> MatchedToy:
+    """Names are bound behind a bracket and stay bound up to the one that closes it, so that no two are at once."""
+    inner = ["b", "b", "y", "m", "x", "NAME", "MARK", "n"]
+
+    def some(symbols: list[str], most: int) -> tuple[str, ...]:
+        return tuple(rng.choice(symbols) for _ in range(rng.randint(0, most)))
+
+    rules: set[tuple[str, tuple[str, ...]]] = {("n", ("NAME",))}
+    for _ in range(rng.randint(1, 2)):
+        rules.add(("x", ("OPEN", "n", *some(["MARK", "NAME", "k"], 1), "b", "CLOSE")))
+        rules.add(("m", (*some(["MARK", "k"], 1), "n", *some(["MARK", "MARK", "k"], 1))))
+    for _ in range(rng.randint(1, 3)):
+        rules.add(("b", some(inner, 3)))
+        rules.add(("y", (*some(inner, 1), rng.choice(["m", "n", "MARK"]), *some(inner, 1))))
+    rules.add(("b", rng.choice([(), ("b", "m"), ("b", "y"), ("m", "b"), ("b", "m", "MARK")])))
+    for _ in range(rng.randint(1, 2)):
+        rules.add(("k", rng.choice([("MARK", "MARK"), ("NAME",), ("x",), ("OPEN", "CLOSE"), ()])))
+        rules.add(("s", some(["x", "x", "s", "NAME", "k"], 2)))
+    rules.add(("s", ("x",)))
+    return MatchedToy(LEXEMES, tuple(sorted(rules)), True)
+
+
+def compiled(toy: Toy) -> _core.Language | None:
+    matching = Matching("toy", "s", toy.rules, {"symbol": "n", "binds": ["x"], "matches": ["m"]})
+    spec = toy.spec()
+    spec["rules"] = [{"lhs": lhs, "rhs": list(rhs)} for lhs, rhs in matching.rules]
+    spec["lexemes"] += [{"name": mark["name"]} for mark in matching.marks()]
+    spec["marks"], spec["slotted"] = matching.marks(), matching.slotted()
+    return compiled_or_none(spec)
+
+
+def sentence(toy: MatchedToy, rng: random.Random, symbol: str, name: str, depth: int) -> list[str] | None:
+    """The texts of a sentence; None where it nests too deeply."""
+    if symbol.isupper():
+        return [{"OPEN": "d", "CLOSE": "e", "MARK": "f"}.get(symbol) or rng.choice(["a", "b", "ab", "ba"])]
+    if depth == 0:
+        return None
+    rules = [rhs for lhs, rhs in toy.rules if lhs == symbol]
+    if not rules:
+        return None
+    found: list[str] = []
+    own = name
+    for part in rng.choice(rules):
+        if part == "n":
+            text = name if symbol == "m" else rng.choice(["a", "b", "ab", "ba"])
+            own = text if symbol == "x" else own
+            found.append(text)
+            continue
+        inner = sentence(toy, rng, part, own, depth - 1)
+        if inner is None:
+            return None
+        found.extend(inner)
+    return found
+
+
+def members_of(toy: MatchedToy, oracle: MatchedOracle, rng: random.Random) -> list[str]:
+    """Some texts of the language."""
+    found = set()
+    for _ in range(300):
+        pieces = sentence(toy, rng, "s", "none", 7)
+        if pieces is None or not 2 <= len(pieces) <= 12:
+            continue
+        text = pieces[0]
+        for piece in pieces[1:]:
+            apart = (text[-1] in "ab" and piece[0] in "ab") or rng.random() < 0.3
+            text += ("c" if apart else "") + piece
+        assert "none" in text or oracle.member(text), (toy, text)
+        if "none" not in text:
+            found.add(text)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("chunk", range(3))
+def test_matched_text_agrees_with_brute_force(chunk: int) -> None:
+    verdicts = {"complete": 0, "viable": 0, "refused": 0, "languages": 0, "matched": 0, "masks": 0, "loose": 0}
+    for index in range(LANGUAGES // 3):
+        rng = random.Random(chunk * 1_000_003 + index)
+        toy = random_language(rng)
+        language = compiled(toy)
+        if language is None:
+            continue
+        oracle = MatchedOracle(toy)
+        members = members_of(toy, oracle, rng)
+        if not members:
+            continue
+        verdicts["languages"] += 1
+        verdicts["matched"] += any(text.count("d") and len(text) > 6 for text in members)
+        for left, right in contexts(oracle, rng, sorted(members, key=len)[-8:]):
+            if len(set(regex.findall("[ab]+", right))) > 2:
+                continue  # more texts than R may ask for without having bound them
+            check_contexts(language, oracle, left, right, rng, verdicts, toy)
+            check_masks(language, left, right, rng, verdicts, toy)
+    print(verdicts)
+    assert min(verdicts[key] for key in ("complete", "viable", "refused", "languages", "matched", "masks")) > 0, (
+        verdicts
+    )
+
+
+def check_masks(
+    language: _core.Language, left: str, right: str, rng: random.Random, verdicts: dict[str, int], toy: Toy
+) -> None:
+    """Masks are those of every token by itself, on the way through a middle."""
+    core = language.open(left, right)
+    session = Session(core)
+    verdicts["loose"] += core.is_loose()
+    pieces = [
+        "a",
+        "b",
+        "ab",
+        "d",
+        "e",
+        "f",
+        "c",
+        "da",
+        "eb",
+        "dab",
+        "cf",
+        "aca",
+        "dace",
+        "bcaf",
+        "abab",
+        "daca",
+        "daec",
+    ]
+    more = ["".join(rng.choice("abcdef") for _ in range(rng.randint(2, 6))) for _ in range(60)]
+    tokens: list[bytes | None] = [piece.encode() for piece in dict.fromkeys([*pieces, *more])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FIM_SERVER_CACHE", "")
+        vocabulary = Vocabulary(tokens, [])
+    for _ in range(3):
+        matcher = session.matcher(vocabulary)
+        for _ in range(5):
+            mask = [int(token) for token in matcher.mask().nonzero()[0]]
+            one_by_one = [token for token in range(len(tokens)) if matcher.allows(token)]
+            assert mask == one_by_one, (toy, left, right, [tokens[token] for token in set(mask) ^ set(one_by_one)])
+            verdicts["masks"] += 1
+            if not one_by_one:
+                break
+            matcher.commit(rng.choice(one_by_one))
