@@ -185,6 +185,7 @@ REFUSED = [
     "fn f() { loop { continue '_ } }",
     "fn f() { a = const async || 1; }",
     "pub async safe fn f() {}",
+    "safe unsafe static A: B;",
     "const A: B<~const C<D>>= e;",
     "impl F() -> impl for A {}",
 ]
