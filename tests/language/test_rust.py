@@ -53,6 +53,22 @@ WHOLE = [
     "O>); type P = A + B;\n"),
     "fn union(auto: default, raw: macro_rules) { union.auto = default; let safe = r#fn; }\n",
     "fn é() { let 變 = 'é'; }\n",
+    "/// a\r\n/** b\r\n */\r\nfn f() { \"c\r\nd\\\r\ne\"; b\"\\\r\n\"; // f\rg\r\n}\r\n",
+    "fn f() { 1ª; 1_ª; 1.0ª; 1e1ª; 0xfgª; 0b1aª; 0x1eª; }\n",
+    "fn f(self::A..: B, 1..self: C, (self..): D) {} struct E where F: G (H);\n",
+    "fn f() { a as dyn + b; a as &dyn - c; a as dyn == d || e as impl || g; a as dyn ..; a as F() -> impl += h; }\n",
+    "fn f() { -..a -= b; -..a..b; !.. = c; x == -..a -= b; &mut -..a as u8; - - ..=a && b = c; a + -.. + b; }\n",
+    "fn f() { if -..a = b {} while -.. {} let A = -..b && c else {}; let A = a + -..b else {}; match -..b {} }\n",
+    "fn f() { return ..a = b; return a..b..c; x = ..a..b; |x| a..b = c; let A = return ..b = c else {}; }\n",
+    ("fn f() { let x = if return b {} {}; let x = if return b.c {}; if break 'a || b {} {} let x = if break b {} {}; "
+    "if return {} {} let x = match become ..{} {}; if a > return b { c } {} if return a..b = c {} if break {} }\n"),
+    "fn f() { match x { a if let b = c && let d = e && f => 1, a if b && let c = d => 2 } }\n",
+    "type A = ~const B + C; type D = const E; fn f(a: &const B) where (const F) + G: H {}\n",
+    "fn f(&'_ self) -> &'static A { const || 1; a = const static move || 1; for<> static || 1; } safe fn g() {}\n",
+    "fn f(self::a!(): A, &&self!(): B, (self!()): C, super!(): D) { let &self!() = e; |self!()| g; }\n",
+    "type A = F(super, crate<B>, &Self, self::C, &self::D, &&self, & &self, (self), dyn self, fn() -> self, ?self);\n",
+    "type A = fn(self: B, a: self<C>); struct D(pub (self(E) -> F), pub (crate<G>), pub (super) H); type I = self + J;",
+    "type A = F() -> dyn + B; type C = D<F() -> G() -> dyn + B>; type E = F() -> impl + B + C;\n",
 ]  # fmt: skip
 
 REFUSED = [
@@ -120,6 +136,71 @@ REFUSED = [
     "fn f() { m!(]); }",
     "fn f() { /* /* */ }",
     "fn f() { r#self; }",
+    "//! a\r",
+    "//! a\r\r\n",
+    "/// a\rb\nfn f() {}",
+    "/** a /* \r */ */ fn f() {}",
+    "/*! a\r */",
+    'fn f() { "a\rb"; }',
+    'fn f() { b"a\rb"; }',
+    'fn f() { "a\\\rb"; }',
+    "fn f() { 0xreturnª; }",
+    "fn f() { 0x_ª; }",
+    "fn f() { 0b2ª; }",
+    "fn f() { 0o78ª; }",
+    "fn f() { 1eª; }",
+    "fn f() { 1.5eaª; }",
+    "fn f() { 0b1e1ª; }",
+    "fn f(self..: T) {}",
+    "fn f(a: B, self..=1: T) {}",
+    "trait A { fn f(self..self: T); }",
+    "struct A where (B);",
+    "struct A where B: C, (D);",
+    "fn f((a if let b = c): T) {}",
+    "fn f() { a as impl && b; }",
+    "fn f() { a as impl as b; }",
+    "fn f() { a as impl * b; }",
+    "fn f() { a as impl < b; }",
+    "fn f() { a as F() -> impl & b; }",
+    "fn f() { a as dyn F() -> impl && b; }",
+    "fn f() { let A = b as impl else {}; }",
+    "type A = <&impl as B>::C;",
+    "fn f() { -..a.. = b; }",
+    "fn f() { -..b < c < d; }",
+    "fn f() { #[a] ..b = c; }",
+    "fn f() { return a..b.. = c; }",
+    "fn f() { let A = .. as u8 else {}; }",
+    "fn f() { let x = if return {}; }",
+    "fn f() { let x = if return b {}; }",
+    "fn f() { let x = if a > return b {}; }",
+    "fn f() { let x = if return b as c + d {}; }",
+    "fn f() { let x = if return |x| b {}; }",
+    "fn f() { let x = if return .. {}; }",
+    "fn f() { let x = if break b {}; }",
+    "fn f() { let x = for a in yield {}; }",
+    "fn f() { let x = if return return a..b = c {}; }",
+    "type A = for<> const B;",
+    "type A = [const] B;",
+    "type A = (!B) + C;",
+    "struct A where B = [C; 3] (E);",
+    "fn f() { '_: loop {} }",
+    "fn f() { loop { break 'static } }",
+    "fn f() { loop { continue '_ } }",
+    "fn f() { a = const async || 1; }",
+    "pub async safe fn f() {}",
+    "safe unsafe static A: B;",
+    "const A: B<~const C<D>>= e;",
+    "impl F() -> impl for A {}",
+    "fn f(self!(): A) {}",
+    "fn f(a: B, &mut self!(): C) {}",
+    "type A = F(self<B>);",
+    "type A = F(B, &'a self!());",
+    "type A = F(*const self);",
+    "type A = F(self + B);",
+    "type A = fn(self(B) -> C);",
+    "type A = fn(&mut self<B>);",
+    "fn f() { a::(self!()); }",
+    "struct A(pub (crate));",
 ]
 
 # The editions that take a text; all others refuse it.
@@ -130,6 +211,10 @@ BY_EDITION = [
     ("type A = &dyn B;", "2015 2018 2021 2024"),
     ("async fn f() { x.await; async move {}; async || 1; }", "2018 2021 2024"),
     ("fn f() { try { x; } }", "2018 2021 2024"),
+    ("type A = dyn use<>; type B = dyn !C; type D = dyn [const] E; type F = dyn ~const G;", "2018 2021 2024"),
+    ("fn f() { dyn!(a); dyn(a); dyn{}; } type B = dyn<C>;", "2015"),
+    ("type A = &dyn for<'a> B; type D = dyn (E) + F; type G = dyn ?H; type I = dyn 'j + K;", "2015 2018 2021 2024"),
+    ("async safe fn f() { async safe fn g() {} } impl A { default async safe fn h() {} }", "2018 2021 2024"),
     ("fn f() { let gen = 1; }", "2015 2018 2021"),
     ("fn f() { gen {}; async gen move {}; } gen fn g() {}", "2024"),
     ("fn f() { m!(a\"b\" c'd' e#f); }", "2015 2018"),
@@ -150,7 +235,11 @@ def rows() -> list[tuple[str, bool, bool]]:
     section = PAGE.split("\n## What differs\n")[1].split("\n## ")[0]
     found = re.findall(r"^\| `(.+?)` \| (taken|refused) \| (taken|refused)", section, re.MULTILINE)
     return [
-        (code.strip().replace("⏎", "\n").replace("\\ufeff", "\ufeff"), here == "taken", there == "taken")
+        (
+            code.strip().replace("⏎", "\n").replace("\\ufeff", "\ufeff").replace("\\r", "\r"),
+            here == "taken",
+            there == "taken",
+        )
         for code, here, there in found
     ]
 
@@ -213,8 +302,8 @@ def test_examples_of_the_page(text: str, here: bool, _: bool) -> None:
 
 
 def test_the_table_is_read() -> None:
-    assert len(rows()) == 17
-    assert sum(here != there for _, here, there in rows()) == 16
+    assert len(rows()) == 21
+    assert sum(here != there for _, here, there in rows()) == 20
 
 
 @pytest.fixture(scope="module")
