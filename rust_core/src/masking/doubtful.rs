@@ -55,7 +55,8 @@ pub(super) fn compute(
     let mut compute_as = |engine: &mut Engine, text: TextId, words: &mut [u32]| {
         engine.parser.set_reads(Reads::Always(text));
         let mut as_taken = |branch: &Branch| {
-            let asks = engine.parser.asks_text(branch.set, branch.state);
+            // What begins none of the names at hand is none of them.
+            let asks = Texts::is_known(branch.text) && engine.parser.asks_text(branch.set, branch.state);
             Branch { text: if asks { text } else { PLAIN }, ..*branch }
         };
         let taken: Vec<Branch> = branches.iter().map(&mut as_taken).collect();

@@ -1,5 +1,6 @@
 //! What tells states apart whose masks may differ, as words.
 
+use crate::chart::texts::Texts;
 use crate::engine::branch::{Branch, InLine};
 use crate::engine::verdicts::Engine;
 use crate::masking::stack::KnownForms;
@@ -17,7 +18,7 @@ pub(crate) fn write_loose_key(key: &mut Vec<u32>, engine: &Engine, forms: &Known
     key.clear();
     key.push(forms.generation());
     for branch in branches {
-        key.extend([forms.get(branch.set), branch.state.0, branch.depth]);
+        key.extend([forms.get(branch.set), branch.state.0, branch.depth, u32::from(Texts::is_known(branch.text))]);
         let guards = engine.parser.guard_states(branch.guards);
         key.push(u32::try_from(guards.len()).expect("few guards"));
         key.extend(guards.iter().map(|state| state.0));
@@ -40,6 +41,7 @@ pub(crate) fn own_key(vocabulary: &Vocabulary, branches: &[Branch]) -> Key {
     ]);
     for branch in branches {
         key.extend([branch.set.0, branch.state.0, branch.guards.0, branch.depth, branch.indentation.0]);
+        key.push(u32::from(Texts::is_known(branch.text)));
         push_line(&mut key, branch.line);
     }
     key.into()
