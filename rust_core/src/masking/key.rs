@@ -3,12 +3,31 @@
 use crate::chart::texts::Texts;
 use crate::engine::branch::{Branch, InLine};
 use crate::engine::verdicts::Engine;
+use crate::ids::TokenId;
 use crate::masking::stack::KnownForms;
 use crate::masking::vocabulary::Vocabulary;
 use std::sync::Arc;
 
 /// A packed mask, the end tokens left out.
 pub(crate) type Mask = Arc<[u32]>;
+
+/// Tokens that a mask leaves open, if there are any.
+pub(crate) type Doubtful = Option<Arc<Open>>;
+
+/// Tokens that a mask leaves open.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) tokens: Box<[TokenId]>,
+    /// Some of them may bind the very text that comes again in them: no name at hand says which.
+    pub(crate) bind: bool,
+}
+
+/// A mask, without the tokens that it leaves open.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) mask: Mask,
+    pub(crate) doubtful: Doubtful,
+}
 
 /// What tells states apart whose masks may differ.
 pub(crate) type Key = Box<[u32]>;

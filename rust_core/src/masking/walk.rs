@@ -226,13 +226,13 @@ impl Walk<'_> {
     fn add_marked_endings(&mut self, node: SpanId, taken: &Taken, position: Position) {
         let spanner = self.spanner;
         for ending in spanner.endings(node) {
-            let state = ending.at.state;
-            let is_live = self.engine.language.marks.as_ref().is_some_and(|marks| marks.are_live(state));
-            let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&taken.accepts);
-            let is_taken = match ending.at.guards {
-                NO_GUARDS => bits::meet(&taken.accepts, self.engine.language.lexer.live_mask(state)),
-                _ => bits::meet(words, spanner.live_beside(ending)),
-            };
+            let mut accepts = [0; AHEAD_WORDS];
+            bits::unite(&mut accepts, self.engine.language.marked_accepts());
+            // What can be the text, and what is taken whatever the text is.
+            let [is_live, is_taken] = [&accepts, &taken.accepts].map(|accepts| match ending.at.guards {
+                NO_GUARDS => bits::meet(accepts, self.engine.language.lexer.live_mask(ending.at.state)),
+                _ => bits::meet(bytemuck::cast_ref::<_, [u32; 2 * AHEAD_WORDS]>(accepts), spanner.live_beside(ending)),
+            });
             if !ending.at.in_line && is_live && !is_taken && self.may_end(ending.at, position) {
                 spanner.tokens(ending).add_to(self.words);
             }
