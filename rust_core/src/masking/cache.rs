@@ -7,8 +7,8 @@
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::limits;
-use crate::masking::doubtful::{self, Doubtful, Kept};
-use crate::masking::key::{Key, Mask, own_key, write_loose_key};
+use crate::masking::doubtful;
+use crate::masking::key::{Doubtful, Kept, Key, Mask, own_key, write_loose_key};
 use crate::masking::own::OwnMasks;
 use crate::masking::plain::mask_words;
 use crate::masking::stack::Forms;

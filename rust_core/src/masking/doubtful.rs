@@ -11,7 +11,7 @@ use crate::engine::parser::Reads;
 use crate::engine::verdicts::Engine;
 use crate::ids::{TextId, TokenId};
 use crate::language::compiled::Language;
-use crate::masking::key::Mask;
+use crate::masking::key::{Doubtful, Open};
 use crate::masking::own::OwnMasks;
 use crate::masking::plain::Recognizer;
 use crate::masking::trie_walk::TrieWalk;
@@ -19,26 +19,8 @@ use crate::masking::vocabulary::Vocabulary;
 use crate::stop::poll;
 use std::sync::Arc;
 
-/// Tokens that a mask leaves open, if there are any.
-pub(crate) type Doubtful = Option<Arc<Open>>;
-
-/// Tokens that a mask leaves open.
-#[derive(Debug)]
-pub(crate) struct Open {
-    pub(super) tokens: Box<[TokenId]>,
-    /// Some of them may bind the very text that comes again in them: no name at hand says which.
-    bind: bool,
-}
-
 /// What fills a mask of some branches.
 type Compute<'a> = dyn FnMut(&mut Engine, &[Branch], &mut [u32]) + 'a;
-
-/// A mask, without the tokens that it leaves open.
-#[derive(Debug, Clone)]
-pub(crate) struct Kept {
-    pub(crate) mask: Mask,
-    pub(crate) doubtful: Doubtful,
-}
 
 /// Fills a mask by `compute`, whatever the names are; returns the tokens that depend on them.
 pub(super) fn compute(
@@ -55,7 +37,8 @@ pub(super) fn compute(
     let mut compute_as = |engine: &mut Engine, text: TextId, words: &mut [u32]| {
         engine.parser.set_reads(Reads::Always(text));
         let mut as_taken = |branch: &Branch| {
-            let asks = engine.parser.asks_text(branch.set, branch.state);
+            // What begins none of the names at hand is none of them.
+            let asks = Texts::is_known(branch.text) && engine.parser.asks_text(branch.set, branch.state);
             Branch { text: if asks { text } else { PLAIN }, ..*branch }
         };
         let taken: Vec<Branch> = branches.iter().map(&mut as_taken).collect();

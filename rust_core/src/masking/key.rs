@@ -1,13 +1,33 @@
 //! What tells states apart whose masks may differ, as words.
 
+use crate::chart::texts::Texts;
 use crate::engine::branch::{Branch, InLine};
 use crate::engine::verdicts::Engine;
+use crate::ids::TokenId;
 use crate::masking::stack::KnownForms;
 use crate::masking::vocabulary::Vocabulary;
 use std::sync::Arc;
 
 /// A packed mask, the end tokens left out.
 pub(crate) type Mask = Arc<[u32]>;
+
+/// Tokens that a mask leaves open, if there are any.
+pub(crate) type Doubtful = Option<Arc<Open>>;
+
+/// Tokens that a mask leaves open.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) tokens: Box<[TokenId]>,
+    /// Some of them may bind the very text that comes again in them: no name at hand says which.
+    pub(crate) bind: bool,
+}
+
+/// A mask, without the tokens that it leaves open.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) mask: Mask,
+    pub(crate) doubtful: Doubtful,
+}
 
 /// What tells states apart whose masks may differ.
 pub(crate) type Key = Box<[u32]>;
@@ -17,7 +37,7 @@ pub(crate) fn write_loose_key(key: &mut Vec<u32>, engine: &Engine, forms: &Known
     key.clear();
     key.push(forms.generation());
     for branch in branches {
-        key.extend([forms.get(branch.set), branch.state.0, branch.depth]);
+        key.extend([forms.get(branch.set), branch.state.0, branch.depth, u32::from(Texts::is_known(branch.text))]);
         let guards = engine.parser.guard_states(branch.guards);
         key.push(u32::try_from(guards.len()).expect("few guards"));
         key.extend(guards.iter().map(|state| state.0));
@@ -40,6 +60,7 @@ pub(crate) fn own_key(vocabulary: &Vocabulary, branches: &[Branch]) -> Key {
     ]);
     for branch in branches {
         key.extend([branch.set.0, branch.state.0, branch.guards.0, branch.depth, branch.indentation.0]);
+        key.push(u32::from(Texts::is_known(branch.text)));
         push_line(&mut key, branch.line);
     }
     key.into()

@@ -103,6 +103,8 @@ struct Walk<'a> {
     quick: bool,
     /// What is taken for texts that may bind or match.
     text: TextId,
+    /// What is read next began before the token.
+    at_root: bool,
     /// Whether a text of the sequence in progress has been taken for whatever is asked for.
     is_marked: bool,
     /// Lexemes of the sequence in progress.
@@ -138,8 +140,21 @@ pub(crate) fn add_tokens(
     let quick = engine.is_loose() && !engine.language.aheads.is_empty();
     let guards = FxHashMap::default();
     let text = engine.parser.taken_text();
-    Walk { engine, spanner, words, wanted, before: *branch, rest, guards, quick, text, is_marked: false, lexemes: 0 }
-        .visit(root, position);
+    Walk {
+        engine,
+        spanner,
+        words,
+        wanted,
+        before: *branch,
+        rest,
+        guards,
+        quick,
+        text,
+        at_root: true,
+        is_marked: false,
+        lexemes: 0,
+    }
+    .visit(root, position);
 }
 
 impl Walk<'_> {
@@ -155,7 +170,7 @@ impl Walk<'_> {
             self.add_endings(node, &taken, position);
             if expects.matches {
                 self.engine.parser.note_match();
-                if self.text == WILD {
+                if self.text() == WILD {
                     self.add_marked_endings(node, &taken, position);
                     bits::unite(&mut taken.accepts, self.engine.language.marked_accepts());
                 }
@@ -211,23 +226,29 @@ impl Walk<'_> {
     fn add_marked_endings(&mut self, node: SpanId, taken: &Taken, position: Position) {
         let spanner = self.spanner;
         for ending in spanner.endings(node) {
-            let state = ending.at.state;
-            let is_live = self.engine.language.marks.as_ref().is_some_and(|marks| marks.are_live(state));
-            let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&taken.accepts);
-            let is_taken = match ending.at.guards {
-                NO_GUARDS => bits::meet(&taken.accepts, self.engine.language.lexer.live_mask(state)),
-                _ => bits::meet(words, spanner.live_beside(ending)),
-            };
+            let mut accepts = [0; AHEAD_WORDS];
+            bits::unite(&mut accepts, self.engine.language.marked_accepts());
+            // What can be the text, and what is taken whatever the text is.
+            let [is_live, is_taken] = [&accepts, &taken.accepts].map(|accepts| match ending.at.guards {
+                NO_GUARDS => bits::meet(accepts, self.engine.language.lexer.live_mask(ending.at.state)),
+                _ => bits::meet(bytemuck::cast_ref::<_, [u32; 2 * AHEAD_WORDS]>(accepts), spanner.live_beside(ending)),
+            });
             if !ending.at.in_line && is_live && !is_taken && self.may_end(ending.at, position) {
                 spanner.tokens(ending).add_to(self.words);
             }
         }
     }
 
+    /// What is taken for the text of the next lexeme: of one that is in progress before the token, what is known of it.
+    fn text(&self) -> TextId {
+        let in_progress = self.at_root && !self.engine.language.lexer.is_start(self.before.state);
+        if in_progress { self.before.text } else { self.text }
+    }
+
     /// Whether reading an accept set depends on its text, which is not known.
     fn asks_text(&self, set: SetId, accept: AcceptId) -> bool {
         let expects = self.engine.parser.expects(set);
-        (expects.binds || expects.matches && self.text == WILD) && self.engine.language.has_marks(accept)
+        (expects.binds || expects.matches && self.text() == WILD) && self.engine.language.has_marks(accept)
     }
 
     /// Adds the tokens of the nodes after a node. What may come next is asked before the parser is moved: most of them end
@@ -238,12 +259,14 @@ impl Walk<'_> {
             return;
         }
         self.lexemes += 1;
+        let at_root = self.at_root;
         let spanner = self.spanner;
         self.rest.tokens.extend(spanner.odd(node));
         let mut previous = None;
         let mut after = Position { set: NO_SET, ..position };
         for index in spanner.edges(node) {
             poll();
+            self.at_root = at_root;
             let (label, target) = spanner.edge(index);
             match label {
                 Label::Read(accept, _) | Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => {
@@ -275,6 +298,7 @@ impl Walk<'_> {
                             if self.goes_on(target, &next_taken, next) {
                                 let after = self.read(position, accept);
                                 if after.set != NO_SET {
+                                    self.at_root = false;
                                     self.follow(target, &next_taken, after);
                                 }
                             }
@@ -292,6 +316,7 @@ impl Walk<'_> {
                     }
                     let was_marked = self.is_marked;
                     self.is_marked |= self.asks_text(position.set, accept);
+                    self.at_root = false;
                     match label {
                         Label::Read(_, mode) | Label::Newline(_, mode)
                             if self.engine.parser.mode_of(after.set) == mode =>
@@ -305,10 +330,14 @@ impl Walk<'_> {
                     }
                     self.is_marked = was_marked;
                 }
-                Label::Inside if position.depth > 0 => self.visit(target, position),
+                Label::Inside if position.depth > 0 => {
+                    self.at_root = false;
+                    self.visit(target, position);
+                }
                 Label::Inside => {}
                 Label::Begin(line) => {
                     let column = self.column(line);
+                    self.at_root = false;
                     self.begin(target, position, column);
                 }
             }
@@ -386,7 +415,7 @@ impl Walk<'_> {
             indentation: position.indentation,
             joined: false,
             at: self.before.at,
-            text: if self.engine.parser.asks_text(position.set, at.state) { self.text } else { PLAIN },
+            text: if self.engine.parser.asks_text(position.set, at.state) { self.text() } else { PLAIN },
         };
         self.engine.viable(&branch)
     }
@@ -416,8 +445,8 @@ impl Walk<'_> {
         let text = match marked {
             false => PLAIN,
             // What it is besides has been gone through as if no text were the one that is asked for.
-            true if self.quick && self.text == WILD && !self.engine.parser.expects(position.set).binds => MARKED,
-            true => self.text,
+            true if self.quick && self.text() == WILD && !self.engine.parser.expects(position.set).binds => MARKED,
+            true => self.text(),
         };
         let read = Read::Accepted(accept, text);
         Position { set: self.engine.parser.scan(position.set, read), depth, ..position }
