@@ -230,8 +230,7 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
         **{key: spec[key] for key in _AS_WRITTEN if key in spec},
         "constructs": [_construct(key, name, named) for key, name in spec.get("constructs", {}).items()],
         "modes": [_mode(mode, named) for mode in modes],
-        "marks": marks,
-        "slotted": slotted,
+        **({"marks": marks, "slotted": slotted} if marks else {}),
     }
 
 

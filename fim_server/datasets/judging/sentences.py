@@ -61,8 +61,9 @@ class Sentences:
         self.used: Counter[Rule] = Counter()
         self._texts = drawn_texts(lowered, json.loads(language.core.table()), rng)
         # All texts that bind or match are one, so that each is the one that is bound.
-        marks = [mark["name"] for mark in lowered["marks"] if self._texts.get(mark["name"])]
-        self._texts.update(dict.fromkeys(marks, self._texts[marks[0]][:1]))
+        marks = [mark["name"] for mark in lowered.get("marks", []) if self._texts.get(mark["name"])]
+        if marks:
+            self._texts.update(dict.fromkeys(marks, self._texts[marks[0]][:1]))
         for symbol in sorted({symbol for choices in self._rules.values() for right in choices for symbol in right}):
             if symbol not in self._rules and not self._texts.get(symbol):
                 raise LanguageError(f"language {lowered['name']}: no text was found that is read as {symbol}")

@@ -52,7 +52,7 @@ def ambiguous(lowered: dict[str, Any]) -> list[tuple[str, str, str]]:
         lowered: A definition as the engine takes it.
     """
     lexemes = lowered["lexemes"]
-    marks = {mark["name"] for mark in lowered["marks"]}
+    marks = {mark["name"] for mark in lowered.get("marks", [])}
     # A lexeme that is a keyword and a name as well leaves the next best one in: so all that match are kept.
     every = {**lowered, "soft_keywords": [lexeme["name"] for lexeme in lexemes]}
     try:

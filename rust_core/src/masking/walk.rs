@@ -9,6 +9,7 @@ use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, State
 use crate::language::ahead::AHEAD_WORDS;
 use crate::language::follow::bit;
 use crate::language::free::LINE;
+use crate::language::marks::Marks;
 use crate::lexing::guards::NO_GUARDS;
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
@@ -241,7 +242,11 @@ impl Walk<'_> {
 
     /// What is taken for the text of the next lexeme: of one that is in progress before the token, what is known of it.
     fn text(&self) -> TextId {
-        let in_progress = self.at_root && !self.engine.language.lexer.is_start(self.before.state);
+        // Blanks in progress lead to no other node, and what comes after them begins in the token.
+        let is_live = |marks: &Marks| marks.are_live(self.before.state);
+        let in_progress = self.at_root
+            && !self.engine.language.lexer.is_start(self.before.state)
+            && self.engine.language.marks.as_ref().is_some_and(is_live);
         if in_progress { self.before.text } else { self.text }
     }
 
