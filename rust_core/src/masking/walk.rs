@@ -2,7 +2,7 @@
 
 use crate::bits;
 use crate::chart::left::{NO_SET, Read};
-use crate::chart::texts::{MARKED, PLAIN, WILD};
+use crate::chart::texts::{PLAIN, WILD};
 use crate::engine::branch::{Branch, InLine, Nesting};
 use crate::engine::verdicts::Engine;
 use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, StateId, TextId, TokenId};
@@ -281,8 +281,8 @@ impl Walk<'_> {
                     if let (Label::Read(_, mode), true) = (label, self.quick)
                         && !self.opens_too_many(position, accept)
                         && let asks = self.asks_text(position.set, accept)
-                        && !(asks && self.engine.parser.expects(position.set).binds)
-                        && let ahead = self.engine.parser.ahead(position.set, accept, asks)
+                        && !asks
+                        && let ahead = self.engine.parser.ahead(position.set, accept, false)
                         && ahead.is_none_or(|ahead| !ahead.marks || self.text != WILD)
                     {
                         let Some(ahead) = ahead else { continue };
@@ -297,8 +297,6 @@ impl Walk<'_> {
                         if !self.is_at_limit(next) {
                             let accepts = self.engine.language.aheads.taken(&ahead, self.is_outside(next));
                             let next_taken = Taken { accepts, free: ahead.free };
-                            let was_marked = self.is_marked;
-                            self.is_marked |= asks;
                             self.add_endings(target, &next_taken, next);
                             if self.goes_on(target, &next_taken, next) {
                                 let after = self.read(position, accept);
@@ -307,7 +305,6 @@ impl Walk<'_> {
                                     self.follow(target, &next_taken, after);
                                 }
                             }
-                            self.is_marked = was_marked;
                             continue;
                         }
                     }
@@ -447,12 +444,7 @@ impl Walk<'_> {
         if marked && self.engine.parser.expects(position.set).any() {
             self.engine.parser.note_asked(position.set);
         }
-        let text = match marked {
-            false => PLAIN,
-            // What it is besides has been gone through as if no text were the one that is asked for.
-            true if self.quick && self.text() == WILD && !self.engine.parser.expects(position.set).binds => MARKED,
-            true => self.text(),
-        };
+        let text = if marked { self.text() } else { PLAIN };
         let read = Read::Accepted(accept, text);
         Position { set: self.engine.parser.scan(position.set, read), depth, ..position }
     }
