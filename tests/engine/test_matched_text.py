@@ -6,17 +6,25 @@ The oracle parses by spans and by the text that is bound around each; it knows n
 import os
 import random
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
+import numpy as np
 import pytest
 import regex
 
 from definitions import compiled_or_none
-from fim_server import Session, Vocabulary, _core
+from fim_server import Language, Session, Vocabulary, _core
+from fim_server.errors import LanguageError, StoppedError
 from fim_server.language.matching import Matching
+from fim_server.language.shapes import SINGLE_LINE
+from fim_server.language.stop import Stop
+from fim_server.text.reuse import Sessions
+from fim_server.tokens import masks
 from toys import Oracle, Toy, check_contexts, contexts
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
-LANGUAGES = 1500 if LONG else 45
+LANGUAGES = 1500 if LONG else 30
 
 LEXEMES: tuple[tuple[str, str | None, str | None, int], ...] = (
     ("OPEN", "d", None, 0),
@@ -185,26 +193,21 @@ def test_matched_text_agrees_with_brute_force(chunk: int) -> None:
         members = members_of(toy, oracle, rng)
         if not members:
             continue
+        vocabulary = vocabulary_of(rng)  # one for all names: what is kept of a state is shared
         verdicts["languages"] += 1
         verdicts["matched"] += any(text.count("d") and len(text) > 6 for text in members)
         for left, right in contexts(oracle, rng, sorted(members, key=len)[-8:]):
             if len(set(regex.findall("[ab]+", right))) > 2:
                 continue  # more texts than R may ask for without having bound them
             check_contexts(language, oracle, left, right, rng, verdicts, toy)
-            check_masks(language, left, right, rng, verdicts, toy)
+            check_masks(language, vocabulary, left, right, rng, verdicts, toy)
     print(verdicts)
     assert min(verdicts[key] for key in ("complete", "viable", "refused", "languages", "matched", "masks")) > 0, (
         verdicts
     )
 
 
-def check_masks(
-    language: _core.Language, left: str, right: str, rng: random.Random, verdicts: dict[str, int], toy: Toy
-) -> None:
-    """Masks are those of every token by itself, on the way through a middle."""
-    core = language.open(left, right)
-    session = Session(core)
-    verdicts["loose"] += core.is_loose()
+def vocabulary_of(rng: random.Random) -> Vocabulary:
     pieces = [
         "a",
         "b",
@@ -228,14 +231,132 @@ def check_masks(
     tokens: list[bytes | None] = [piece.encode() for piece in dict.fromkeys([*pieces, *more])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FIM_SERVER_CACHE", "")
-        vocabulary = Vocabulary(tokens, [])
+        return Vocabulary(tokens, [])
+
+
+def check_masks(
+    language: _core.Language,
+    vocabulary: Vocabulary,
+    left: str,
+    right: str,
+    rng: random.Random,
+    verdicts: dict[str, int],
+    toy: Toy,
+) -> None:
+    """Masks are those of every token by itself, on the way through a middle."""
+    core = language.open(left, right)
+    session = Session(core)
+    verdicts["loose"] += core.is_loose()
     for _ in range(3):
         matcher = session.matcher(vocabulary)
         for _ in range(5):
             mask = [int(token) for token in matcher.mask().nonzero()[0]]
-            one_by_one = [token for token in range(len(tokens)) if matcher.allows(token)]
-            assert mask == one_by_one, (toy, left, right, [tokens[token] for token in set(mask) ^ set(one_by_one)])
+            one_by_one = [token for token in range(vocabulary.size) if matcher.allows(token)]
+            different = [vocabulary.token_bytes(token) for token in set(mask) ^ set(one_by_one)]
+            assert mask == one_by_one, (toy, left, right, different)
             verdicts["masks"] += 1
             if not one_by_one:
                 break
             matcher.commit(rng.choice(one_by_one))
+
+
+@cache
+def java() -> Language:
+    return Language.load("java")
+
+
+@cache
+def embedded() -> Vocabulary:
+    return Vocabulary.from_file(Path(__file__).parents[2] / "fim_server" / "models" / "embedded" / "tokenizer.json")
+
+
+@pytest.mark.parametrize("name", ["Point", "P", "Pub", "Line", "Constructor"])
+def test_masks_of_any_name_are_those_of_the_plain_walk(name: str) -> None:
+    text = f"class {name} {{ public {name}(int x) {{ }} private Pointer y; class Q {{ Q() {{ }} }} {name}() {{ }} }}"
+    vocabulary = embedded()
+    for at in range(0, len(text), 3):
+        session = java().open(text[:at], text[min(len(text), at + 9) :])
+        if session.guarantee == "exact":
+            words = [np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32) for _ in range(2)]
+            matcher = session.matcher(vocabulary)
+            matcher.fill_mask(words[0])
+            matcher.fill_mask_plain(words[1])
+            assert (words[0] == words[1]).all(), (text[:at], np.flatnonzero(words[0] ^ words[1]))
+
+
+def test_names_count_in_single_lines_after_keystrokes_and_where_plans_end() -> None:
+    line = java().open("class Point { public ", "(int x) { } }").matcher(embedded(), shape=SINGLE_LINE)
+    of_line = {embedded().token_bytes(int(token)).strip() for token in line.mask().nonzero()[0]}
+    assert b"P" in of_line
+    for token in map(int, line.mask().nonzero()[0]):
+        assert line.allows(token)
+    plan = java().open("class Point { public ", "(int x) { } }").matcher(embedded()).plan()
+    assert plan is not None
+    assert b"".join(embedded().token_bytes(token) for token in plan).strip() == b"Point"
+    sessions = Sessions()
+    for end in range(len("class Point { Point() { }")):
+        typed = "class Point { Point() { }"[: end + 1]
+        kept, fresh = sessions.open(java(), typed, " }"), java().open(typed, " }")
+        for middle in ("", "Point() { }", " Point() { }", "Line() { }", "nt() { }"):
+            assert kept.check(middle) == fresh.check(middle), (typed, middle)
+
+
+def test_what_is_stopped_leaves_names_as_they_are() -> None:
+    vocabulary = embedded()
+    java().open("", "").matcher(vocabulary).mask()
+    stopped = 0
+    for index in range(300):
+        masks.clear(java(), vocabulary)
+        session = java().open("class Point { " + "static " * (index % 5), " }")
+        try:
+            with Stop(within=index % 30 * 2e-5):
+                session.matcher(vocabulary).mask()
+        except StoppedError:
+            stopped += 1
+        assert session.check("Line a; Point() { }").complete
+        assert not session.check("Line a; Line() { }").complete
+    assert stopped > 0
+
+
+DEFINITION = """
+start: class*
+class: "class" name "{" member* "}"
+member: name "(" ")" | NAME NAME ";"
+name: NAME
+NAME: /[A-Za-z]+/
+BLANK: / +/
+%ignore BLANK
+"""
+
+
+def written(folder: Path, table: str) -> Language:
+    (folder / "classes.lark").write_text(DEFINITION)
+    (folder / "classes.toml").write_text(
+        f'name = "classes"\nsuffixes = [".c"]\nstart = "start"\n{table}\n[layout]\nrule = "none"\n'
+    )
+    return Language.from_files(folder / "classes.lark", folder / "classes.toml")
+
+
+def test_a_definition_says_what_is_matched(tmp_path: Path) -> None:
+    language = written(tmp_path, '[matched]\nsymbol = "name"\nbinds = ["class"]\nmatches = ["member"]\n')
+    assert language.open("class A { ", " }").check("A() B c; A()").complete
+    assert not language.open("class A { ", " }").check("B()").viable
+    assert not written(tmp_path, "").open("class A { ", " }").check("1").viable
+    assert written(tmp_path, "").open("class A { ", " }").check("B()").complete
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('symbol = "nam"\nbinds = ["class"]\nmatches = ["member"]', "symbol: there is no rule nam"),
+        ('symbol = "member"\nbinds = ["class"]\nmatches = ["member"]', "none of these rules has member in it"),
+        ('symbol = "name"\nbinds = ["clas"]\nmatches = ["member"]', "binds: none of these rules has name in it"),
+        ('symbol = "name"\nbinds = ["member"]\nmatches = ["class"]', "binds: lexemes have to stand before name"),
+        ('symbol = "name"\nbinds = ["class"]', "missing field `matches`"),
+        ('symbol = "name"\nbinds = "class"\nmatches = ["member"]', "matched.binds: invalid type: string"),
+        ('symbol = "name"\nbinds = ["class"]\nmatches = ["member"]\nmore = 1', "matched.more: unknown field"),
+    ],
+)
+def test_a_wrong_table_is_named(table: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(LanguageError, match=message):
+        written(tmp_path, f"[matched]\n{table}\n")

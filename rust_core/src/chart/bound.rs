@@ -4,9 +4,10 @@
 //! found from the sets where the rules between them began. (Of two readings of one text that bind different texts
 //! around one place, each is taken there: no language needs them told apart.)
 
+use crate::bits;
 use crate::chart::left::{LeftChart, waiting};
 use crate::chart::predict::Predictions;
-use crate::chart::texts::{MARKED, NOTHING, PLAIN, Texts, WILD};
+use crate::chart::texts::{NOTHING, PLAIN, Texts, WILD};
 use crate::grammar::compiled::Grammar;
 use crate::ids::{LexemeId, SetId, SymbolId, TextId};
 use crate::language::compiled::Language;
@@ -23,7 +24,7 @@ impl LeftChart {
         mark: Mark,
         text: TextId,
     ) -> bool {
-        if text == WILD || text == MARKED {
+        if text == WILD {
             let met = !mark.binds && self.bound(language, predictions, set, SymbolId::from(lexeme)).contains(&WILD);
             self.texts.met_wild |= met;
             return true;
@@ -85,25 +86,6 @@ impl LeftChart {
         found
     }
 
-    /// Some of the texts that are bound in any set, the last ones first.
-    pub(crate) fn names_bound(&self, most: usize) -> Vec<Vec<u8>> {
-        let mut found: Vec<TextId> = Vec::new();
-        if self.texts.len() <= Texts::new_len() {
-            return Vec::new();
-        }
-        for set in (0..self.len()).rev().map(SetId::from_index) {
-            for item in self.set(set).items.iter().filter(|item| Texts::is_known(item.name)) {
-                if !found.contains(&item.name) {
-                    found.push(item.name);
-                }
-            }
-            if found.len() >= most {
-                break;
-            }
-        }
-        found.into_iter().map(|name| self.texts.bytes(name)).collect()
-    }
-
     fn find_bound(&self, grammar: &Grammar, predictions: &Predictions, set: SetId, lexeme: SymbolId) -> Vec<TextId> {
         let mut found = Vec::new();
         let mut seen: FxHashSet<(SetId, SymbolId)> = FxHashSet::default();
@@ -123,7 +105,7 @@ impl LeftChart {
             for item in &self.set(at).items {
                 let next = grammar.next(item.dot);
                 let leads = !grammar.is_lexeme(next)
-                    && crate::bits::contains(grammar.closure(next), grammar.nonterminal_index(nonterminal));
+                    && bits::contains(grammar.closure(next), grammar.nonterminal_index(nonterminal));
                 if leads {
                     match item.name {
                         NOTHING => begun.push((item.origin, grammar.lhs(item.dot))),

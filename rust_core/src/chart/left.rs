@@ -1,7 +1,7 @@
 //! The left chart: ordinary Earley over L and the middle, as a tree of sets that branches share.
 
 use crate::chart::predict::Predictions;
-use crate::chart::texts::{MARKED, NOTHING, PLAIN, Texts};
+use crate::chart::texts::{NOTHING, PLAIN, Texts};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, PredictionId, SetId, SymbolId, TextId};
@@ -347,15 +347,14 @@ impl LeftChart {
                 for &lexeme in language.lexer.lexemes(accept) {
                     let before = self.pending.len();
                     let mark = language.mark(lexeme);
-                    let is_taken = match mark {
-                        Some(mark) => self.takes_mark(language, predictions, (from, lexeme), mark, text),
-                        None => text != MARKED,
-                    };
-                    if is_taken {
+                    if mark.is_none_or(|mark| self.takes_mark(language, predictions, (from, lexeme), mark, text)) {
                         self.advance(language, predictions, from, SymbolId::from(lexeme), &mut items);
                     }
                     if mark.is_some_and(|mark| mark.binds) {
                         self.pending[before..].iter_mut().for_each(|item| item.name = text);
+                        if self.pending.len() > before {
+                            self.texts.bind(text);
+                        }
                     }
                 }
             }
@@ -500,14 +499,14 @@ impl LeftChart {
         last
     }
 
-    /// What a set allows next that is not made yet: the one after an accept set has been read, without its marks or as nothing
-    /// else than one of them. None if it cannot be.
+    /// What a set allows next that is not made yet: the one after an accept set has been read, not as one of its marks. None
+    /// if it cannot be.
     pub(crate) fn ahead(
         &mut self,
         language: &Language,
         predictions: &mut Predictions,
         from: SetId,
-        (accept, marked): (AcceptId, bool),
+        accept: AcceptId,
     ) -> Option<Ahead> {
         let grammar = &language.grammar;
         let mut ahead = Ahead::default();
@@ -518,7 +517,7 @@ impl LeftChart {
         let mut reads: Vec<(SetId, SymbolId)> = std::mem::take(&mut self.reads);
         reads.clear();
         let lexemes = language.lexer.lexemes(accept).iter();
-        let lexemes = lexemes.filter(|&&lexeme| language.mark(lexeme).is_some() == marked);
+        let lexemes = lexemes.filter(|&&lexeme| language.mark(lexeme).is_none());
         reads.extend(lexemes.map(|&lexeme| (from, SymbolId::from(lexeme))));
         while let Some((set, symbol)) = reads.pop() {
             let (set, symbol) = self.leap(set, symbol);

@@ -4,7 +4,9 @@ use crate::bits;
 use crate::ids::TextId;
 use crate::language::marks::{CUTTABLE, OTHER, Slots};
 use crate::lexing::lexer::Lexer;
+use crate::limits;
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// A text that is none of those that were bound, or one that nothing asks for.
 pub(crate) const PLAIN: TextId = TextId(0);
@@ -15,28 +17,34 @@ pub(crate) const WILD: TextId = TextId(1);
 /// As [`PLAIN`], and one that the cursor cuts.
 pub(crate) const CUT: TextId = TextId(2);
 
-/// As [`WILD`], and of what is read so only what the text is asked for.
-pub(crate) const MARKED: TextId = TextId(4);
-
 /// A symbol begins with the byte that is being read.
 pub(crate) const BEGUN: TextId = TextId(3);
 
 /// Nothing is bound.
 pub(crate) const NOTHING: TextId = TextId(u32::MAX);
 
-const EMPTY: TextId = TextId(5);
+const EMPTY: TextId = TextId(4);
+
+/// A text: the one that is shorter by a byte, that byte, and how many bytes there are.
+#[derive(Clone, Copy, Debug)]
+struct Text {
+    shorter: TextId,
+    last: u8,
+    length: u32,
+}
 
 /// All texts that a session has met.
 #[derive(Debug)]
 pub(crate) struct Texts {
     /// The slots of the session's R.
     pub(crate) slots: Slots,
-    /// Per text: the one that is shorter by a byte, and that byte.
-    table: Vec<(TextId, u8)>,
+    table: Vec<Text>,
     longer: FxHashMap<(TextId, u8), TextId>,
     slot_of: FxHashMap<TextId, u8>,
     /// Which bytes there are in any of them.
     met: [u64; 4],
+    /// Texts that were bound, the last ones last, as many as searches try.
+    bound: VecDeque<TextId>,
     /// A text that may be anything was compared with another such, some time.
     pub(crate) met_wild: bool,
 }
@@ -45,10 +53,11 @@ impl Texts {
     pub(crate) fn new(slots: Slots) -> Self {
         Self {
             slots,
-            table: vec![(EMPTY, 0); EMPTY.index() + 1],
+            table: vec![Text { shorter: EMPTY, last: 0, length: 0 }; EMPTY.index() + 1],
             longer: FxHashMap::default(),
             slot_of: FxHashMap::default(),
             met: [0; 4],
+            bound: VecDeque::new(),
             met_wild: false,
         }
     }
@@ -59,14 +68,28 @@ impl Texts {
         (0..=255).filter(move |&byte| bits::contains(&self.met, usize::from(byte)) || asked(byte))
     }
 
+    /// Takes note of a text that a rule has bound.
+    pub(crate) fn bind(&mut self, text: TextId) {
+        if Self::is_known(text) && !self.bound.contains(&text) {
+            self.bound.push_back(text);
+            if self.bound.len() > limits::TRIED_NAMES {
+                self.bound.pop_front();
+            }
+        }
+    }
+
+    /// The texts that were bound last, and those that R asks for.
+    pub(crate) fn names(&self) -> Vec<Vec<u8>> {
+        let mut found: Vec<Vec<u8>> = self.bound.iter().map(|&text| self.bytes(text)).collect();
+        found.extend(self.slots.texts().map(<[u8]>::to_vec));
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// The number of texts.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
-    }
-
-    /// How many there are before any was read.
-    pub(crate) fn new_len() -> usize {
-        EMPTY.index() + 1
     }
 
     /// Whether a text is known byte by byte.
@@ -81,7 +104,7 @@ impl Texts {
         bits::insert(&mut self.met, byte.into());
         let table = &mut self.table;
         *self.longer.entry((text, byte)).or_insert_with(|| {
-            table.push((text, byte));
+            table.push(Text { shorter: text, last: byte, length: table[text.index()].length + 1 });
             TextId::from_index(table.len() - 1)
         })
     }
@@ -96,13 +119,19 @@ impl Texts {
         self.extended(EMPTY, bytes)
     }
 
+    /// How many bytes a text that is known has.
+    #[inline]
+    pub(crate) fn length(&self, text: TextId) -> usize {
+        self.table[text.index()].length as usize
+    }
+
     /// The bytes of a text that is known.
     pub(crate) fn bytes(&self, text: TextId) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut at = text;
         while at > EMPTY {
-            let (shorter, byte) = self.table[at.index()];
-            bytes.push(byte);
+            let Text { shorter, last, .. } = self.table[at.index()];
+            bytes.push(last);
             at = shorter;
         }
         bytes.reverse();

@@ -1,7 +1,7 @@
 //! Symbols in progress whose text may bind or match: which texts they may come to, and where each of them leads.
 
 use crate::chart::left::{NO_SET, Read};
-use crate::chart::texts::{CUT, MARKED, PLAIN, Texts, WILD};
+use crate::chart::texts::{CUT, PLAIN, Texts, WILD};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::engine::ways::Way;
@@ -38,12 +38,16 @@ impl Engine {
         let language = self.language.clone();
         let marks = language.marks.as_ref().expect("a language with marks");
         let rest: Vec<u8> = self.right.text()[..cut.unwrap_or(0) as usize].to_vec();
-        let begin = self.parser.texts().bytes(branch.text);
         let mut wanted: Vec<TextId> = self.parser.wanted_texts(branch.set);
         let only = marks.only_text(accept);
         if let Some(only) = only {
             wanted.push(self.parser.texts().intern(only));
         }
+        let texts = self.parser.texts();
+        let length = texts.length(branch.text);
+        wanted.retain(|&text| texts.length(text) >= length);
+        // A text may be long, and longer than all that are asked for.
+        let begin = if wanted.is_empty() { Vec::new() } else { texts.bytes(branch.text) };
         let mut found = Vec::new();
         for text in wanted {
             let bytes = self.parser.texts().bytes(text);
@@ -87,9 +91,7 @@ impl Engine {
         if branch.text == WILD {
             let live = language.lexer.live(branch.state).filter(|&accept| marks.are_in(accept));
             let live: Vec<AcceptId> = live.collect();
-            return live
-                .into_iter()
-                .any(|accept| self.parser.scan(branch.set, Read::Accepted(accept, MARKED)) != NO_SET);
+            return live.into_iter().any(|accept| self.parser.scan(branch.set, Read::Accepted(accept, WILD)) != NO_SET);
         }
         if !Texts::is_known(branch.text) {
             return false;

@@ -255,13 +255,9 @@ impl Parser {
             && self.end_symbol(branch, lexer.accept(branch.state)).is_some_and(|ended| self.expects(ended.set).any())
     }
 
-    /// Texts that are bound somewhere or that R asks for: as many as are worth trying.
+    /// Texts that are bound or that R asks for, as many as are worth trying.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
-        let mut found: Vec<Vec<u8>> = self.left.texts.slots.texts().map(<[u8]>::to_vec).collect();
-        found.extend(self.left.names_bound(limits::TRIED_NAMES));
-        found.sort_unstable();
-        found.dedup();
-        found
+        self.left.texts.names()
     }
 
     /// How many texts are kept.
@@ -307,9 +303,14 @@ impl Parser {
     }
 
     fn begins_wanted(&mut self, set: SetId, text: TextId) -> bool {
-        let bytes = self.left.texts.bytes(text);
         let wanted = self.wanted_texts(set);
-        wanted.into_iter().any(|wanted| self.left.texts.bytes(wanted).starts_with(&bytes))
+        let texts = &self.left.texts;
+        let length = texts.length(text);
+        let mut longer = wanted.into_iter().filter(|&wanted| texts.length(wanted) >= length).peekable();
+        longer.peek().is_some() && {
+            let bytes = texts.bytes(text);
+            longer.any(|wanted| texts.bytes(wanted).starts_with(&bytes))
+        }
     }
 
     /// Reads the layout symbols that a line's first symbol at a column brings about.
@@ -529,8 +530,8 @@ impl Parser {
     }
 
     /// What may come after an accept set has been read after a set of a loose stack, as far as the set after that says it.
-    pub(crate) fn ahead(&mut self, set: SetId, accept: AcceptId, marked: bool) -> Option<Ahead> {
-        self.left.ahead(&self.language, &mut self.predictions, set, (accept, marked))
+    pub(crate) fn ahead(&mut self, set: SetId, accept: AcceptId) -> Option<Ahead> {
+        self.left.ahead(&self.language, &mut self.predictions, set, accept)
     }
 
     /// What a set allows next where its stack is loose.

@@ -193,17 +193,18 @@ fn first_dots(spec: &LanguageSpec, grammar: &Grammar, mark: impl Fn(SymbolId) ->
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     named: Vec<(Box<[u8]>, u8)>,
-    /// The states of symbols in progress that R goes on with, and where in R these end, where marks are among them.
-    cuts: Vec<(StateId, u32, AcceptId)>,
+    /// Where in R symbols end that the cursor cuts and that may be marks, and their states there; ascending.
+    cuts: Vec<(u32, StateId)>,
     /// R, as far as any of them reaches.
     cut: Box<[u8]>,
 }
 
 impl Slots {
     /// None but for what the cursor may cut.
-    pub(crate) fn new(mut cuts: Vec<(StateId, u32, AcceptId)>, right: &[u8]) -> Self {
-        cuts.retain(|cut| cut.1 > 0);
-        let most = cuts.iter().map(|cut| cut.1).max().unwrap_or(0);
+    pub(crate) fn new(mut cuts: Vec<(u32, StateId)>, right: &[u8]) -> Self {
+        cuts.retain(|cut| cut.0 > 0);
+        cuts.sort_unstable();
+        let most = cuts.last().map_or(0, |cut| cut.0);
         Self { named: Vec::new(), cuts, cut: right[..most as usize].into() }
     }
 
@@ -228,7 +229,7 @@ impl Slots {
 
     /// How R goes on with texts that the cursor cuts.
     pub(crate) fn rests(&self) -> impl Iterator<Item = &[u8]> {
-        self.cuts.iter().map(|cut| &self.cut[..cut.1 as usize])
+        self.cuts.chunk_by(|one, other| one.0 == other.0).map(|cuts| &self.cut[..cuts[0].0 as usize])
     }
 
     /// Whether R tells any texts apart.
@@ -243,9 +244,10 @@ impl Slots {
 
     /// Whether the cursor may cut a text.
     pub(crate) fn is_cuttable(&self, lexer: &Lexer, text: &[u8]) -> bool {
-        self.cuts.iter().any(|&(state, end, _)| {
-            let begin = text.strip_suffix(&self.cut[..end as usize]);
-            begin.is_some_and(|begin| !begin.is_empty() && run(lexer, lexer.start(), begin) == state)
+        self.rests().any(|rest| {
+            let begin = text.strip_suffix(rest).filter(|begin| !begin.is_empty());
+            let state = begin.map(|begin| (rest.len() as u32, run(lexer, lexer.start(), begin)));
+            state.is_some_and(|cut| self.cuts.binary_search(&cut).is_ok())
         })
     }
 

@@ -22,6 +22,24 @@ use std::sync::Arc;
 /// What fills a mask of some branches.
 type Compute<'a> = dyn FnMut(&mut Engine, &[Branch], &mut [u32]) + 'a;
 
+/// An engine that takes all texts for one. What is stopped leaves it as well, and then it reads them again.
+struct Reading<'a> {
+    engine: &'a mut Engine,
+}
+
+impl<'a> Reading<'a> {
+    fn always(engine: &'a mut Engine, text: TextId) -> Self {
+        engine.parser.set_reads(Reads::Always(text));
+        Self { engine }
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.engine.parser.set_reads(Reads::Text);
+    }
+}
+
 /// Fills a mask by `compute`, whatever the names are; returns the tokens that depend on them.
 pub(super) fn compute(
     engine: &mut Engine,
@@ -35,7 +53,8 @@ pub(super) fn compute(
         return None;
     }
     let mut compute_as = |engine: &mut Engine, text: TextId, words: &mut [u32]| {
-        engine.parser.set_reads(Reads::Always(text));
+        let reading = Reading::always(engine, text);
+        let engine = &mut *reading.engine;
         let mut as_taken = |branch: &Branch| {
             // What begins none of the names at hand is none of them.
             let asks = Texts::is_known(branch.text) && engine.parser.asks_text(branch.set, branch.state);
@@ -43,9 +62,7 @@ pub(super) fn compute(
         };
         let taken: Vec<Branch> = branches.iter().map(&mut as_taken).collect();
         compute(engine, &taken, words);
-        let asked = engine.parser.asked();
-        engine.parser.set_reads(Reads::Text);
-        asked
+        engine.parser.asked()
     };
     let asked = compute_as(engine, PLAIN, words);
     // What a text that is bound here comes to is R's say alone, and only of some.
@@ -132,9 +149,7 @@ impl Needles {
         found.extend(texts.slots.texts().map(<[u8]>::to_vec));
         found.sort_unstable();
         found.dedup();
-        let mut rests: Vec<Vec<u8>> = texts.slots.rests().map(<[u8]>::to_vec).collect();
-        rests.sort_unstable();
-        rests.dedup();
+        let rests = texts.slots.rests().map(<[u8]>::to_vec).collect();
         Self { begun, texts: found, rests }
     }
 

@@ -280,9 +280,8 @@ impl Walk<'_> {
                     }
                     if let (Label::Read(_, mode), true) = (label, self.quick)
                         && !self.opens_too_many(position, accept)
-                        && let asks = self.asks_text(position.set, accept)
-                        && !asks
-                        && let ahead = self.engine.parser.ahead(position.set, accept, false)
+                        && !self.asks_text(position.set, accept)
+                        && let ahead = self.engine.parser.ahead(position.set, accept)
                         && ahead.is_none_or(|ahead| !ahead.marks || self.text != WILD)
                     {
                         let Some(ahead) = ahead else { continue };

@@ -88,8 +88,8 @@ impl Right {
         if let Some(marks) = &language.marks {
             let in_progress = (1..language.lexer.state_count()).map(StateId::from_index);
             let cuts = in_progress.filter(|&state| marks.are_live(state)).filter_map(|state| {
-                let (end, accept) = lookahead.end(state).filter(|&(_, accept)| marks.are_in(accept))?;
-                Some((state, end, accept))
+                let (end, _) = lookahead.end(state).filter(|&(_, accept)| marks.are_in(accept))?;
+                Some((end, state))
             });
             lexed.slots = Slots::new(cuts.collect(), text);
         }
