@@ -7,7 +7,7 @@
 use crate::bits;
 use crate::chart::left::{LeftChart, waiting};
 use crate::chart::predict::Predictions;
-use crate::chart::texts::{NOTHING, PLAIN, Texts, WILD};
+use crate::chart::texts::{NOTHING, Texts, WILD};
 use crate::grammar::compiled::Grammar;
 use crate::ids::{LexemeId, SetId, SymbolId, TextId};
 use crate::language::compiled::Language;
@@ -36,7 +36,7 @@ impl LeftChart {
         bound.contains(&WILD) || Texts::is_known(text) && bound.contains(&text)
     }
 
-    /// The texts that are bound where a lexeme must be one of them; whatever they are, [`PLAIN`] is one that nothing equals.
+    /// The texts that are bound where a lexeme must be one of them.
     pub(crate) fn bound(
         &mut self,
         language: &Language,
@@ -61,7 +61,7 @@ impl LeftChart {
         for lexeme in lexemes {
             found.extend_from_slice(self.bound(language, predictions, set, lexeme));
         }
-        found.retain(|&text| text != PLAIN);
+        found.retain(|&text| Texts::is_known(text));
         found.sort_unstable();
         found.dedup();
         found

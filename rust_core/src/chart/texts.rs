@@ -1,7 +1,7 @@
 //! Texts of symbols that bind or match, as far as they were read: interned byte by byte.
 
 use crate::bits;
-use crate::ids::TextId;
+use crate::ids::{StateId, TextId};
 use crate::language::marks::{CUTTABLE, OTHER, Slots};
 use crate::lexing::lexer::Lexer;
 use crate::limits;
@@ -33,6 +33,9 @@ struct Text {
     length: u32,
 }
 
+/// The beginnings of a text, each with the lexer's state after it: at `n`, the one of `n + 1` bytes.
+type Beginnings = Box<[(TextId, StateId)]>;
+
 /// All texts that a session has met.
 #[derive(Debug)]
 pub(crate) struct Texts {
@@ -41,6 +44,9 @@ pub(crate) struct Texts {
     table: Vec<Text>,
     longer: FxHashMap<(TextId, u8), TextId>,
     slot_of: FxHashMap<TextId, u8>,
+    beginnings: FxHashMap<TextId, Beginnings>,
+    /// The texts of the slots.
+    named: Option<Box<[TextId]>>,
     /// Which bytes there are in any of them.
     met: [u64; 4],
     /// Texts that were bound, the last ones last, as many as searches try.
@@ -56,6 +62,8 @@ impl Texts {
             table: vec![Text { shorter: EMPTY, last: 0, length: 0 }; EMPTY.index() + 1],
             longer: FxHashMap::default(),
             slot_of: FxHashMap::default(),
+            beginnings: FxHashMap::default(),
+            named: None,
             met: [0; 4],
             bound: VecDeque::new(),
             met_wild: false,
@@ -123,6 +131,45 @@ impl Texts {
     #[inline]
     pub(crate) fn length(&self, text: TextId) -> usize {
         self.table[text.index()].length as usize
+    }
+
+    /// The texts that were given slots.
+    pub(crate) fn named(&mut self) -> &[TextId] {
+        if self.named.is_none() {
+            let texts: Vec<Vec<u8>> = self.slots.texts().map(<[u8]>::to_vec).collect();
+            self.named = Some(texts.iter().map(|text| self.intern(text)).collect());
+        }
+        self.named.as_deref().expect("they are known")
+    }
+
+    /// The lexer's state after so many bytes of a text, one at least.
+    pub(crate) fn state_after(&mut self, lexer: &Lexer, text: TextId, bytes: usize) -> StateId {
+        self.beginnings(lexer, text)[bytes - 1].1
+    }
+
+    /// Whether a text begins with another one that has a byte at least, both of which are known.
+    pub(crate) fn begins(&mut self, lexer: &Lexer, text: TextId, begin: TextId) -> bool {
+        let (length, of_begin) = (self.length(text), self.length(begin));
+        of_begin <= length && self.beginnings(lexer, text)[of_begin - 1].0 == begin
+    }
+
+    /// Found once, so that a text is not gone through at each byte of one that begins like it.
+    fn beginnings(&mut self, lexer: &Lexer, text: TextId) -> &[(TextId, StateId)] {
+        let table = &self.table;
+        self.beginnings.entry(text).or_insert_with(|| {
+            let mut found = vec![(text, lexer.start()); table[text.index()].length as usize];
+            let mut at = text;
+            for place in found.iter_mut().rev() {
+                place.0 = at;
+                at = table[at.index()].shorter;
+            }
+            let mut state = lexer.start();
+            for place in &mut found {
+                state = lexer.step(state, table[place.0.index()].last);
+                place.1 = state;
+            }
+            found.into()
+        })
     }
 
     /// The bytes of a text that is known.

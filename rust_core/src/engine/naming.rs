@@ -7,7 +7,7 @@ use crate::engine::verdicts::Engine;
 use crate::engine::ways::Way;
 use crate::ids::{AcceptId, SetId, TextId};
 use crate::language::free::Cost;
-use crate::language::marks::run;
+use crate::lexing::guards::NO_GUARDS;
 
 /// A text that a symbol in progress may come to, and how many bytes of it are still to be written.
 type Coming = (TextId, Cost);
@@ -37,30 +37,29 @@ impl Engine {
         }
         let language = self.language.clone();
         let marks = language.marks.as_ref().expect("a language with marks");
-        let rest: Vec<u8> = self.right.text()[..cut.unwrap_or(0) as usize].to_vec();
         let mut wanted: Vec<TextId> = self.parser.wanted_texts(branch.set);
         let only = marks.only_text(accept);
-        if let Some(only) = only {
-            wanted.push(self.parser.texts().intern(only));
-        }
         let texts = self.parser.texts();
-        let length = texts.length(branch.text);
-        wanted.retain(|&text| texts.length(text) >= length);
-        // A text may be long, and longer than all that are asked for.
-        let begin = if wanted.is_empty() { Vec::new() } else { texts.bytes(branch.text) };
+        wanted.extend(only.map(|only| texts.intern(only)));
+        let rest = &self.right.text()[..cut.unwrap_or(0) as usize];
+        let begun = texts.length(branch.text);
         let mut found = Vec::new();
         for text in wanted {
-            let bytes = self.parser.texts().bytes(text);
-            let Some(inner) = bytes.strip_prefix(&*begin).and_then(|inner| inner.strip_suffix(&*rest)) else {
+            let Some(written) = texts.length(text).checked_sub(rest.len()).filter(|&written| written >= begun) else {
                 continue;
             };
-            let state = run(&language.lexer, branch.state, inner);
+            if !texts.begins(&language.lexer, text, branch.text) {
+                continue;
+            }
+            let state = texts.state_after(&language.lexer, text, written);
             let ends = match cut {
                 None => language.lexer.accept(state) == accept,
-                Some(end) => self.right.lookahead.end(state) == Some((end, accept)),
+                Some(end) => {
+                    self.right.lookahead.end(state) == Some((end, accept)) && texts.bytes(text).ends_with(rest)
+                }
             };
             if ends {
-                found.push((text, inner.len() as Cost));
+                found.push((text, (written - begun) as Cost));
             }
         }
         if only.is_none() {
@@ -96,21 +95,26 @@ impl Engine {
         if !Texts::is_known(branch.text) {
             return false;
         }
-        let begin = self.parser.texts().bytes(branch.text);
-        let mut stepped = Vec::new();
-        for text in self.parser.wanted_texts(branch.set) {
-            let bytes = self.parser.texts().bytes(text);
-            let Some(rest) = bytes.strip_prefix(&*begin) else { continue };
-            let mut branches = vec![*branch];
-            for &byte in rest {
+        let wanted = self.parser.wanted_texts(branch.set);
+        let lexer = &language.lexer;
+        wanted.into_iter().any(|text| {
+            if !self.parser.texts().begins(lexer, text, branch.text) {
+                return false;
+            }
+            if branch.guards == NO_GUARDS {
+                let length = self.parser.texts().length(text);
+                let accept = lexer.accept(self.parser.texts().state_after(lexer, text, length));
+                return marks.are_in(accept) && self.parser.scan(branch.set, Read::Accepted(accept, text)) != NO_SET;
+            }
+            // A guard may match again on the way.
+            let rest = self.parser.texts().bytes(text).split_off(self.parser.texts().length(branch.text));
+            let (mut branches, mut stepped) = (vec![*branch], Vec::new());
+            for byte in rest {
                 self.parser.step_all(&branches, byte, &mut stepped);
                 std::mem::swap(&mut branches, &mut stepped);
             }
-            branches.retain(|after| after.text == text && language.lexer.accepts(after.state));
-            if branches.iter().any(|after| self.parser.may_end(after)) {
-                return true;
-            }
-        }
-        false
+            branches.retain(|after| after.text == text && lexer.accepts(after.state));
+            branches.iter().any(|after| self.parser.may_end(after))
+        })
     }
 }

@@ -269,8 +269,7 @@ impl Parser {
     pub(crate) fn wanted_texts(&mut self, set: SetId) -> Vec<TextId> {
         let mut found = self.left.all_bound(&self.language, &self.predictions, set);
         if self.expects(set).binds {
-            let named: Vec<Vec<u8>> = self.left.texts.slots.texts().map(<[u8]>::to_vec).collect();
-            found.extend(named.iter().map(|text| self.left.texts.intern(text)));
+            found.extend_from_slice(self.left.texts.named());
         }
         found
     }
@@ -304,13 +303,7 @@ impl Parser {
 
     fn begins_wanted(&mut self, set: SetId, text: TextId) -> bool {
         let wanted = self.wanted_texts(set);
-        let texts = &self.left.texts;
-        let length = texts.length(text);
-        let mut longer = wanted.into_iter().filter(|&wanted| texts.length(wanted) >= length).peekable();
-        longer.peek().is_some() && {
-            let bytes = texts.bytes(text);
-            longer.any(|wanted| texts.bytes(wanted).starts_with(&bytes))
-        }
+        wanted.into_iter().any(|wanted| self.left.texts.begins(&self.language.lexer, wanted, text))
     }
 
     /// Reads the layout symbols that a line's first symbol at a column brings about.
