@@ -62,6 +62,7 @@ WHOLE = [
     "fn f() { return ..a = b; return a..b..c; x = ..a..b; |x| a..b = c; let A = return ..b = c else {}; }\n",
     ("fn f() { let x = if return b {} {}; let x = if return b.c {}; if break 'a || b {} {} let x = if break b {} {}; "
     "if return {} {} let x = match become ..{} {}; if a > return b { c } {} if return a..b = c {} if break {} }\n"),
+    "fn f() { while return .. ..b {} {} if x + return .. ..= -.. {} {} match become .. .. {} {} }\n",
     "fn f() { match x { a if let b = c && let d = e && f => 1, a if b && let c = d => 2 } }\n",
     "type A = ~const B + C; type D = const E; fn f(a: &const B) where (const F) + G: H {}\n",
     "fn f(&'_ self) -> &'static A { const || 1; a = const static move || 1; for<> static || 1; } safe fn g() {}\n",
@@ -179,6 +180,9 @@ REFUSED = [
     "fn f() { let x = if break b {}; }",
     "fn f() { let x = for a in yield {}; }",
     "fn f() { let x = if return return a..b = c {}; }",
+    "fn f() { while return .. ..b {} }",
+    "fn f() { if x + return .. ..= -.. {} }",
+    "fn f() { match become .. .. {} }",
     "type A = for<> const B;",
     "type A = [const] B;",
     "type A = (!B) + C;",
