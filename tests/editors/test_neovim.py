@@ -113,6 +113,10 @@ class Neovim(Terminal):
         messages = (json.loads(line) for line in lines)
         return [message.get("params") for message in messages if message.get("method") == method]
 
+    def last_sent(self, method: str, expected: Callable[[Any], bool]) -> None:
+        """Wait until the last message of one method is the expected one: notifications are not answered on screen."""
+        self.until(lambda: any(map(expected, self.log(method)[-1:])), method)
+
 
 Start = Callable[..., Neovim]
 
@@ -169,6 +173,7 @@ def test_ghost_text_of_many_lines_is_typed_through_and_accepted(start: Start) ->
     neovim.until_ghost()
     neovim.escape()
     assert neovim.saved("a.py") == target
+    neovim.until(lambda: neovim.log("workspace/executeCommand"), "acceptance")
     (accepted,) = neovim.log("workspace/executeCommand")
     assert accepted == {"command": "fim-server.accepted", "arguments": [{"id": "0", "guarantee": "exact"}]}
 
@@ -226,7 +231,7 @@ def test_acceptance_by_word_and_by_line(start: Start) -> None:
     neovim.until_ghost()
     neovim.escape()
     assert neovim.saved("a.py") == "first(second, third)\nfourth(fifth)\nsixth\n"
-    assert len(neovim.log("workspace/executeCommand")) == 1
+    neovim.until(lambda: len(neovim.log("workspace/executeCommand")) == 1, "one acceptance")
 
 
 def test_the_last_word_before_a_closing_bracket_accepts_the_rest(start: Start) -> None:
@@ -238,7 +243,7 @@ def test_the_last_word_before_a_closing_bracket_accepts_the_rest(start: Start) -
     neovim.until_ghost()
     neovim.escape()
     assert neovim.saved("a.py") == "f(left)\n"
-    assert len(neovim.log("workspace/executeCommand")) == 1
+    neovim.until(lambda: len(neovim.log("workspace/executeCommand")) == 1, "one acceptance")
 
 
 def test_undo_takes_back_an_acceptance_alone(start: Start) -> None:
@@ -432,8 +437,8 @@ def test_snoozed_for_some_minutes(start: Start) -> None:
     neovim.until_shown("fim: snoozed, 10 min")
     neovim.command("FimEnable")
     neovim.until_shown("fim: ready")
+    neovim.last_sent("workspace/didChangeConfiguration", lambda sent: sent["settings"]["fim-server"]["enabled"])
     sent = [message["settings"]["fim-server"]["enabled"] for message in neovim.log("workspace/didChangeConfiguration")]
-    assert sent[-1] is True
     assert False in sent
 
 
@@ -442,9 +447,10 @@ def test_a_language_that_the_model_has_not_learnt_says_so_until_it_is_switched_o
     neovim.command("FimEnable!")
     neovim.until_shown("fim: ready")
     neovim.command("FimDisable!")
+    off = {"python": "off"}
+    changed = "workspace/didChangeConfiguration"
+    neovim.last_sent(changed, lambda sent: sent["settings"]["fim-server"]["languages"] == off)
     neovim.until_shown("fim: ready")  # off is said where it is switched
-    *_, off = neovim.log("workspace/didChangeConfiguration")
-    assert off["settings"]["fim-server"]["languages"] == {"python": "off"}
 
 
 def test_a_language_is_switched_off_and_on(start: Start) -> None:
@@ -455,8 +461,8 @@ def test_a_language_is_switched_off_and_on(start: Start) -> None:
     neovim.look(0.3)
     assert neovim.ghost == []
     neovim.escape()
-    *_, off = neovim.log("workspace/didChangeConfiguration")
-    assert off["settings"]["fim-server"] == {"enabled": True, "alternatives": 2, "languages": {"python": "off"}}
+    off = {"enabled": True, "alternatives": 2, "languages": {"python": "off"}}
+    neovim.last_sent("workspace/didChangeConfiguration", lambda sent: sent["settings"]["fim-server"] == off)
     neovim.command("FimEnable!")
     neovim.until_shown("fim-server: on in python")
     neovim.insert("ar")
