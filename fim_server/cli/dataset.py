@@ -100,8 +100,9 @@ def _add_build(commands: Any) -> None:
         metavar="SOURCE",
         help="a file of the language, a folder of such, a parquet or JSON Lines file (texts in `content`, else `text`) "
         "or a folder of these; stdlib, the running interpreter's library without its tests; packages:NAME,... "
-        "installed distributions; go:MODULE@VERSION,..., maven:GROUP:ARTIFACT:VERSION,... or crates:NAME@VERSION,... "
-        "fetched by go, mvn or cargo; NAME.toml, a list of such; hub:OWNER/NAME[@REVISION] of the hub, or "
+        "installed distributions; go:MODULE@VERSION,..., maven:GROUP:ARTIFACT:VERSION,..., crates:NAME@VERSION,... "
+        "or npm:NAME@VERSION,... (JSON) fetched by go, mvn, cargo or npm; NAME.toml, a list of such; "
+        "hub:OWNER/NAME[@REVISION] of the hub, or "
         f"hub:OWNER/NAME=PATH, a local copy; for {HUMAN_EVAL}, the folder of its files",
     )
     parser.add_argument(

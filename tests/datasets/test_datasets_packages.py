@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import shutil
 import sys
+import tarfile
 import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -250,6 +258,71 @@ def test_crates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         open_source("crates:two@1.0.0", None, "rust")
 
 
+# --- JSON ----------------------------------------------------------------------------------------------------------
+
+
+class Registry(SimpleHTTPRequestHandler):
+    """A registry of npm's with the packages in a folder, by the paths that are asked for."""
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: requests are none of the test's output."""
+
+
+@pytest.fixture
+def npm_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    if shutil.which("npm") is None:
+        pytest.skip("there is no npm")
+    folder = tmp_path / "registry"
+    folder.mkdir()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Registry, directory=str(folder)))
+    address = f"http://127.0.0.1:{server.server_port}"
+    publish(folder, address, "one", {"package.json": {"license": "MIT"}, "data/a.json": [1], "index.js": 1})
+    publish(folder, address, "@s/two", {"package.json": {"license": "SEE LICENSE IN x"}, "node_modules/m.json": 1})
+    monkeypatch.setenv("npm_config_registry", address)
+    monkeypatch.setenv("npm_config_cache", str(tmp_path / "cache"))
+    monkeypatch.setenv("npm_config_update_notifier", "false")
+    with server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield folder
+        server.shutdown()
+        thread.join()
+
+
+def publish(registry: Path, address: str, name: str, files: dict[str, object]) -> None:
+    """Put a package of version 1.0.0 into a registry."""
+    own = {"name": name, "version": "1.0.0"}
+    files["package.json"] = {**own, **files["package.json"]}  # type: ignore[dict-item]
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for path, content in files.items():
+            data = json.dumps(content).encode()
+            member = tarfile.TarInfo(f"package/{path}")
+            member.size = len(data)
+            archive.addfile(member, BytesIO(data))
+    packed_as = name.replace("/", "-") + ".tgz"
+    (registry / packed_as).write_bytes(packed.getvalue())
+    integrity = "sha512-" + base64.b64encode(hashlib.sha512(packed.getvalue()).digest()).decode()
+    version = {**own, "dist": {"tarball": f"{address}/{packed_as}", "integrity": integrity}}
+    described = {"name": name, "versions": {"1.0.0": version}, "dist-tags": {"latest": "1.0.0"}}
+    write_tree(registry, {name: json.dumps(described)})  # npm asks for @s%2ftwo, which is read as @s/two
+
+
+@pytest.mark.usefixtures("npm_registry")
+def test_packages_of_npm() -> None:
+    source = open_source("npm:one@1.0.0,@s/two@1.0.0", None, "json")
+    assert [(file.package, file.version, file.path, file.licence) for file in source] == [
+        ("one", "1.0.0", "data/a.json", "MIT"),
+        ("one", "1.0.0", "package.json", "MIT"),
+        ("@s/two", "1.0.0", "package.json", None),
+    ]
+    assert next(iter(source)).content == b"[1]"
+    assert set(source.pinned()) == {"one@1.0.0", "@s/two@1.0.0"}
+    assert source.pinned()["one@1.0.0"].startswith("sha512-")
+    with pytest.raises(DatasetError, match=r"packages of npm cannot be fetched: npm error"):
+        open_source("npm:one@2.0.0", None, "json")
+
+
 # --- names and lists -----------------------------------------------------------------------------------------------
 
 
@@ -263,6 +336,9 @@ def test_crates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("crates:rand", "NAME@VERSION"),
         ('crates:a"b@1.0.0', "NAME@VERSION"),
         ("crates:rand@1", "NAME@VERSION"),
+        ("npm:ajv", "NAME@VERSION"),
+        ("npm:@s/@1.0.0", "NAME@VERSION"),
+        ("npm:--registry@1.0.0", "NAME@VERSION"),
     ],
 )
 def test_versions_are_exact(named: str, form: str) -> None:
@@ -272,13 +348,14 @@ def test_versions_are_exact(named: str, form: str) -> None:
 
 def test_without_its_tool_a_package_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    for named, tool in (("go:m@v1.0.0", "go"), ("maven:g:a:1", "mvn"), ("crates:a@1.0.0", "cargo")):
+    tools = {"go:m@v1.0.0": "go", "maven:g:a:1": "mvn", "crates:a@1.0.0": "cargo", "npm:a@1.0.0": "npm"}
+    for named, tool in tools.items():
         with pytest.raises(DatasetError, match=f"are fetched by {tool}, which is not installed"):
             open_source(named, None, language_of(named) or "")
 
 
 @pytest.mark.parametrize(
-    "text", ["", "go = []\n", "go = [1]\n", 'go = ["a"]\nmaven = ["b"]\n', 'npm = ["a"]\n', "go ="]
+    "text", ["", "go = []\n", "go = [1]\n", 'go = ["a"]\nmaven = ["b"]\n', 'gems = ["a"]\n', "go ="]
 )
 def test_what_lists_no_packages_is_said(text: str, tmp_path: Path) -> None:
     path = write_tree(tmp_path, {"list.toml": text}) / "list.toml"
@@ -288,8 +365,9 @@ def test_what_lists_no_packages_is_said(text: str, tmp_path: Path) -> None:
 
 def test_what_figures_are_told_of_is_not_trained_on() -> None:
     by_name = {path.stem: read_list(path) for path in LISTS}
-    assert set(by_name) == {f"{name}-{use}" for name in ("go", "java", "rust") for use in ("reported", "training")}
-    for name in ("go", "java", "rust"):
+    listed = ("go", "java", "json", "rust")
+    assert set(by_name) == {f"{name}-{use}" for name in listed for use in ("reported", "training")}
+    for name in listed:
         (kind, reported), (other, training) = by_name[f"{name}-reported"], by_name[f"{name}-training"]
         assert kind == other
         assert language_of(str(ROOT / "datasets" / f"{name}-reported.toml")) == name

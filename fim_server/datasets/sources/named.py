@@ -18,6 +18,8 @@ from fim_server.datasets.sources.go_modules import GoModules
 from fim_server.datasets.sources.hub import open_hub
 from fim_server.datasets.sources.maven import LANGUAGE as JAVA
 from fim_server.datasets.sources.maven import MavenSources
+from fim_server.datasets.sources.npm import LANGUAGE as JSON
+from fim_server.datasets.sources.npm import NpmPackages
 from fim_server.datasets.sources.source import Source
 from fim_server.errors import DatasetError, LanguageError
 from fim_server.language import Language
@@ -28,6 +30,7 @@ FETCHED: Mapping[str, tuple[str, Callable[[Sequence[str]], Source]]] = {
     "go": (GO, GoModules),
     "maven": (JAVA, MavenSources),
     "crates": (RUST, Crates),
+    "npm": (JSON, NpmPackages),
 }
 """By the word before the colon: the language of such packages, and what fetches them."""
 
@@ -39,7 +42,8 @@ def open_source(named: str, pinned: Mapping[str, Any] | None = None, language: s
     """The source that a user names.
 
     PATH, ``stdlib``, ``packages:NAME,...``, ``go:MODULE@VERSION,...``, ``maven:GROUP:ARTIFACT:VERSION,...``,
-    ``crates:NAME@VERSION,...``, ``hub:OWNER/NAME[@REVISION][=PATH]`` or a file that lists packages.
+    ``crates:NAME@VERSION,...``, ``npm:NAME@VERSION,...``, ``hub:OWNER/NAME[@REVISION][=PATH]`` or a
+    file that lists packages.
     ``pinned`` is what `Source.pinned` gave when a build began that now goes on.
     Raises DatasetError if there is no such source, or it is one of another language.
     """

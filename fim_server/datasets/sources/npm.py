@@ -1,0 +1,84 @@
+"""Files of JSON in packages of npm's registry: their manifests, schemas, data, themes."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from fim_server.datasets.cutters import suffixes
+from fim_server.datasets.licences import spdx
+from fim_server.datasets.sources.files import LEFT_OUT_FOLDERS
+from fim_server.datasets.sources.source import Source, SourceText
+from fim_server.datasets.sources.tools import fetched, parts_of
+from fim_server.errors import DatasetError, LimitError
+from fim_server.language.limited_files import read_all
+
+LANGUAGE = "json"
+
+_NAME = re.compile(r"(?P<name>(@\w[\w.-]*/)?\w[\w.-]*)@(?P<version>\d+\.\d+\.\d+[\w.+-]*)")
+
+
+class NpmPackages(Source):
+    """Packages at exact versions, in the order of their names as given."""
+
+    name = "npm"
+
+    def __init__(self, named: Sequence[str]) -> None:
+        wanted = {(match["name"], match["version"]): match for match in parts_of(named, _NAME, "NAME@VERSION")}
+        self._folder = TemporaryDirectory(prefix="fim-server-")
+        folder = Path(self._folder.name)
+        command = ["npm", "pack", "--json", "--ignore-scripts", "--pack-destination", str(folder), "--"]
+        told = json.loads(fetched([*command, *(match[0] for match in wanted.values())], "packages of npm", folder))
+        packed = {(one["name"], one["version"]): one for one in told}
+        self._packages = []
+        for key, match in wanted.items():
+            if key not in packed:
+                raise DatasetError(f"{match[0]}: no package of this name and version came")
+            self._packages.append(packed[key])
+
+    def __iter__(self) -> Iterator[SourceText]:
+        for package in self._packages:
+            try:
+                with tarfile.open(Path(self._folder.name) / package["filename"]) as archive:
+                    # Whatever the folder that holds everything is called; npm leaves it away as well.
+                    files = {member.name.partition("/")[2]: member for member in archive if member.isfile()}
+                    licence = _licence(_read(archive, files.get("package.json")))
+                    names = [name for name in files if name.endswith(suffixes(LANGUAGE)) and not _left_out(name)]
+                    for name in sorted(names, key=lambda name: name.split("/")):
+                        content = _read(archive, files[name])
+                        yield SourceText(content, name, package["name"], package["version"], licence)
+            except (OSError, tarfile.TarError) as error:
+                raise DatasetError(f"{package['name']}: its files cannot be read: {error}") from None
+
+    def pinned(self) -> dict[str, Any]:
+        """Checksums."""
+        return {f"{one['name']}@{one['version']}": one["integrity"] for one in self._packages}
+
+
+def _left_out(name: str) -> bool:
+    return not LEFT_OUT_FOLDERS.isdisjoint(name.split("/")[:-1])
+
+
+def _read(archive: tarfile.TarFile, member: tarfile.TarInfo | None) -> bytes | None:
+    file = archive.extractfile(member) if member is not None else None
+    if file is None:
+        return None
+    try:
+        with file:
+            return read_all(file)  # type: ignore[arg-type]  # it reads bytes
+    except (OSError, LimitError):
+        return None
+
+
+def _licence(manifest: bytes | None) -> str | None:
+    """What a package's manifest says its licence is, where that is an expression."""
+    try:
+        stated = json.loads(manifest or b"").get("license")
+    except (ValueError, AttributeError):
+        return None
+    return spdx(stated) if isinstance(stated, str) else None
