@@ -82,6 +82,9 @@ def explanation_as_json(arguments: ExplainArguments, language: Language, session
         "diagnostics": session.diagnostics,
         "text": arguments.text,
         **asdict(explanation),
+        "open_constructs": [
+            {"name": one.name, "line": 1 + left.count("\n", 0, one.offset)} for one in session.open_constructs()
+        ],
         "likely": likely,
         "complete": explanation.rejected_at is None and state.is_complete(),
         "distance": distance,
@@ -111,8 +114,11 @@ def explanation_lines(answer: dict[str, Any]) -> Iterator[str]:
     if answer["likely"] is not None:
         yield f"  likely next: {answer['likely']}"
     yield f"  {listing('may come next', answer['expected'])}"
-    for side in ("left", "right"):
-        if answer[f"open_{side}"]:
-            yield f"  open on the {side}: {', '.join(answer[f'open_{side}'])}"
+    if answer["open_constructs"]:
+        # Rules' names, `open_left`, are for those who write a definition: they are in the JSON.
+        constructs = (f"{one['name']} (line {one['line']})" for one in answer["open_constructs"])
+        yield f"  open on the left: {', '.join(constructs)}"
+    if answer["open_right"]:
+        yield f"  open on the right: {', '.join(answer['open_right'])}"
     if answer["shortest_completion"] is not None:
         yield f"  shortest completion: {answer['shortest_completion']!r} (distance {answer['distance']})"

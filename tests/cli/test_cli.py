@@ -292,6 +292,14 @@ def test_explain_says_what_may_come(run: Run, hole: Path) -> None:
     assert "may come next: " in output
 
 
+def test_explain_names_what_is_open(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("def f():\n    x = g(1,\n        [2, )\n", encoding="utf-8")
+    status, output, _ = run("explain", str(path), "3:13")
+    assert status == 0
+    assert "  open on the left: list (line 3), call (line 2), assignment (line 2), def (line 1)\n" in output
+
+
 def test_explain_judges_a_text(run: Run, hole: Path) -> None:
     status, output, _ = run("explain", str(hole), CURSOR, "--text", "1)", "--json")
     answer = json.loads(output)
