@@ -160,7 +160,7 @@ def test_a_planted_difference_is_found(corpus: Path, monkeypatch: pytest.MonkeyP
         flipped(words)
 
     monkeypatch.setattr(Matcher, "fill_mask_plain", plain)
-    status, output = printed(*command(corpus, "--verify", "--json"))
+    status, output = printed(*command(corpus, "--files", "1", "--verify", "--json"))
     report = json.loads(output)
     assert status == 1
     assert report["differing_masks"] == report["verified_masks"] > 0
@@ -176,7 +176,7 @@ def test_a_refused_token_is_counted(corpus: Path, monkeypatch: pytest.MonkeyPatc
         words[:] = 0
 
     monkeypatch.setattr(Matcher, "fill_mask", nothing)
-    status, output = printed(*command(corpus, "--json"))
+    status, output = printed(*command(corpus, "--files", "1", "--cursors", "1", "--json"))
     report = json.loads(output)
     assert status == 1
     assert report["refused_tokens"] == report["steps"] > 0
@@ -191,7 +191,7 @@ def test_a_refused_end_is_counted(corpus: Path, monkeypatch: pytest.MonkeyPatch)
         words[end >> 5] &= ~np.uint32(1 << (end & 31))
 
     monkeypatch.setattr(Matcher, "fill_mask", endless)
-    status, output = printed(*command(corpus, "--json"))
+    status, output = printed(*command(corpus, "--files", "1", "--cursors", "1", "--json"))
     report = json.loads(output)
     assert status == 1
     assert report["refused_tokens"] == 0

@@ -73,7 +73,7 @@ def trips_of(model: FimModel) -> int:
 def test_tokens_are_those_of_the_model_in_this_process(local: FimModel, kind: str, single_line: bool) -> None:
     with serving(Endpoint(local, kind)) as address:
         remote = load_model(address, options=options_of(kind))
-        for cut in itertools.islice(cuts(random.Random(7), 6_000, 2), 10):
+        for cut in itertools.islice(cuts(random.Random(7), 6_000, 2), 6):
             split = Split(cut.left, cut.right)
             options: dict[str, Any] = {"max_new_tokens": 24, "max_prompt_tokens": 300, "single_line": single_line}
             here, there = (written(model, split, **options) for model in (local, remote))
@@ -105,13 +105,13 @@ def test_texts_without_ids_fit(local: FimModel, kind: str, told: int) -> None:
         remote = load_model(address)
         assert remote.mode == "checked"
         offered = 0
-        for cut in itertools.islice(cuts(random.Random(3), 6_000, 2), 10):
+        for cut in itertools.islice(cuts(random.Random(3), 6_000, 2), 6):
             completion, _ = written(remote, Split(cut.left, cut.right), max_new_tokens=24)
             if completion.text is not None:
                 assert completion.guarantee == "exact"
                 ast.parse(cut.left + completion.text + cut.right)
                 offered += 1
-        assert offered >= 6
+        assert offered >= 4
 
 
 def test_a_model_s_own_text_is_what_comes_of_an_endpoint_with_texts(local: FimModel) -> None:
