@@ -23,8 +23,9 @@ from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.errors import ModelError, StoppedError
 from fim_server.language.stop import Stop
+from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.gguf import library
-from fim_server.models.gguf.backend import MOST_SPARE, GgufBackend
+from fim_server.models.gguf.backend import MOST_ROWS, MOST_SPARE, GgufBackend
 from fim_server.models.gguf.load import load_gguf
 from fim_server.models.gguf.writing import PRECISIONS, SPLITTERS, write_gguf
 from fim_server.models.load import load_model
@@ -134,6 +135,53 @@ def test_wrong_tokens_and_too_many_are_refused_and_nothing_is_read(model: FimMod
             model.forward(wrong, cache)
     cache.crop(-1)
     assert np.abs(model.forward(prompt[19:20], cache) - wanted).max() < ROUNDING
+
+
+@pytest.mark.parametrize("precision", ["f32", "q8_0"])
+def test_rows_of_a_pass_are_those_of_one_token_after_another(
+    file: Path, prompt: list[int], precision: str, tmp_path: Path
+) -> None:
+    if precision != "f32":
+        path = tmp_path / "quantised.gguf"
+        write_gguf(EMBEDDED, path, precision, next(iter(SPLITTERS)))
+        file = path
+    model = load_gguf(file, 1)
+    assert model.gives_rows
+    one, many = model.new_cache(512), model.new_cache(512)
+    wanted = [model.forward(prompt[:100], one), *(model.forward([token], one) for token in prompt[100:140])]
+    assert np.array_equal(model.forward_rows(prompt[:100], many, 1)[0], wanted[0])
+    at = 100
+    for size in (2, 5, 1, 8, 3, 7, 14):
+        rows = model.forward_rows(prompt[at : at + size], many, size)
+        assert len(rows) == size
+        for row, expected in zip(rows, wanted[at - 99 :], strict=False):
+            assert np.abs(row - expected).max() < ROUNDING
+        many.crop(-1)
+        at += size - 1
+    for tokens, wrong in ((1, 0), (2, 3), (MOST_ROWS + 2, MOST_ROWS + 1)):
+        with pytest.raises(RuntimeError, match=f"{wrong} rows of {tokens} tokens"):
+            model.forward_rows(prompt[:tokens], many, wrong)
+
+
+def test_rows_are_of_the_last_tokens_of_a_long_text(model: FimModel, prompt: list[int]) -> None:
+    long = (prompt * 2)[: PREFILL_CHUNK + 150]
+    one, many = model.new_cache(1024), model.new_cache(1024)
+    model.forward(long[:-3], one)
+    wanted = [model.forward([token], one) for token in long[-3:]]
+    found = model.forward_rows(long, many, 3)
+    assert max(np.abs(row - expected).max() for row, expected in zip(found, wanted, strict=True)) < ROUNDING
+
+
+def test_texts_with_drafts_are_those_without(model: FimModel) -> None:
+    split = Split("def total(values):\n    result = 0\n    for value in values:\n        res", "\n    return result\n")
+    options = DecodeOptions(max_new_tokens=24, single_line=True)
+    plain = complete(model, python(), split, options)
+    drafted = complete(
+        model, python(), split, dataclasses.replace(options, drafts=lambda middle: (plain.text or "")[len(middle) :])
+    )
+    assert (drafted.text, drafted.stop_reason) == (plain.text, plain.stop_reason)
+    assert drafted.statistics.accepted_tokens > 0
+    assert drafted.statistics.passes < plain.statistics.passes
 
 
 def test_a_pass_is_left_when_it_is_wanted_no_more(model: FimModel, prompt: list[int]) -> None:

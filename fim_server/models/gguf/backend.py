@@ -42,6 +42,9 @@ STEP_OF_ROOM = 256
 MOST_SPARE = 2
 """Contexts that are kept for the next cache: to make one takes as long as some tokens."""
 
+MOST_ROWS = 16
+"""Rows of logits of a pass at most: a draft's tokens, and the one before them. The library keeps memory for them."""
+
 ABORTED = 2
 """What a pass returns that was left."""
 
@@ -59,6 +62,7 @@ class GgufBackend:
 
     name = LLAMA_CPP
     arithmetic = NumpyArithmetic()
+    gives_rows = True
 
     def __init__(self, path: Path, threads: int, gpu_layers: int = 0, adapter: Path | None = None) -> None:
         """Load a file for a number of threads.
@@ -114,6 +118,10 @@ class GgufBackend:
         """As :meth:`..backend.Backend.forward`."""
         return cache.forward(token_ids)
 
+    def forward_rows(self, token_ids: Sequence[int], cache: GgufCache, rows: int) -> list[NDArray[np.float32]]:
+        """As :meth:`..backend.RowsBackend.forward_rows`; of at most :data:`MOST_ROWS` rows."""
+        return cache.forward_rows(token_ids, rows)
+
     def mask_words(self, size: int) -> NDArray[np.uint32]:
         """As :meth:`..backend.Backend.mask_words`."""
         return np.zeros(word_count(size), dtype=np.uint32)
@@ -157,7 +165,7 @@ class Context:
         options.room = room
         options.batch = options.pass_tokens = min(room, PREFILL_CHUNK)
         options.threads = options.threads_of_batch = threads
-        options.outputs = 1
+        options.outputs = min(MOST_ROWS, int(options.batch))
         said.begin()
         self._context = library.llama_init_from_model(network.address, options)
         if not self._context:
@@ -190,14 +198,17 @@ class Context:
         """Forget what was read behind so many tokens; False where the network cannot."""
         return bool(self._library.llama_memory_seq_rm(self._memory, 0, length, -1))
 
-    def decode(self, token_ids: Sequence[int], start: int, wants_logits: bool) -> int:
-        """A pass over tokens, the first of them at a position; returns what the library does."""
+    def decode(self, token_ids: Sequence[int], start: int, rows: int) -> int:
+        """A pass over tokens, the first of them at a position; returns what the library does.
+
+        ``rows``: how many of the last of them have their logits kept.
+        """
         batch, count = self._batch, len(token_ids)
         batch.count = count
         self._tokens[:count] = token_ids
         self._positions[:count] = np.arange(start, start + count)
         self._wanted[:count] = 0
-        self._wanted[count - 1] = wants_logits
+        self._wanted[count - rows : count] = 1
         self._flag[0] = b"\0"
 
         def leave() -> None:
@@ -206,9 +217,9 @@ class Context:
         with telling(leave):
             return int(self._library.llama_decode(self._context, batch))
 
-    def logits(self, size: int) -> NDArray[np.float32]:
-        """The last token's [V], in the library's memory."""
-        address = self._library.llama_get_logits_ith(self._context, -1)
+    def logits(self, size: int, back: int = 1) -> NDArray[np.float32]:
+        """Those after the last token [V], or the ``back``-th last, in the library's memory."""
+        address = self._library.llama_get_logits_ith(self._context, -back)
         if not address:
             raise RuntimeError("llama.cpp gives no logits")
         return np.ctypeslib.as_array(address, (size,))
@@ -222,28 +233,35 @@ class GgufCache:
         weakref.finalize(self, give_back_to, weakref.ref(backend), context).atexit = False
 
     def forward(self, token_ids: Sequence[int]) -> NDArray[np.float32]:
-        """Read on. Returns the logits [V] after the last token, in memory of their own.
+        """Read on. Returns the logits [V] after the last token. Raises as :meth:`forward_rows`."""
+        return self.forward_rows(token_ids, 1)[-1]
+
+    def forward_rows(self, token_ids: Sequence[int], rows: int) -> list[NDArray[np.float32]]:
+        """Read on. Returns the logits [V] after each of the last ``rows`` tokens, in memory of their own.
 
         Raises:
-            RuntimeError: There is no token, one that the model does not know, no room in the window, or the library
-                has failed.
+            RuntimeError: There is no token, one that the model does not know, no room in the window, more rows than
+                tokens or :data:`MOST_ROWS`, or the library has failed.
             StoppedError: What watches the thread was set; nothing was read.
         """
         count, context = len(token_ids), self._context
         if not count or min(token_ids) < 0 or max(token_ids) >= self._size:
             raise RuntimeError(f"not tokens of {self._size}: {'ids beyond them' if count else 'none'}")
+        if not 0 < rows <= min(count, MOST_ROWS):
+            raise RuntimeError(f"{rows} rows of {count} tokens; at most {MOST_ROWS}")
         if self._length + count > context.room:
             raise RuntimeError(f"{self._length + count} tokens are above the cache's room, {context.room}")
-        for start in range(0, count, context.most):
-            part = token_ids[start : start + context.most]
-            done = context.decode(part, self._length + start, start + len(part) == count)
+        last = max(0, count - context.most)  # where the last pass begins, which has all the rows
+        for start in (*range(0, last, context.most), last):
+            part = token_ids[start : min(start + context.most, last) if start < last else count]
+            done = context.decode(part, self._length + start, rows if start == last else 0)
             if done:
                 is_clean = context.keep(self._length)
                 if done == ABORTED and is_clean:
                     raise StoppedError("the model's pass was left")
                 raise RuntimeError(f"llama.cpp's pass failed with {done} ({said.reason})")
         self._length += count
-        return context.logits(self._size).copy()
+        return [context.logits(self._size, back).copy() for back in range(rows, 0, -1)]
 
     def crop(self, length: int) -> None:
         """Take back the last ``-length`` tokens, as transformers' caches do.
