@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from fim_server.models.reading import Lent, Readings
     from fim_server.text.document import Split
 
-LEAST_BESIDE = 16
-"""Tokens of a prompt for which a thread is worth while; a keystroke brings two or three."""
-
 THREADS = ThreadPoolExecutor(64, "fim-read")
 """Kept from one prompt to the next: who starts a thread waits until it runs. One more prompt than there are threads, of
 all models and clients, is read once one of them is free."""
@@ -47,7 +44,7 @@ class Beside:
     def __init__(
         self, model: FimModel, split: Split, options: DecodeOptions, readings: Readings | Lent, heals: bool = False
     ) -> None:
-        """``heals``: as in :func:`.alternatives.read_before`. Nothing is read yet where only little is to be read."""
+        """``heals``: as in :func:`.alternatives.read_before`. Nothing is read yet with `DecodeOptions.fast_forward`."""
         self.prompt, self.reading = read_before(model, split, options, readings, heals)
         self.reused = self.tokens = 0
         self.seconds = 0.0
@@ -56,7 +53,7 @@ class Beside:
         self._stop = Stop()
         self._watch = Watch(options.deadline_ms, self._stop)
         self._future: Future[Logits | None] | None = None
-        if not options.fast_forward and len(self.prompt) - self.reading.shared(self.prompt) >= LEAST_BESIDE:
+        if not options.fast_forward:
             self._future = THREADS.submit(self._watched, (*watching(), self._stop))
 
     def logits(self, prompt: Sequence[int]) -> Logits | None:

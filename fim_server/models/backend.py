@@ -184,6 +184,6 @@ class RowsBackend(Backend, Protocol):
         """As :meth:`forward`, the logits after each of the last ``rows`` tokens.
 
         What a backend with ``gives_rows`` gives does not depend on how many tokens its passes have: not in the last bit
-        on onnxruntime and of quantised GGUF files on llama.cpp (x86-64, measured), and up to float32's rounding on torch
+        on onnxruntime and of quantised GGUF files on llama.cpp (x86-64, measured), up to float32's rounding on torch
         and a CPU, up to float16's of other GGUF files.
         """

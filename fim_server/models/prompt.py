@@ -34,9 +34,9 @@ more, the second is tried."""
 PLAIN = "plain"
 """The name of the format without tokens of its own."""
 
-KNOWN_TEXTS = 384
-"""Texts whose ids are remembered: of the longest prompt's prefix some 64 pieces, and of a few suffixes their ends; for
-prompts of two lengths."""
+KNOWN_TEXTS = 2048
+"""Texts whose ids are remembered: of the longest prompt's prefix some 64 pieces, and of a few suffixes their lines and
+ends; for prompts of two lengths."""
 
 CHARACTERS_PER_STEP = 3
 """Where prompts are cut in steps, a prefix may begin at one line in so many characters for each token of a step."""
@@ -94,9 +94,7 @@ class BoundFormat:
         if room < 0:
             raise ValueError(f"a prompt of {limit} tokens is too short for the {self.family} format")
         prefix = self._prefix(left, room, grid)
-        suffix, ids = self._nearest(right if self.sees_suffix else "", room, grid)
-        _, kept = share(steps(prefix.length, grid), len(ids), room)
-        ids = self._whole_lines(suffix, ids, kept, grid)
+        ids = self._suffix(right if self.sees_suffix else "", steps(prefix.length, grid), room, grid)
         texts = {Slot.PREFIX: [*head, *prefix.last(room - len(ids), grid)], Slot.SUFFIX: ids}
         prompt = list(front)
         for piece in self.pieces:
@@ -114,23 +112,48 @@ class BoundFormat:
                 break
         return prefix
 
-    def _nearest(self, right: str, room: int, grid: int) -> tuple[str, list[int]]:
-        """What is nearest to the cursor of the text after it, at least ``room`` tokens if it has so many."""
+    def _suffix(self, right: str, prefix: int, room: int, grid: int) -> list[int]:
+        """What a prompt holds of the text after the cursor, beside so many tokens of that before it."""
+        found = None
+        if grid > 1:
+            _, most = share(prefix, room, room)
+            found = self._lines_within(right[: (room + grid) * CHARACTERS_PER_TOKEN[-1]], most)
+        return self._suffix_plain(right, prefix, room, grid) if found is None else found
+
+    def _suffix_plain(self, right: str, prefix: int, room: int, grid: int) -> list[int]:
+        """As :meth:`_suffix`; all that might be shown is encoded, and beginnings of it until one fits."""
         text, ids = "", list[int]()
         for ratio in CHARACTERS_PER_TOKEN:
             text = right[: (room + grid) * ratio]
             ids = self._suffix_ids(text, grid)
             if len(ids) >= room or len(text) == len(right):
                 break
-        return text, ids
-
-    def _whole_lines(self, text: str, ids: list[int], kept: int, grid: int) -> list[int]:
-        """The lines of a suffix that ``kept`` tokens hold, as ids; a part of the first one if they hold none."""
+        _, kept = share(prefix, len(ids), room)
         if len(ids) <= kept:
             return ids
         ends = [match.end() for match in re.finditer("\n", text)]
         count = bisect_right(ends, kept, key=lambda end: len(self._suffix_ids(text[:end], grid)))
         return self._suffix_ids(text[: ends[count - 1]], grid) if count else ids[:kept]
+
+    def _lines_within(self, text: str, most: int) -> list[int] | None:
+        """The ids of as many of a text's lines as ``most`` tokens hold; None where that is not even the first one.
+
+        The lines' own tokens, which are remembered, say where about that is: so a text of which one line has changed is
+        encoded up to there alone.
+        """
+        ends = [0]
+        cut = counted = 0
+        while counted <= most and ends[-1] < len(text):
+            start, end = ends[-1], text.find("\n", ends[-1]) + 1 or len(text)
+            ends.append(end)
+            if line := text[start:end].rstrip():  # a line break is joined with the indentation after it
+                counted += len(self._known_ids(text[cut : start + len(line)], self.guard))
+                cut = start + len(line)
+        while ends[-1] < len(text) and len(self._known_ids(text[: ends[-1]], self.guard)) <= most:
+            ends.append(text.find("\n", ends[-1]) + 1 or len(text))
+        while len(ids := self._known_ids(text[: ends[-1]], self.guard)) > most:
+            ends.pop()
+        return ids if len(ends) > 1 or not text else None
 
     def _suffix_ids(self, text: str, grid: int) -> list[int]:
         return self._known_ids(text, self.guard) if grid > 1 else self._ids(text, self.guard)

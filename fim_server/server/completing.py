@@ -169,13 +169,16 @@ class Completer:
         if self._prompts is not None:
             self._prompts.give_back()
 
-    def answer(self, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Work | None:
+    def answer(
+        self, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float, recalls: bool = False
+    ) -> Work | None:
         """What comes of a request; None where it is ``cancelled``.
 
+        ``recalls``: what :meth:`recall` would give comes before the model's, which reads meanwhile.
         Raises ModelError where there is no model, LanguageError where the language is not one of ours.
         """
         try:
-            return self._answer(loading, request, cancelled, submitted)
+            return self._answer(loading, request, cancelled, submitted, recalls)
         except StoppedError:
             if cancelled.is_set():
                 return None
@@ -195,9 +198,19 @@ class Completer:
                 opened = self.contexts.open(request.uri, language, request.split, request.settings.floor)
                 if quiet(Place.of(request.split), opened.session.inside, request.invoked, request.settings) is not None:
                     return None
-                found = self._recalled(request, opened, language)
+                best = self._surely_recalled(request, opened, language)
         except StoppedError:
             return None
+        if not best or cancelled.is_set():
+            return None
+        work = Work(answer_of(request, best, lasting=not opened.is_unfinished), origin="memory")
+        work.costs.queue_ms = 1000 * (started - submitted)
+        work.costs.open_ms = 1000 * (time.perf_counter() - started)
+        return work
+
+    def _surely_recalled(self, request: Request, opened: Opened, language: Language) -> tuple[Offer, ...]:
+        """What :meth:`recall` offers."""
+        found = self._recalled(request, opened, language)
         closers = request.split.right[: opened.covered]
         least = 0.0 if request.invoked else request.settings.min_confidence
         if request.settings.ask_model:
@@ -205,13 +218,7 @@ class Completer:
         else:
             sure = [offer for offer, _ in found if shown(offer, closers, least)]
             sure.sort(key=lambda offer: -worth(offer, closers, least))
-        if not sure or cancelled.is_set():
-            return None
-        best = tuple(sure[: request.settings.alternatives if request.invoked else 1])
-        work = Work(answer_of(request, best, lasting=not opened.is_unfinished), origin="memory")
-        work.costs.queue_ms = 1000 * (started - submitted)
-        work.costs.open_ms = 1000 * (time.perf_counter() - started)
-        return work
+        return tuple(sure[: request.settings.alternatives if request.invoked else 1])
 
     def _recalled(self, request: Request, opened: Opened, language: Language) -> list[tuple[Offer, float]]:
         """The offers of the project's memory that fit, the best first, each with how likely its whole line is right."""
@@ -267,7 +274,9 @@ class Completer:
         except StoppedError as error:
             raise StoppedError(LEFT if cancelled.is_set() else too_long()) from error
 
-    def _answer(self, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Work | None:
+    def _answer(
+        self, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float, recalls: bool
+    ) -> Work | None:
         from fim_server.decoding.healing import Healing
 
         started = time.perf_counter()
@@ -296,6 +305,12 @@ class Completer:
             if reason is not None or beside is None:
                 work.answer = answer_of(request, (), reason)
                 return work
+            if recalls:
+                with suppress(StoppedError), Stop(ENGINE_SECONDS):
+                    if best := self._surely_recalled(request, opened, language):
+                        work.answer = answer_of(request, best, lasting=not opened.is_unfinished)
+                        work.origin = "memory"
+                        return work
             with Stop(ENGINE_SECONDS + (options.deadline_ms or 0) / 1000) if options.deadline_ms else cancelled:
                 self._decode(
                     Task(

@@ -124,7 +124,11 @@ async def find_answer(
         remembered = look_up(ls, request)
         if remembered is not None:
             return conclude(ls, asked, request, Work(remembered, Costs(decode_ms=waited_ms)), from_model=True)
-    recalled = None if asked.invoked and request.settings.ask_model else await recall(ls, request)
+    # Where the model can begin to read at once, it does so while the project's memory is asked.
+    pause_ms = 0.0 if asked.invoked else pause_of(ls, asked.uri)
+    together = request.settings.ask_model and ls.worker.model is not None and pause_ms <= 0
+    recalls = not (asked.invoked and request.settings.ask_model)
+    recalled = await recall(ls, request) if recalls and not together else None
     if overtaken.is_set() or not is_current(ls, asked):
         ls.usage.superseded += 1
         return None
@@ -134,11 +138,11 @@ async def find_answer(
     if not request.settings.ask_model:
         nothing = answer_of(request, (), "nothing is recalled, and no model asked (setting askModel)", lasting=False)
         return conclude(ls, asked, request, Work(nothing, origin="memory"), from_model=False)
-    waited_ms = 0.0 if asked.invoked else await debounce(ls, asked.uri, overtaken)
+    waited_ms = await debounce(pause_ms, overtaken)
     if overtaken.is_set() or not is_current(ls, asked):
         ls.usage.superseded += 1
         return None
-    work = await run(ls, request)
+    work = await run(ls, request, recalls and together)
     if work is None or overtaken.is_set():
         ls.usage.superseded += 1
         if work is not None:
@@ -146,19 +150,22 @@ async def find_answer(
         return None
     work.costs.debounce_ms = waited_ms
     remember(ls, request, work.answer)
-    return conclude(ls, asked, request, work, from_model=not work.answer.prefetched)
+    return conclude(ls, asked, request, work, work.origin != "memory" and not work.answer.prefetched)
 
 
-async def debounce(ls: FimLanguageServer, uri: str, overtaken: asyncio.Event) -> float:
-    """Wait whether somebody types on, no longer than until the request is overtaken; returns milliseconds."""
+def pause_of(ls: FimLanguageServer, uri: str) -> float:
+    """How many milliseconds the model waits whether somebody types on."""
     pause = ls.settings.debounce_ms
-    if pause is None:
-        pause = ls.usage.debounce_ms(ls.protocol.typing_pause_ms(uri))
-    if pause <= 0:
+    return ls.usage.debounce_ms(ls.protocol.typing_pause_ms(uri)) if pause is None else pause
+
+
+async def debounce(pause_ms: float, overtaken: asyncio.Event) -> float:
+    """Wait whether somebody types on, no longer than until the request is overtaken; returns milliseconds."""
+    if pause_ms <= 0:
         return 0.0
     before = time.perf_counter()
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(overtaken.wait(), pause / 1000)
+        await asyncio.wait_for(overtaken.wait(), pause_ms / 1000)
     return 1000 * (time.perf_counter() - before)
 
 
@@ -237,15 +244,15 @@ async def recall(ls: FimLanguageServer, request: Request) -> Work | None:
             del ls.running[request.uri]
 
 
-async def run(ls: FimLanguageServer, request: Request) -> Work | None:
-    """Have the worker answer; a cancelled request stops it there too."""
+async def run(ls: FimLanguageServer, request: Request, recalls: bool = False) -> Work | None:
+    """Have the worker answer; a cancelled request stops it there too. ``recalls``: as in `CompletionWorker.submit`."""
     prefetching, ls.prefetching = ls.prefetching, None
     if ls.worker.model is None and ls.failure is not None:
         return Work(answer_of(request, (), ls.failure, lasting=False))
     joined = prefetching is not None and not request.invoked and is_same(prefetching.request, request)
     if prefetching is not None and not joined:
         prefetching.job.cancelled.set()
-    job = prefetching.job if joined and prefetching is not None else ls.worker.submit(request)
+    job = prefetching.job if joined and prefetching is not None else ls.worker.submit(request, recalls)
     look_after(ls)
     running = ls.running[request.uri] = UnderWay(request, job)
     started = time.perf_counter()

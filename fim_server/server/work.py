@@ -108,9 +108,13 @@ class Work:
     """Where it comes from: `model`, or `memory`, the project's."""
 
     def count_decoding(self, hidden_ms: float = 0.0) -> None:
-        """Take the time of the completions into the costs; ``hidden_ms``: of reading, while the session was opened."""
+        """Take the time of the completions into the costs; ``hidden_ms``: of reading, while the session was opened.
+
+        What is done while the model reads costs nothing besides.
+        """
         statistics = [completion.statistics for completion in self.completions]
-        self.costs.prefill_ms = max(0.0, sum(entry.prefill_ms for entry in statistics) - hidden_ms)
+        self.costs.prefill_ms = sum(entry.prefill_ms for entry in statistics)
+        self.costs.open_ms = max(0.0, self.costs.open_ms - hidden_ms)
         self.costs.decode_ms = sum(entry.decode_ms for entry in statistics)
         self.costs.engine_ms = sum(entry.engine_wait_ms for entry in statistics)
 

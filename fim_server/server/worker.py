@@ -223,9 +223,10 @@ class CompletionWorker:
         self.reload(self._settings, afresh=False)
         self.was_lost = True
 
-    def submit(self, request: Request) -> Job:
+    def submit(self, request: Request, recalls: bool = False) -> Job:
         """Queue a request and stop the document's one before: only its latest cursor matters.
 
+        ``recalls``: what the project's memory is sure of is an answer as well, see :meth:`recall`.
         The job's future gives None where it was cancelled before it came to anything, and raises ModelError where there
         is no model, LanguageError where the language is not one of ours.
         """
@@ -238,7 +239,9 @@ class CompletionWorker:
         loading = self._load_once()
         submitted = time.perf_counter()
         completer = lane.completer
-        future = lane.submit(cancelled, lambda: completer.answer(loading, request, cancelled, submitted), is_asked=True)
+        future = lane.submit(
+            cancelled, lambda: completer.answer(loading, request, cancelled, submitted, recalls), is_asked=True
+        )
         if request.settings.prefetch:
             self._read(lane, afterwards, lambda stop: completer.read_on(loading, request, cancelled, stop))
         return Job(

@@ -78,12 +78,14 @@ def test_the_items_are_the_same_and_the_prompt_is_read_while_the_session_is_open
     assert first.prefill_ms == 1000 * beside.seconds
 
 
-def test_a_prompt_that_is_known_all_but_for_little_is_read_afterwards(model: FimModel) -> None:
+def test_of_a_prompt_that_is_known_the_last_token_is_read(model: FimModel) -> None:
     readings = Readings(model)
-    Beside(model, SPLIT, OPTIONS, readings).logits([])
+    wanted = Beside(model, SPLIT, OPTIONS, readings)
+    rows = [wanted.logits(wanted.prompt)]
     again = Beside(model, SPLIT, OPTIONS, readings)
-    assert again.logits(again.prompt) is None
-    assert again.ended is None
+    rows.append(again.logits(again.prompt))
+    assert np.allclose(*map(np.asarray, rows), atol=1e-3)
+    assert (again.tokens, again.reused) == (1, len(again.prompt) - 1)
 
 
 def test_reading_that_nobody_wants_ends_and_what_was_read_stays(
@@ -114,7 +116,6 @@ def test_what_the_model_raises_reaches_who_asks(model: FimModel, monkeypatch: py
     def fails(self: Reading, tokens: Any) -> Any:
         raise StoppedError("left")
 
-    monkeypatch.setattr(module, "LEAST_BESIDE", 1)
     monkeypatch.setattr(Reading, "forward", fails)
     beside = Beside(model, SPLIT, OPTIONS, Readings(model))
     with pytest.raises(StoppedError):

@@ -1,7 +1,11 @@
 """FIM formats: found by a tokenizer's real tokens, laid out in the family's order, cut around the cursor."""
 
 import json
+import json.scanner
+import random
 import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -138,6 +142,28 @@ def test_a_prompt_in_steps_holds_the_same_text_and_is_never_too_long(grid: int) 
             assert len(prompt) > min(len(left) + len(right), room) + 3 - lost - 2 * LONGEST_LINE
             assert left == prefix or left[: -len(prefix)].endswith("\n") or len(prefix) < LONGEST_LINE
             assert right == suffix or suffix.endswith("\n") or len(suffix) < LONGEST_LINE
+
+
+def suffix_texts() -> Iterator[str]:
+    """Texts after a cursor: from anywhere in a module, with blank lines, and all in one line."""
+    chance = random.Random(5)
+    text = Path(json.scanner.__file__).read_text(encoding="utf-8")
+    for _ in range(60):
+        rest = text[chance.randrange(len(text) + 1) :]
+        yield from (rest, rest.replace("\n", "\n\n  \n"), rest.replace("\n", " "))
+
+
+def test_as_many_lines_follow_the_cursor_as_encoding_all_of_them_shows() -> None:
+    bound = find_format(read_tokenizer(Path(locate(EMBEDDED_NAME)), EMBEDDED_NAME), "model")
+    chance = random.Random(6)
+    shown: Counter[bool] = Counter()
+    for right in suffix_texts():
+        for room in (16, 200, 1500):
+            prefix = 16 * chance.randrange(room // 4 + 1)
+            found = bound._suffix(right, prefix, room, 16)
+            assert found == bound._suffix_plain(right, prefix, room, 16), (right, prefix, room)
+            shown[found == bound._suffix_plain(right, 0, 10**6, 16)] += 1
+    assert min(shown[True], shown[False]) > 50, shown
 
 
 def test_a_prompt_in_steps_begins_the_same_while_someone_types() -> None:

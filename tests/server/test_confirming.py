@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -44,13 +43,16 @@ class Model:
 def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     model = Model()
 
-    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Any:
-        return model.answer(request, cancelled)
-
     def recall(self: Completer, request: Request, cancelled: Stop, submitted: float) -> Work | None:
         if request.uri != URI or request.split.left != "x = ":
             return None
         return Work(answer_of(request, (replace(offer(LINE), recalled=True),)), origin="memory")
+
+    def answer(
+        self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float, recalls: bool
+    ) -> Work | None:
+        recalled = recall(self, request, cancelled, submitted) if recalls else None
+        return recalled or model.answer(request, cancelled)
 
     monkeypatch.setattr(Completer, "_answer", answer)
     monkeypatch.setattr(Completer, "recall", recall)

@@ -46,7 +46,7 @@ class Model:
 def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     model = Model()
 
-    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Any:
+    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, *rest: object) -> Any:
         return model.answer(self, request, cancelled)
 
     monkeypatch.setattr(Completer, "_answer", answer)

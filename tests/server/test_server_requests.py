@@ -33,7 +33,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What is done for a request, or for a question, before it is answered."""
     todo: dict[str, Any] = {}
 
-    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Any:
+    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, *rest: object) -> Any:
         todo.get("request", lambda stop: None)(cancelled)
         return None if cancelled.is_set() else Work(answer_of(request, (offer("1"),), lasting=False))
 
@@ -142,7 +142,7 @@ async def test_the_model_is_not_asked_about_a_text_that_has_changed(
     gate, asked = Blocked(), threading.Event()
     monkeypatch.setattr(Completer, "recall", lambda *arguments: gate())
     work["request"] = lambda stop: asked.set()
-    client.server.settings = client.server.settings.having("debounce_ms", 100.0 if when == "waiting" else 0.0)
+    client.server.settings = client.server.settings.having("debounce_ms", 100.0)
     client.ask("before", invoked=False)
     await client.until(gate.begun.is_set)
     if when == "waiting":

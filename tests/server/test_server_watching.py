@@ -45,7 +45,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """By document, what is done for a request, which is answered afterwards."""
     todo: dict[str, Any] = {}
 
-    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Any:
+    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, *rest: object) -> Any:
         todo.get(request.uri, lambda: None)()
         return None if cancelled.is_set() else Work(answer_of(request, ()))
 
@@ -592,7 +592,7 @@ def test_a_large_sessions_memory_goes_back_when_its_document_is_closed(monkeypat
     worker.make_contexts = lambda: Contexts(Budget(seconds=PATIENCE, memory=1 << 30))
     large = "1," * 100_000 + "]\n"
 
-    def answer(self: Completer, loading: Any, request: Request, cancelled: Stop, submitted: float) -> Any:
+    def answer(self: Completer, loading: Any, request: Request, cancelled: Stop, *rest: object) -> Any:
         self.contexts.open(request.uri, Language.load("python"), Split("x = [", large))
         return Work(answer_of(request, ()))
 
@@ -616,7 +616,7 @@ def test_memory_stays_flat_over_two_hundred_documents(monkeypatch: pytest.Monkey
     give_model(worker)
     text = "".join(f"    'key {number}': [{number}, 'a', (b, c)],\n" for number in range(150)) + "}\n"
 
-    def answer(self: Completer, loading: Any, request: Request, cancelled: Stop, submitted: float) -> Any:
+    def answer(self: Completer, loading: Any, request: Request, cancelled: Stop, *rest: object) -> Any:
         self.contexts.open(request.uri, Language.load("python"), request.split)
         return Work(answer_of(request, ()))
 

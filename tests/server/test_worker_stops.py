@@ -43,7 +43,7 @@ def ready(model: Any = None) -> CompletionWorker:
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CompletionWorker]:
     """A worker whose model reads and writes nothing."""
 
-    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float) -> Any:
+    def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, *rest: object) -> Any:
         opened = None
         with Stop(completing.ENGINE_SECONDS):
             opened = self.contexts.open(request.uri, self._language(request, None), request.split)
