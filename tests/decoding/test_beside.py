@@ -81,10 +81,9 @@ def test_the_items_are_the_same_and_the_prompt_is_read_while_the_session_is_open
 def test_of_a_prompt_that_is_known_the_last_token_is_read(model: FimModel) -> None:
     readings = Readings(model)
     wanted = Beside(model, SPLIT, OPTIONS, readings)
-    rows = [wanted.logits(wanted.prompt)]
+    row = np.asarray(wanted.logits(wanted.prompt))
     again = Beside(model, SPLIT, OPTIONS, readings)
-    rows.append(again.logits(again.prompt))
-    assert np.allclose(*map(np.asarray, rows), atol=1e-3)
+    assert np.allclose(np.asarray(again.logits(again.prompt)), row, atol=1e-3)
     assert (again.tokens, again.reused) == (1, len(again.prompt) - 1)
 
 
