@@ -149,11 +149,23 @@ class BoundFormat:
             if line := text[start:end].rstrip():  # a line break is joined with the indentation after it
                 counted += len(self._known_ids(text[cut : start + len(line)], self.guard))
                 cut = start + len(line)
-        while ends[-1] < len(text) and len(self._known_ids(text[: ends[-1]], self.guard)) <= most:
-            ends.append(text.find("\n", ends[-1]) + 1 or len(text))
-        while len(ids := self._known_ids(text[: ends[-1]], self.guard)) > most:
-            ends.pop()
-        return ids if len(ends) > 1 or not text else None
+
+        def length(end: int) -> int:
+            return len(self._known_ids(text[:end], self.guard))
+
+        further = 1
+        while ends[-1] < len(text) and length(ends[-1]) <= most:  # joined, lines may have fewer tokens than apart
+            for _ in range(further):
+                if ends[-1] < len(text):
+                    ends.append(text.find("\n", ends[-1]) + 1 or len(text))
+            further *= 2
+        if length(ends[-1]) <= most:
+            count = len(ends)
+        elif len(ends) > 1 and length(ends[-2]) <= most:
+            count = len(ends) - 1
+        else:
+            count = bisect_right(ends, most, key=length)
+        return self._known_ids(text[: ends[count - 1]], self.guard) if count > 1 or not text else None
 
     def _suffix_ids(self, text: str, grid: int) -> list[int]:
         return self._known_ids(text, self.guard) if grid > 1 else self._ids(text, self.guard)

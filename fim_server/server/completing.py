@@ -310,7 +310,7 @@ class Completer:
                     if best := self._surely_recalled(request, opened, language):
                         work.answer = answer_of(request, best, lasting=not opened.is_unfinished)
                         work.origin = "memory"
-                        return work
+                        return None if cancelled.is_set() else work
             with Stop(ENGINE_SECONDS + (options.deadline_ms or 0) / 1000) if options.deadline_ms else cancelled:
                 self._decode(
                     Task(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import shutil
 import tarfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,8 +36,13 @@ class NpmPackages(Source):
         self._folder = TemporaryDirectory(prefix="fim-server-")
         folder = Path(self._folder.name)
         command = ["npm", "pack", "--json", "--ignore-scripts", "--pack-destination", str(folder), "--"]
-        told = json.loads(fetched([*command, *(match[0] for match in wanted.values())], "packages of npm", folder))
-        packed = {(one["name"], one["version"]): one for one in told}
+        told = fetched([*command, *(match[0] for match in wanted.values())], "packages of npm", folder)
+        try:
+            packed = {(one["name"], one["version"]): one for one in json.loads(told)}
+        except (ValueError, TypeError, KeyError):
+            raise DatasetError(
+                "packages of npm cannot be fetched: npm says something else than what it packed"
+            ) from None
         self._packages = []
         for key, match in wanted.items():
             if key not in packed:
@@ -44,7 +52,7 @@ class NpmPackages(Source):
     def __iter__(self) -> Iterator[SourceText]:
         for package in self._packages:
             try:
-                with tarfile.open(Path(self._folder.name) / package["filename"]) as archive:
+                with tarfile.open(self._unpacked(package["filename"]), "r:") as archive:
                     # Whatever the folder that holds everything is called; npm leaves it away as well.
                     files = {member.name.partition("/")[2]: member for member in archive if member.isfile()}
                     licence = _licence(_read(archive, files.get("package.json")))
@@ -52,8 +60,17 @@ class NpmPackages(Source):
                     for name in sorted(names, key=lambda name: name.split("/")):
                         content = _read(archive, files[name])
                         yield SourceText(content, name, package["name"], package["version"], licence)
-            except (OSError, tarfile.TarError) as error:
+            except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
                 raise DatasetError(f"{package['name']}: its files cannot be read: {error}") from None
+
+    def _unpacked(self, filename: str) -> Path:
+        """A package's archive without compression, in which a file is found without reading all before it."""
+        packed = Path(self._folder.name) / filename
+        unpacked = packed.with_suffix(".tar")
+        if not unpacked.exists():
+            with gzip.open(packed) as source, unpacked.open("wb") as target:
+                shutil.copyfileobj(source, target)
+        return unpacked
 
     def pinned(self) -> dict[str, Any]:
         """Checksums."""
