@@ -166,6 +166,15 @@ def test_as_many_lines_follow_the_cursor_as_encoding_all_of_them_shows() -> None
     assert min(shown[True], shown[False]) > 50, shown
 
 
+def test_many_blank_lines_after_the_cursor_are_cut_in_a_few_steps() -> None:
+    bound = find_format(read_tokenizer(Path(locate(EMBEDDED_NAME)), EMBEDDED_NAME), "model")
+    for line in ("\n", " \n"):
+        bound.known.clear()
+        found = bound._suffix(20_000 * line, 1600, 1600, 16)
+        assert len(bound.known) < 50
+        assert found == bound._suffix_plain(20_000 * line, 1600, 1600, 16)
+
+
 def test_a_prompt_in_steps_begins_the_same_while_someone_types() -> None:
     """What the model has read is of use only as far as the next prompt begins as this one."""
     bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")

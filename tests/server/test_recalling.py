@@ -1,0 +1,86 @@
+"""What the project's memory is sure of, looked for while the model reads the prompt: an answer of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from answers import offer
+from fim_server.decoding.beside import Beside
+from fim_server.errors import StoppedError
+from fim_server.server.completing import Completer
+from fim_server.server.memory import Offer
+from fim_server.server.settings import ServerSettings
+from fim_server.server.worker import CompletionWorker
+from watched import request
+
+SETTINGS = ServerSettings(model="embedded", prefetch=False)
+LINE = "call(first)"
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[Beside]:
+    """The readings that were ended, whoever still wanted them."""
+    ended: list[Beside] = []
+    close = Beside.close
+
+    def noted(self: Beside) -> None:
+        ended.append(self)
+        close(self)
+
+    monkeypatch.setattr(Beside, "close", noted)
+    return ended
+
+
+@pytest.fixture
+def worker() -> Iterator[CompletionWorker]:
+    worker = CompletionWorker(SETTINGS)
+    yield worker
+    worker.close()
+
+
+def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Offer, ...]) -> list[Completer]:
+    """Have the memory recall that; returns who asked it."""
+    asked: list[Completer] = []
+
+    def recall(self: Completer, *_: object) -> tuple[Offer, ...]:
+        asked.append(self)
+        return found
+
+    monkeypatch.setattr(Completer, "_surely_recalled", recall)
+    return asked
+
+
+def test_what_is_sure_is_the_answer_and_the_model_stops_reading(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, closed: list[Beside]
+) -> None:
+    recalled(monkeypatch, (offer(LINE),))
+    work = worker.submit(request("file:///a.py"), recalls=True).future.result(PATIENCE)
+    assert work is not None
+    assert (work.origin, [one.text for one in work.answer.offers], work.completions) == ("memory", [LINE], [])
+    assert closed
+    assert closed[0]._future is None
+
+
+@pytest.mark.parametrize("recalls", [True, False])
+def test_what_is_not_sure_leaves_the_answer_to_the_model(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, recalls: bool
+) -> None:
+    asked = recalled(monkeypatch, () if recalls else (offer(LINE),))
+    work = worker.submit(request("file:///a.py"), recalls=recalls).future.result(PATIENCE)
+    assert work is not None
+    assert (work.origin, len(work.completions), len(asked)) == ("model", 1, int(recalls))
+
+
+def test_a_memory_that_takes_too_long_leaves_the_answer_to_the_model(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(self: Completer, *_: object) -> tuple[Offer, ...]:
+        raise StoppedError("too long")
+
+    monkeypatch.setattr(Completer, "_surely_recalled", stopped)
+    work = worker.submit(request("file:///a.py"), recalls=True).future.result(PATIENCE)
+    assert work is not None
+    assert (work.origin, len(work.completions)) == ("model", 1)
