@@ -1,15 +1,19 @@
-"""Having the model read what is likely asked next, while nobody asks: the prompt at the place that was edited last.
+"""Having the model read what is likely asked next, while nobody asks: the prompt at the place that somebody is at.
 
-The protocol tells no cursors, but an edit says where one is, and the editor asks a moment later, or does not if the
-next key comes first. So there is one place at a time, that of the last edit, and any request goes first.
+The protocol tells no cursors. An edit says where one is, and the editor asks a moment later, or does not if the next
+key comes first; and editors that know this server tell it where a cursor comes to rest. So there is one place at a
+time, the last that was told, and any request goes first.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError
 from fim_server.language import Language
+from fim_server.server.arguments import member, position_of
 from fim_server.server.blocks import owes_block
 from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
@@ -47,16 +51,36 @@ def read_after_opening(ls: FimLanguageServer, params: types.DidOpenTextDocumentP
         read_at(ls, uri, document, min(offset, len(document.document.text)), False)
 
 
-def read_at(ls: FimLanguageServer, uri: str, document: OpenDocument, offset: int, may_be_pair: bool) -> None:
+def read_at_rest(ls: FimLanguageServer, params: Any) -> None:
+    """Have read what somebody will ask where a cursor came to rest, but for the long prompt: they may only be reading.
+
+    Where they were typing it is read already, or being read. Raises JsonRpcInvalidParams for what is no place.
+    """
+    uri = str(member(member(params, "textDocument"), "uri"))
+    position, document = position_of(member(params, "position")), ls.open_document(uri)
+    if document is None:
+        return
+    try:
+        offset = document.offset_of(position)
+    except DocumentError:  # the text has changed since
+        return
+    if offset != ls.places.of(uri):
+        read_at(ls, uri, document, offset, False, rests=True)
+
+
+def read_at(
+    ls: FimLanguageServer, uri: str, document: OpenDocument, offset: int, may_be_pair: bool, rests: bool = False
+) -> None:
     """Have read what somebody will ask at an offset, if it may be offered there and is not known or at work already.
 
     ``may_be_pair``: the two characters before it may be a bracket and the closer that an editor put behind the cursor.
+    ``rests``: the editor says so, and nothing was typed.
     """
     settings, text = ls.settings, document.document
     ls.places.note(uri, offset)
-    if not ls.usage.requests:  # perhaps an editor that never asks
+    if not ls.usage.requests and not rests:  # perhaps an editor that never asks
         return
-    if not settings.prefetch or not settings.ask_model:
+    if not settings.prefetch or not (settings.ask_model or rests):
         return
     if len(text.text) > min(MOST_CHARACTERS, settings.max_file_characters):
         return
@@ -75,5 +99,8 @@ def read_at(ls: FimLanguageServer, uri: str, document: OpenDocument, offset: int
     if prefetching is not None and is_same(prefetching.request, request):
         return
     if uri not in ls.set_aside and look_up(ls, request) is None:
-        ls.worker.read_ahead(request, may_be_pair)
+        if rests:
+            ls.worker.read_at_rest(request)
+        else:
+            ls.worker.read_ahead(request, may_be_pair)
         look_after(ls)

@@ -15,7 +15,7 @@ from fim_server.server import commands, completions, configuration, lifecycle, w
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.listening import Endpoint, Listener
 from fim_server.server.logs import configure_logging
-from fim_server.server.messages import ACCEPTED
+from fim_server.server.messages import ACCEPTED, CURSOR
 from fim_server.server.settings import ServerSettings
 from fim_server.server.shared_models import SharedModels
 from fim_server.server.wire import StandardInput, answer_messages
@@ -37,6 +37,7 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
     server.feature(types.TEXT_DOCUMENT_DID_SAVE)(lifecycle.on_saved)
     server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(lifecycle.on_files_changed)
     server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(lifecycle.on_folders_changed)
+    server.feature(CURSOR)(lifecycle.on_cursor)
     # Without options pygls does not advertise the feature.
     server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(
         completions.on_inline_completion

@@ -1,7 +1,6 @@
 """Handlers of the commands (docs/protocol.md): their arguments, read strictly, and their answers.
 
-pygls checks how many arguments there are. It would make a truth value of ``"yes"`` and a number of ``"3"``, though, so
-what they hold is checked here.
+pygls checks how many arguments there are; what they hold is checked here.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from fim_server.errors import DocumentError, LanguageError, ModelError, StoppedError
 from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
+from fim_server.server.arguments import member, position_of
 from fim_server.server.fetching import get_model, stop_getting
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import reload
@@ -34,10 +33,7 @@ def on_accepted(ls: FimLanguageServer, accepted: Any) -> None:
 
 async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
     """Say what may come at a cursor, and why the rest may not."""
-    uri, at = str(member(question, "uri")), member(question, "position")
-    line, character = member(at, "line"), member(at, "character")
-    if not isinstance(line, int) or not isinstance(character, int) or line < 0 or character < 0:
-        raise JsonRpcInvalidParams.of(ValueError("position: line and character are whole numbers"))
+    uri, position = str(member(question, "uri")), position_of(member(question, "position"))
     text = member(question, "text", None)
     if text is not None and not isinstance(text, str):
         raise JsonRpcInvalidParams.of(ValueError("text: a text expected"))
@@ -48,7 +44,6 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
         raise JsonRpcInvalidParams.of(ValueError(ls.set_aside[uri]))
     if len(document.document.text) > ls.settings.max_file_characters:
         raise JsonRpcInvalidParams.of(ValueError("the document is too large (setting maxFileCharacters)"))
-    position = types.Position(line, character)
     try:
         split = document.document.split(document.offset_of(position))
         request = Request(uri, split, document.language_id or "", document.path or "", True, False, ls.settings)
@@ -105,14 +100,3 @@ def expect_one_at_most(arguments: tuple[Any, ...]) -> None:
     """Some editors send an argument to every command. Raises an error for the client where there are more."""
     if len(arguments) > 1:
         raise JsonRpcInvalidParams.of(ValueError(f"0 or 1 arguments expected, {len(arguments)} given"))
-
-
-_REQUIRED = object()
-
-
-def member(value: Any, name: str, default: Any = _REQUIRED) -> Any:
-    """A member of a JSON object, whatever it was made into on its way. Raises an error for the client without one."""
-    found = value.get(name, default) if isinstance(value, dict) else getattr(value, name, default)
-    if found is _REQUIRED:
-        raise JsonRpcInvalidParams.of(ValueError(f"{name}: missing"))
-    return found

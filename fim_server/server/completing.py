@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.blocks import is_header, owes_block, with_empty_block, without_unsure_block
+from fim_server.server.choosing import cuts_of_lines, goes_on, others_of, together
 from fim_server.server.contexts import (
     Contexts,
     Opened,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from fim_server.models.pace import Pace
     from fim_server.models.project_context import ProjectContext
     from fim_server.models.reading import Lent
-    from fim_server.server.names import OwnNames
 
 T = TypeVar("T")
 
@@ -254,6 +254,15 @@ class Completer:
             request = between_pair(request)
         with suppress(StoppedError), Stop(ENGINE_SECONDS):
             self._read_prompts(loaded, language, request, cancelled)
+
+    def read_at_rest(self, loaded: Loaded | None, request: Request, cancelled: Stop) -> None:
+        """Have the short prompt of a request read, and its session opened; without a model the latter alone."""
+        with suppress(LanguageError, StoppedError), Stop(ENGINE_SECONDS):
+            language = self._language(request, loaded)
+            if loaded is not None:
+                self._read_prompts(loaded, language, request, cancelled, both=False)
+            elif not cancelled.is_set():
+                self.contexts.open(request.uri, language, request.split, request.settings.floor)
 
     def read_on(self, loading: Future[Loaded], request: Request, cancelled: Stop, stopped: Stop) -> None:
         """Read the long prompt of a request that was answered, until ``stopped``; not if it was ``cancelled``."""
@@ -466,7 +475,9 @@ class Completer:
         least = request.settings.min_confidence
         return sorted(offers + others, key=lambda offer: -worth(offer, closers, least))
 
-    def _read_prompts(self, loaded: Loaded, language: Language, request: Request, cancelled: Stop) -> None:
+    def _read_prompts(
+        self, loaded: Loaded, language: Language, request: Request, cancelled: Stop, both: bool = True
+    ) -> None:
         from fim_server.decoding.healing import Healing
 
         if cancelled.is_set() or not self._is_wanted():
@@ -478,7 +489,7 @@ class Completer:
             return
         healing = Healing.of(loaded.model, request.split)
         options = prompts.options(request, 0, inside, self._context(request, loaded.model, language))
-        read = prompts.read_ahead(request, healing.split, options, cancelled, bool(healing.text))
+        read = prompts.read_ahead(request, healing.split, options, cancelled, bool(healing.text), both)
         self._tokens.count_ahead(read)
         if read and not cancelled.is_set() and request.single_line and opened.guarantee != "none":
             opened.session.matcher(loaded.model.vocabulary, shape=SINGLE_LINE)  # the first one reads the file once more
@@ -609,44 +620,6 @@ def _naming(language: str, left: str, right: str, guarantee: str) -> Naming | No
     from fim_server.decoding.naming import Naming
 
     return Naming.of(language, left, right, guarantee)
-
-
-def goes_on(cuts: Iterable[int], text: str, completion: Completion, own: OwnNames | None) -> tuple[int, ...]:
-    """Those of the cuts of a completion's text at which an expression goes on."""
-    if own is None:
-        return ()
-    whole = text + completion.following if text == completion.text else text
-    return tuple(end for end in cuts if whole.startswith(own.trailers, end))
-
-
-def cuts_of_lines(text: str, cuts: Sequence[int]) -> tuple[int, ...]:
-    """Those of the cuts of a text that are in its first line, or at the end of a further one."""
-    first = text.find("\n")
-    return tuple(end for end in cuts if first < 0 or end <= first or text[end : end + 1] in ("", "\n"))
-
-
-def others_of(offers: Iterable[Offer], further: Iterable[Offer]) -> list[Offer]:
-    """Those of further offers that say something else, each text once.
-
-    Continuations of a project's lines that are different may be the same as far as they fit.
-    """
-    known = {offer.text for offer in offers}
-    found: dict[str, Offer] = {}
-    for offer in further:
-        if offer.text not in known:
-            found.setdefault(offer.text, offer)
-    return list(found.values())
-
-
-def together(written: list[Offer], recalled: list[Offer], closers: str, most: int) -> list[Offer]:
-    """Alternatives for somebody who asks: the model's first, then what is worth most, something recalled among it."""
-    if not written or most == 1:
-        return (written + recalled)[:most]
-    ranked = sorted(written[1:] + recalled, key=lambda offer: -worth(offer, closers, 0.0))
-    kept = ranked[: most - 1]
-    if recalled and not any(offer in recalled for offer in kept):
-        kept[-1] = next(offer for offer in ranked if offer in recalled)
-    return written[:1] + kept
 
 
 def prepared(request: Request, loaded: Loaded | None) -> Language:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from fim_server.language import Language
-from fim_server.server.ahead import read_after_change, read_after_opening
+from fim_server.server.ahead import read_after_change, read_after_opening, read_at_rest
 from fim_server.server.completions import on_completion
 from fim_server.server.configuration import ask_for_settings, take_settings
 from fim_server.server.fetching import stop_and_wait
@@ -109,6 +110,11 @@ def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams)
         if under_way is not None and (document is None or not may_go_on(under_way, document.document.text)):
             under_way.job.cancelled.set()
     read_after_change(ls, params)
+
+
+def on_cursor(ls: FimLanguageServer, params: Any) -> None:
+    """Read where a cursor came to rest."""
+    read_at_rest(ls, params)
 
 
 def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 ACCEPTED = "fim-server.accepted"
 """The command that an editor runs when an item is accepted."""
 
+CURSOR = "fim-server/cursor"
+"""The notification by which an editor tells where a cursor came to rest."""
+
 LABEL_CHARACTERS = 60
 
 

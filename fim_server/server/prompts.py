@@ -99,13 +99,19 @@ class Prompts:
         return options, self._short
 
     def read_ahead(
-        self, request: Request, split: Split, options: DecodeOptions, cancelled: CancelFlag, heals: bool
+        self,
+        request: Request,
+        split: Split,
+        options: DecodeOptions,
+        cancelled: CancelFlag,
+        heals: bool,
+        both: bool = True,
     ) -> int:
-        """Read both prompts of a cut, the short one first, until ``cancelled`` is set; returns how many tokens."""
+        """Read a cut's short prompt, then, if ``both``, the long one, until ``cancelled``; returns how many tokens."""
         from fim_server.decoding.alternatives import read_ahead
 
         read = read_ahead(self._model, split, options, cancelled, self._short, heals, LEAST_AHEAD)
-        longer = None if cancelled.is_set() else self._longer(request, split, options, heals)
+        longer = None if cancelled.is_set() or not both else self._longer(request, split, options, heals)
         if longer is not None:
             read += read_ahead(self._model, split, longer[0], cancelled, self._long, heals, LEAST_AHEAD)
         return read

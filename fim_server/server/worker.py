@@ -290,6 +290,19 @@ class CompletionWorker:
         lane = self._lane(request.uri)
         self._read(lane, cancelled, lambda stop: lane.completer.read_ahead(loaded, request, stop, may_be_pair))
 
+    def read_at_rest(self, request: Request) -> None:
+        """As :meth:`read_ahead`, where a cursor rests: the short prompt alone, and what the engine and the project say.
+
+        These are asked where no model is.
+        """
+        self._ahead.set()
+        loaded = self._loaded()
+        if (loaded is None and request.settings.ask_model) or len(self._at_work_but(request.uri)) >= MOST_AT_WORK:
+            return
+        self._ahead = cancelled = Stop()
+        lane = self._lane(request.uri)
+        self._read(lane, cancelled, lambda stop: lane.completer.read_at_rest(loaded, request, stop))
+
     def _read(self, lane: Lane, stopped: Stop, read: Callable[[Stop], None]) -> None:
         """Have something read that nobody has asked for, until it is ``stopped``."""
         self._reading = Reading(lane, lane.submit(stopped, lambda: read(stopped)), read)

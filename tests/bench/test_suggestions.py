@@ -170,6 +170,7 @@ class Scripted:
         self._offers = offers
         self.text = ""
         self.accepts = 0
+        self.rests = 0
 
     def open(self, task: Task) -> None:
         self.text = task.before + task.after
@@ -178,7 +179,12 @@ class Scripted:
         self.text = self.text[: edit.start] + edit.text + self.text[edit.end :]
         assert self.text == editor.text
 
+    async def rest(self, editor: Editor) -> None:
+        assert self.text == editor.text
+        self.rests += 1
+
     async def ask(self, editor: Editor) -> Answer:
+        assert self.rests == 1, "once, before anything is asked"
         found = self._offers.get(editor.line.strip())
         request = Request("server", "key", outcome="answered")
         if found is None:
@@ -362,9 +368,9 @@ def test_bad_input_is_one_line(
 
 def test_parts_are_left_out_by_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parts.settings_without(["model"]) == {"askModel": False}
-    monkeypatch.setattr(parts, "PARTS", {"memory": {"prefetch": False}, "names": {"multiline": "never"}})
+    monkeypatch.setattr(parts, "PARTS", {"memory": {"prefetch": False}, "names": {"multiline": "never"}, "cursor": {}})
     assert parts.settings_without(["memory", "names"]) == {"prefetch": False, "multiline": "never"}
-    assert parts.settings_without([]) == {}
+    assert parts.settings_without([]) == parts.settings_without([parts.CURSOR]) == {}
     assert parts.setting_named("deadlineMs=0") == {"deadlineMs": 0}
     assert parts.setting_named("multiline=never") == {"multiline": "never"}
 

@@ -318,11 +318,12 @@ def test_a_change_elsewhere_takes_ghost_text_away(start: Start) -> None:
     neovim.until_ghost()
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
-def test_columns_in_every_encoding(start: Start, encoding: str) -> None:
+@pytest.mark.parametrize(("encoding", "column"), [("utf-8", 12), ("utf-16", 9), ("utf-32", 8)])
+def test_columns_in_every_encoding(start: Start, encoding: str, column: int) -> None:
     target = "f('😀é', b('ß😀'))  # 😀\n"
     neovim = start("f('😀é', )  # 😀\n", [target], encoding=encoding, covers={"a.py": 1})
     neovim.type("f)")
+    neovim.last_sent("fim-server/cursor", lambda told: told["position"] == {"line": 0, "character": column})
     neovim.insert("i")
     neovim.until_ghost("b('ß😀')")
     neovim.type(TAB)

@@ -25,7 +25,7 @@ from fim_server.memory.features import NAMES
 from fim_server.memory.weights import Weights
 from fim_server.models.load import load_model
 from fim_server.server import lifecycle
-from fim_server.server.completing import cuts_of_lines
+from fim_server.server.choosing import cuts_of_lines
 from fim_server.server.project import LEAST_CHARACTERS, LINES_CONFIDENCE, Project, key_of, path_of
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request

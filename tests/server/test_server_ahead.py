@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
 from editor import AUTOMATIC, PATIENCE, Client, Editor, serving
 from fim_server.errors import StoppedError
@@ -50,7 +51,10 @@ class Asked:
         self.set_aside: dict[str, str] = {}
         self.watch = SimpleNamespace(done=lambda: False)
         self.requests: list[tuple[Request, bool]] = []
-        self.worker = SimpleNamespace(read_ahead=lambda request, pair: self.requests.append((request, pair)))
+        self.rests: list[Request] = []
+        self.worker = SimpleNamespace(
+            read_ahead=lambda request, pair: self.requests.append((request, pair)), read_at_rest=self.rests.append
+        )
         self.document = OpenDocument(URI, source=text, encoding=PositionEncoding.UTF16, version=1, language_id="python")
 
     def open_document(self, uri: str) -> OpenDocument | None:
@@ -69,6 +73,11 @@ class Asked:
         identifier = types.VersionedTextDocumentIdentifier(uri=URI, version=2)
         server: Any = self
         ahead.read_after_change(server, types.DidChangeTextDocumentParams(identifier, [change] * times))
+
+    def rest(self, line: Any, character: Any, uri: str = URI) -> None:
+        """Tell that the cursor rests."""
+        server: Any = self
+        ahead.read_at_rest(server, {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}})
 
     @property
     def cuts(self) -> list[str]:
@@ -177,6 +186,53 @@ def test_a_document_that_is_opened_again_is_read_where_somebody_was() -> None:
     asked.places.note(URI, 10_000)
     ahead.read_after_opening(server, types.DidOpenTextDocumentParams(item))
     assert [len(request.split.left) for request, _ in asked.requests] == [AT, len(TEXT)]
+
+
+def test_where_a_cursor_rests_is_read_though_nobody_has_asked_yet() -> None:
+    asked = Asked(TEXT)
+    asked.usage.requests = 0
+    asked.rest(4, 11)
+    (request,) = asked.rests
+    assert (request.split.left, request.split.right) == (TEXT[:AT], TEXT[AT:])
+    assert not request.invoked
+    asked.rest(4, 11)
+    assert len(asked.rests) == 1, "it rests where it did"
+    asked.rest(0, 9)
+    assert asked.places.of(URI) == 9
+    assert len(asked.rests) == 2
+    assert asked.requests == []
+
+
+def test_a_cursor_that_rests_where_somebody_types_stops_nothing() -> None:
+    asked = Asked(TEXT)
+    asked.change(AT, AT, "x")
+    asked.rest(4, 12)
+    assert asked.rests == []
+
+
+def test_without_a_model_the_session_is_opened_where_a_cursor_rests() -> None:
+    asked = Asked(TEXT, ask_model=False)
+    asked.change(AT, AT, "x")
+    asked.rest(0, 9)
+    assert len(asked.rests) == 1
+    assert asked.requests == []
+
+
+@pytest.mark.parametrize("settings", [{"enabled": False}, {"prefetch": False}, {"trigger": "manual"}])
+def test_nothing_is_read_at_rest_where_nothing_would_be_offered(settings: dict[str, Any]) -> None:
+    asked = Asked(TEXT, **settings)
+    asked.rest(0, 9)
+    assert asked.rests == []
+
+
+def test_a_rest_elsewhere_than_in_an_open_text_is_none_and_what_is_no_place_an_error() -> None:
+    asked = Asked(TEXT)
+    asked.rest(0, 9, "file:///closed.py")
+    asked.rest(99, 0)
+    assert [len(request.split.left) for request in asked.rests] in ([], [len(TEXT)])
+    for line, character in (("3", 0), (-1, 0), (0, 1.5), (True, 0), (0, None)):
+        with pytest.raises(JsonRpcInvalidParams):
+            asked.rest(line, character)
 
 
 def test_places_of_long_ago_are_forgotten() -> None:
@@ -360,4 +416,24 @@ async def test_a_request_after_an_edit_finds_its_prompt_read(client: Client) -> 
     assert 0 < after["ahead"] - before["ahead"] <= 256
     assert after["reused"] > before["reused"]
     assert after["read"] + after["ahead"] - before["read"] - before["ahead"] < 256 + LEAST_AHEAD
+    assert (await client.run("statistics"))["failed"] == 0
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_request_where_a_cursor_rests_finds_its_prompt_read(client: Client) -> None:
+    text = "".join(f"other_{n} = measure({n}, size='m{n}')\n" for n in range(60))
+    editor = Editor(client, "resting.py", text)
+    before = await tokens(client)
+    client.protocol.notify(
+        "fim-server/cursor", {"textDocument": {"uri": editor.uri}, "position": {"line": 0, "character": "0"}}
+    )
+    place = {"line": 30, "character": 0}
+    client.protocol.notify("fim-server/cursor", {"textDocument": {"uri": editor.uri}, "position": place})
+    end = time.monotonic() + PATIENCE
+    while (await tokens(client))["ahead"] < before["ahead"] + 100:
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
+    await editor.ask(text.index("other_30"), kind=AUTOMATIC)
+    after = await tokens(client)
+    assert after["reused"] >= before["reused"] + 100
     assert (await client.run("statistics"))["failed"] == 0

@@ -19,7 +19,14 @@ import {
 import { SECTION, SERVER_SETTINGS, serverSettings } from "./configuration";
 import { levelOf, Tail } from "./log";
 import { OpenFiles } from "./openFiles";
-import { GETTING_TOKENS, readStatus, SERVER_COMMANDS, type ServerStatus, STATUS_NOTIFICATION } from "./protocol";
+import {
+  CURSOR_NOTIFICATION,
+  GETTING_TOKENS,
+  readStatus,
+  SERVER_COMMANDS,
+  type ServerStatus,
+  STATUS_NOTIFICATION,
+} from "./protocol";
 import { silencedWhile } from "./snooze";
 import { withoutLinks } from "./state";
 import { documentSelector, reader, surroundings } from "./workspace";
@@ -27,6 +34,11 @@ import { documentSelector, reader, surroundings } from "./workspace";
 export interface ServerCommand {
   readonly command: string;
   readonly args: readonly string[];
+}
+
+export interface Cursor {
+  readonly document: vscode.TextDocument;
+  readonly position: vscode.Position;
 }
 
 export interface ClientEvents {
@@ -129,6 +141,18 @@ export class Connection {
         settings: { [SECTION]: settings },
       });
     }
+  }
+
+  /** Tells the server where a cursor has come to rest. */
+  async tellCursor({ document, position }: Cursor): Promise<void> {
+    if (!this.started || this.stopping) {
+      return;
+    }
+    const { code2ProtocolConverter: converter } = this.client;
+    await this.client.sendNotification(CURSOR_NOTIFICATION, {
+      textDocument: converter.asTextDocumentIdentifier(document),
+      position: converter.asPosition(position),
+    });
   }
 
   uriOf(uri: vscode.Uri): string {

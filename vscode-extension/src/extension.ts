@@ -2,6 +2,7 @@
 // textDocument/inlineCompletion and hands the items to the editor, commands and ranges included.
 import * as vscode from "vscode";
 import { Problems, showMenu, snooze, toggleLanguage, toggleWorkspace } from "./actions";
+import type { Cursor } from "./client";
 import { COMMANDS, type Handlers } from "./commands";
 import { LANGUAGES, LANGUAGES_KEY, RESTARTING_SETTINGS, SECTION } from "./configuration";
 import { ExplainPanel } from "./explainPanel";
@@ -9,10 +10,12 @@ import { createInterpreters } from "./finding/interpreters";
 import { Installer } from "./installer";
 import { ModelGetter } from "./modelGetter";
 import { chooseModel } from "./modelPicker";
+import { Resting } from "./resting";
 import { Server } from "./server";
 import type { State } from "./state";
 import { StatisticsDocument } from "./statisticsDocument";
 import { StatusBar } from "./statusBar";
+import { cursorOf } from "./workspace";
 
 let running: Server | undefined;
 
@@ -29,6 +32,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const explainPanel = new ExplainPanel(server, context.extensionUri, log);
   const statistics = new StatisticsDocument(server);
   const installer = new Installer(server);
+  const resting = new Resting<Cursor>((cursor) => server.tellCursor(cursor));
   const modelGetter = new ModelGetter(server, context.globalState);
 
   const restart = async () => {
@@ -64,6 +68,7 @@ export function activate(context: vscode.ExtensionContext): void {
     statistics,
     installer,
     modelGetter,
+    resting,
     ...COMMANDS.map((command) => vscode.commands.registerCommand(command, handlers[command])),
     server.onDidChangeState((state) => {
       statusBar.update(state, server.snoozedMinutes);
@@ -71,7 +76,11 @@ export function activate(context: vscode.ExtensionContext): void {
       publishContext(state);
       void setContext("snoozed", server.snoozedMinutes !== undefined);
     }),
-    vscode.window.onDidChangeActiveTextEditor(() => statusBar.refresh()),
+    vscode.window.onDidChangeActiveTextEditor((editor) => {
+      statusBar.refresh();
+      resting.moved(cursorOf(editor));
+    }),
+    vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => resting.moved(cursorOf(textEditor))),
     vscode.workspace.onDidOpenTextDocument(() => {
       statusBar.refresh(); // a document whose language is changed is opened anew
       void server.startIfNeeded();

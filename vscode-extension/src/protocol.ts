@@ -3,6 +3,7 @@
 // is older or newer than the extension costs a line in a tooltip and not the extension.
 
 export const STATUS_NOTIFICATION = "fim-server/status";
+export const CURSOR_NOTIFICATION = "fim-server/cursor";
 
 /** How the tokens of its progress begin while it gets a model. */
 export const GETTING_TOKENS = "fim-server/getting/";

@@ -1,7 +1,7 @@
 // The server's life: found, started, started again if it ends by itself, stopped. At most one runs at a time, and starts
 // and stops never overlap.
 import * as vscode from "vscode";
-import { type ClientEvents, Connection } from "./client";
+import { type ClientEvents, Connection, type Cursor } from "./client";
 import { needsServer, type StartSettings, serveArguments, startSettings } from "./configuration";
 import { CrashPolicy } from "./crashes";
 import type { Disposable, Interpreters } from "./finding/interpreters";
@@ -128,6 +128,11 @@ export class Server implements Disposable {
 
   endSnooze(): void {
     this.snoozing.end();
+  }
+
+  /** Tells where a cursor has come to rest; a server that does not run does not miss it. */
+  tellCursor(cursor: Cursor): void {
+    void this.connection?.tellCursor(cursor).catch((error) => this.log.debug(`a cursor was not told: ${error}`));
   }
 
   /** Switches everything on or off for this session; on before its time is up where it is snoozed. */

@@ -1,6 +1,7 @@
 // The editor's settings, folders and documents, in the words of the pure modules.
 import { homedir } from "node:os";
 import * as vscode from "vscode";
+import type { Cursor } from "./client";
 import { LANGUAGES, type Reader, SCHEMES, SECTION, type Surroundings, standingOf } from "./configuration";
 import { learntIn, type State } from "./state";
 import type { ActiveLanguage } from "./statusText";
@@ -33,6 +34,14 @@ export function isOurs(document: vscode.TextDocument): boolean {
 
 export function openLanguages(): string[] {
   return vscode.workspace.textDocuments.filter(isOurs).map((document) => document.languageId);
+}
+
+/** Where the cursor of an editor is, if that is one, selects nothing and is in a document of ours. */
+export function cursorOf(editor: vscode.TextEditor | undefined): Cursor | undefined {
+  const [selection, ...more] = editor?.selections ?? [];
+  return editor !== undefined && selection?.isEmpty && more.length === 0 && isOurs(editor.document)
+    ? { document: editor.document, position: selection.active }
+    : undefined;
 }
 
 /** The language of the active editor, if it is one of ours. */

@@ -28,7 +28,7 @@ from fim_server.bench.suggestions.lines import (
     open_folder,
     open_package,
 )
-from fim_server.bench.suggestions.parts import PARTS, setting_named, settings_without
+from fim_server.bench.suggestions.parts import CURSOR, PARTS, setting_named, settings_without
 from fim_server.bench.suggestions.playing import ACCEPTING, TYPING, Record, accept_what_is_right, type_all
 from fim_server.bench.suggestions.report import Report
 from fim_server.bench.suggestions.suggesting import Copying, Suggester, serving
@@ -107,8 +107,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pace",
         choices=(NONE, HUMAN),
         default=NONE,
-        help="none: every answer is waited for (default); human: a key every 150 to 250 ms, and what it overtakes is "
-        "cancelled",
+        help="none: every answer is waited for (default); human: a second after the file is opened, a key every 150 to "
+        "250 ms, and what it overtakes is cancelled",
     )
     parser.add_argument(
         "--without",
@@ -236,7 +236,7 @@ class Measuring:
         draw = random.Random(f"keys {project.name} {options.seed}") if options.pace == HUMAN else None
         given = [] if options.model is None else [f"--model={options.model}"]
         self._progress.say(f"{project.name}, {sweep}: starting the server")
-        async with serving(project, given, self._settings, draw) as served:
+        async with serving(project, given, self._settings, draw, CURSOR not in (options.without or ())) as served:
             self._report.model = served.client.status.get("model", {})
             for number, task in enumerate(project.tasks, start=1):
                 if ends is not None and time.monotonic() > ends:

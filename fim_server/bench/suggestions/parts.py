@@ -9,14 +9,18 @@ from typing import Any
 from fim_server.errors import BenchError
 from fim_server.server.settings import CLIENT_FIELDS, ServerSettings
 
+CURSOR = "cursor"
+"""What the editor tells of a cursor that rests: left out by telling nothing."""
+
 PARTS: Mapping[str, Mapping[str, Any]] = {
     "model": {"askModel": False},
     "memory": {"projectMemory": False},
     "names": {"names": "off"},
     "context": {"projectContext": "off"},
     "confidence": {"minConfidence": 0},
+    CURSOR: {},
 }
-"""By name, the settings without it. One without settings, or with any that this server lacks, cannot be left out."""
+"""By name, the settings without it. One with any that this server lacks, or else without any, cannot be left out."""
 
 
 def settings_without(parts: Iterable[str]) -> dict[str, Any]:
@@ -27,7 +31,7 @@ def settings_without(parts: Iterable[str]) -> dict[str, Any]:
     """
     settings: dict[str, Any] = {}
     for part in parts:
-        if not PARTS[part] or not CLIENT_FIELDS.keys() >= PARTS[part].keys():
+        if (not PARTS[part] and part != CURSOR) or not CLIENT_FIELDS.keys() >= PARTS[part].keys():
             raise BenchError(f"--without {part}: this server has no setting that leaves it out")
         settings |= PARTS[part]
     return settings

@@ -201,6 +201,7 @@ async def type_all(task: Task, suggester: Suggester) -> list[Record]:
     """
     screen = Screen(task, suggester, TYPING)
     suggester.open(task)
+    await suggester.rest(screen.editor)
     await screen.look()
     while (key := screen.key) is not None:
         screen.press(key)
@@ -217,6 +218,7 @@ async def accept_what_is_right(task: Task, suggester: Suggester) -> tuple[Effort
     """
     screen = Screen(task, suggester, ACCEPTING)
     suggester.open(task)
+    await suggester.rest(screen.editor)
     item, judged = await screen.look()
     while (key := screen.key) is not None:
         if item is not None and judged is not None and judged.agrees and item.text:

@@ -17,11 +17,16 @@ from fim_server.bench.lsp_client import AUTOMATIC, CAPABILITIES, Client
 from fim_server.bench.played_editor import QUOTES, Edit, Editor, position, span
 from fim_server.bench.scenarios import Item, Request, note
 from fim_server.bench.suggestions.lines import Project, Task
+from fim_server.server.messages import CURSOR
 
 SERVER, COPYING = "server", "copying rule"
 
 KEY_SECONDS = (0.15, 0.25)
 """Between two keys of somebody who waits for nothing."""
+
+PAUSE_SECONDS, REST_SECONDS = 1.0, 0.3
+"""How long somebody who waits for nothing has the cursor at a place before the first key, and after which part of that
+our extension and plug-in tell of it."""
 
 OVERTAKEN = "overtaken"
 """The outcome of a request that the next key came before."""
@@ -50,6 +55,9 @@ class Suggester(Protocol):
     def edited(self, editor: Editor, edit: Edit) -> None:
         """An edit was just made."""
 
+    async def rest(self, editor: Editor) -> None:
+        """The cursor rests before the first key."""
+
     async def ask(self, editor: Editor) -> Answer:
         """Ask at the cursor, and wait until the next key comes."""
 
@@ -70,14 +78,16 @@ class Served:
         client: The editor's end.
         folder: The workspace's.
         draw: Decides the time between two keys; None waits for every answer.
+        tells_cursor: Whether the editor tells where a cursor comes to rest.
     """
 
     name = SERVER
 
-    def __init__(self, client: Client, folder: Path, draw: random.Random | None) -> None:
+    def __init__(self, client: Client, folder: Path, draw: random.Random | None, tells_cursor: bool = True) -> None:
         self.client = client
         self._folder = folder
         self._draw = draw
+        self._tells_cursor = tells_cursor
         self._uri = ""
         self._version = 0
 
@@ -85,6 +95,15 @@ class Served:
         self._uri, self._version = (self._folder / task.file).as_uri(), 1
         document = {"uri": self._uri, "languageId": "python", "version": 1, "text": task.before + task.after}
         self.client.notify("textDocument/didOpen", {"textDocument": document})
+
+    async def rest(self, editor: Editor) -> None:
+        if self._draw is None:
+            return
+        await asyncio.sleep(REST_SECONDS)
+        if self._tells_cursor:
+            at = position(editor.text, editor.cursor)
+            self.client.notify(CURSOR, {"textDocument": {"uri": self._uri}, "position": at})
+        await asyncio.sleep(PAUSE_SECONDS - REST_SECONDS)
 
     def edited(self, editor: Editor, edit: Edit) -> None:
         self._version += 1
@@ -149,7 +168,11 @@ def written(project: Project, folder: str) -> Path:
 
 @asynccontextmanager
 async def serving(
-    project: Project, options: Sequence[str], settings: Mapping[str, Any], draw: random.Random | None
+    project: Project,
+    options: Sequence[str],
+    settings: Mapping[str, Any],
+    draw: random.Random | None,
+    tells_cursor: bool = True,
 ) -> AsyncIterator[Served]:
     """A server whose workspace is a project without the files that are typed in.
 
@@ -158,6 +181,7 @@ async def serving(
         options: The server's command line.
         settings: Its settings, as an editor has them.
         draw: Decides the time between two keys; None waits for every answer.
+        tells_cursor: Whether the editor tells where a cursor comes to rest.
 
     Raises:
         BenchError: The server does not start, answer or live.
@@ -180,7 +204,7 @@ async def serving(
             await client.answer_to(client.ask("initialize", initialize))
             client.notify("initialized", {})
             await client.ready()
-            yield Served(client, folder, draw)
+            yield Served(client, folder, draw, tells_cursor)
         finally:
             await client.end()
 
@@ -205,6 +229,9 @@ class Copying:
 
     def edited(self, editor: Editor, edit: Edit) -> None:
         """Nothing is kept."""
+
+    async def rest(self, editor: Editor) -> None:
+        """Nothing is read before it is asked for."""
 
     async def ask(self, editor: Editor) -> Answer:
         started = time.perf_counter()

@@ -1,0 +1,31 @@
+"""What clients send in forms of our own, read strictly: pygls would make a number of ``"3"``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+
+_REQUIRED = object()
+
+
+def member(value: Any, name: str, default: Any = _REQUIRED) -> Any:
+    """A member of a JSON object, whatever it was made into on its way. Raises an error for the client without one."""
+    found = value.get(name, default) if isinstance(value, dict) else getattr(value, name, default)
+    if found is _REQUIRED:
+        raise JsonRpcInvalidParams.of(ValueError(f"{name}: missing"))
+    return found
+
+
+def position_of(value: Any) -> types.Position:
+    """A position that a client has sent. Raises an error for the client where it is none."""
+    line, character = member(value, "line"), member(value, "character")
+    if not is_count(line) or not is_count(character):
+        raise JsonRpcInvalidParams.of(ValueError("position: line and character are whole numbers"))
+    return types.Position(line, character)
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number of at least 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -1,0 +1,51 @@
+"""Which of several offers are made, and where one may end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from fim_server.server.showing import worth
+
+if TYPE_CHECKING:
+    from fim_server.decoding.results import Completion
+    from fim_server.server.memory import Offer
+    from fim_server.server.names import OwnNames
+
+
+def goes_on(cuts: Iterable[int], text: str, completion: Completion, own: OwnNames | None) -> tuple[int, ...]:
+    """Those of the cuts of a completion's text at which an expression goes on."""
+    if own is None:
+        return ()
+    whole = text + completion.following if text == completion.text else text
+    return tuple(end for end in cuts if whole.startswith(own.trailers, end))
+
+
+def cuts_of_lines(text: str, cuts: Sequence[int]) -> tuple[int, ...]:
+    """Those of the cuts of a text that are in its first line, or at the end of a further one."""
+    first = text.find("\n")
+    return tuple(end for end in cuts if first < 0 or end <= first or text[end : end + 1] in ("", "\n"))
+
+
+def others_of(offers: Iterable[Offer], further: Iterable[Offer]) -> list[Offer]:
+    """Those of further offers that say something else, each text once.
+
+    Continuations of a project's lines that are different may be the same as far as they fit.
+    """
+    known = {offer.text for offer in offers}
+    found: dict[str, Offer] = {}
+    for offer in further:
+        if offer.text not in known:
+            found.setdefault(offer.text, offer)
+    return list(found.values())
+
+
+def together(written: list[Offer], recalled: list[Offer], closers: str, most: int) -> list[Offer]:
+    """Alternatives for somebody who asks: the model's first, then what is worth most, something recalled among it."""
+    if not written or most == 1:
+        return (written + recalled)[:most]
+    ranked = sorted(written[1:] + recalled, key=lambda offer: -worth(offer, closers, 0.0))
+    kept = ranked[: most - 1]
+    if recalled and not any(offer in recalled for offer in kept):
+        kept[-1] = next(offer for offer in ranked if offer in recalled)
+    return written[:1] + kept
