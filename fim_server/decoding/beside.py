@@ -69,9 +69,13 @@ class Beside:
         """How much of its time lies before a moment of ``time.perf_counter``; to be asked after it has ended."""
         return 0.0 if self.ended is None else max(0.0, self.seconds - max(0.0, self.ended - moment))
 
+    def stop(self) -> None:
+        """Read no further than to the end of the pass that is under way."""
+        self._stop.set()
+
     def close(self) -> None:
         """Stop reading, and wait until that is so."""
-        self._stop.set()
+        self.stop()
         future, self._future = self._future, None
         if future is not None:
             future.exception()

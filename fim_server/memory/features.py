@@ -100,6 +100,16 @@ def features(one: Continuation, share: float, length: int, words: int) -> list[f
     ]
 
 
+VARYING = ("share", "share_logit", "share_matched", "length", "words")
+"""The features that the beginnings of one continuation differ in."""
+
+
+def varying_features(one: Continuation, share: float, length: int, words: int) -> tuple[float, ...]:
+    """Those of :func:`features` that :data:`VARYING` names, in its order."""
+    odds = log_odds(share)
+    return share, odds, odds * log1p(one.matched), log1p(length), log1p(words)
+
+
 def further_features(one: Continuation) -> list[float]:
     """The features of each further line of a continuation: a number for each of :data:`FURTHER_NAMES`."""
     return [1.0, log1p(one.matched)]

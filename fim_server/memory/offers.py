@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fim_server._core import Continuation
-from fim_server.memory.features import features, further_features
-from fim_server.memory.weights import Weights, confidence
+from fim_server.memory.features import features, further_features, varying_features
+from fim_server.memory.weights import Weights, confidence, dot, logistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,8 @@ def offer_of(one: Continuation, weights: Weights) -> Offer:
         one: The continuation.
         weights: Of the models that are asked.
     """
-    sure = 1.0
-    beginnings = []
-    for words, (length, share) in enumerate(one.shares, 1):
-        sure = min(sure, confidence(weights.beginning, features(one, share, length, words)))
-        beginnings.append((length, sure))
+    beginnings = beginnings_of(one, weights)
+    sure = beginnings[-1][1] if beginnings else 1.0
     length = one.shares[-1][0] if one.shares else 0
     whole = confidence(weights.whole, features(one, one.share, length, len(one.shares)))
     whole = min(whole, sure)
@@ -70,6 +67,20 @@ def offer_of(one: Continuation, weights: Weights) -> Offer:
         lines.append((len(one.text) if following < 0 else following, sure))
         at = following
     return Offer(one.text, tuple(beginnings), whole, tuple(lines), one)
+
+
+def beginnings_of(one: Continuation, weights: Weights) -> list[tuple[int, float]]:
+    """:attr:`Offer.beginnings`: what all of them share is weighed once."""
+    if not one.shares:
+        return []
+    fixed, varying = weights.of_beginnings
+    length, share = one.shares[0]
+    shared = dot(fixed, features(one, share, length, 1))
+    sure, found = 1.0, []
+    for words, (length, share) in enumerate(one.shares, 1):
+        sure = min(sure, logistic(shared + dot(varying, varying_features(one, share, length, words))))
+        found.append((length, sure))
+    return found
 
 
 def ranked(found: list[Continuation], weights: Weights) -> list[Offer]:

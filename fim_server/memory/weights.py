@@ -5,14 +5,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from math import exp
 
-from fim_server.memory.features import FURTHER_NAMES, NAMES
+from fim_server.memory.features import FURTHER_NAMES, NAMES, VARYING
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Weights:
     """A weight for each of :data:`.features.NAMES`, for each question.
 
@@ -26,6 +26,11 @@ class Weights:
     whole: tuple[float, ...]
     further: tuple[float, ...]
 
+    @cached_property
+    def of_beginnings(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Those of beginnings, as :func:`split_weights` gives them."""
+        return split_weights(self.beginning)
+
 
 def confidence(weights: Sequence[float], features: Sequence[float]) -> float:
     """The probability that a logistic model gives.
@@ -34,8 +39,23 @@ def confidence(weights: Sequence[float], features: Sequence[float]) -> float:
         weights: Its weights.
         features: A number for each.
     """
-    logit = sum(weight * feature for weight, feature in zip(weights, features, strict=True))
+    return logistic(dot(weights, features))
+
+
+def dot(weights: Sequence[float], features: Sequence[float]) -> float:
+    """The sum of all features, each times its weight."""
+    return sum(weight * feature for weight, feature in zip(weights, features, strict=True))
+
+
+def logistic(logit: float) -> float:
+    """The probability of a logit."""
     return 1 / (1 + exp(-max(-30.0, min(30.0, logit))))
+
+
+def split_weights(weights: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The weights with 0 in place of those of :data:`.features.VARYING`, and these, in its order."""
+    fixed = tuple(0.0 if name in VARYING else weight for name, weight in zip(NAMES, weights, strict=True))
+    return fixed, tuple(weights[NAMES.index(name)] for name in VARYING)
 
 
 @cache

@@ -35,9 +35,9 @@ from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
 from fim_server.server.preferring import Preferences
-from fim_server.server.project import Project
+from fim_server.server.project import Project, Recalled
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
-from fim_server.server.showing import Ends, ends_of, least_likelihood, shown, worth
+from fim_server.server.showing import Ends, ends_of, least_first, least_likelihood, shown, worth
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
 
@@ -136,9 +136,13 @@ class Completer:
         self._preferences = Preferences()
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
+        self._reading: Beside | None = None
+        """What reads the prompt of the last request that was answered."""
         self._languages: dict[tuple[object, ...], tuple[Language, float]] = {}
-        self._last_recalled: tuple[Request, object, list[tuple[Offer, float]]] | None = None
+        self._last_recalled: tuple[Request, object, list[Recalled]] | None = None
         """To which request, on which texts, the project's memory said what last."""
+        self._last_offered: dict[int, tuple[Offer, float] | None] = {}
+        """What of that, by its place, is offered; None for what does not fit."""
         self._writing: tuple[Stop | None, str] = (None, "")
         """What the model has written so far, and what stops it."""
         self._line_wanted: tuple[Stop | None, int] = (None, 0)
@@ -164,8 +168,9 @@ class Completer:
         return [language for language, _ in tuple(self._languages.values())]
 
     def give_back(self) -> None:
-        """Let other threads use what the model has read, and the memory of sessions."""
+        """Let other threads use what the model has read, and the memory of sessions; the answer is on its way."""
         self.contexts.rest()
+        self._end_reading()
         if self._prompts is not None:
             self._prompts.give_back()
 
@@ -210,39 +215,66 @@ class Completer:
 
     def _surely_recalled(self, request: Request, opened: Opened, language: Language) -> tuple[Offer, ...]:
         """What :meth:`recall` offers."""
-        found = self._recalled(request, opened, language)
         closers = request.split.right[: opened.covered]
         least = 0.0 if request.invoked else request.settings.min_confidence
         if request.settings.ask_model:
+            found = self._recalled(request, opened, language, lambda one: one.whole >= RECALL_CONFIDENCE)
             sure = [offer for offer, whole in found if whole >= RECALL_CONFIDENCE and shown(offer, closers, least)]
         else:
+            fresh = is_fresh(request.split, opened.session.spelling)
+            first = least_first(least, fresh)
+            found = self._recalled(request, opened, language, lambda one: one.first >= first)
             sure = [offer for offer, _ in found if shown(offer, closers, least)]
             sure.sort(key=lambda offer: -worth(offer, closers, least))
         return tuple(sure[: request.settings.alternatives if request.invoked else 1])
 
-    def _recalled(self, request: Request, opened: Opened, language: Language) -> list[tuple[Offer, float]]:
-        """The offers of the project's memory that fit, the best first, each with how likely its whole line is right."""
+    def _recalled(
+        self,
+        request: Request,
+        opened: Opened,
+        language: Language,
+        is_wanted: Callable[[Recalled], bool] = lambda one: True,
+    ) -> list[tuple[Offer, float]]:
+        """The offers of the project's memory that fit, the best first, each with how likely its whole line is right.
+
+        ``is_wanted``: of what it says, what is made an offer of, which takes the time.
+        """
         if self._project is None or not request.settings.project_memory or opened.guarantee == "none":
             return []
         last, texts = self._last_recalled, (opened.guarantee, opened.left, opened.right)
-        if last is not None and last[0] is request and last[1] == texts:
-            return last[2]  # asked before the model was
-        self._project.tell(request.uri, request.split)
-        found: list[tuple[Offer, float]] = []
-        several = not request.single_line
-        for one in self._project.recall(request.uri, request.split, opened.guarantee, several):
-            offer = self._offer(one.completion, request, opened, language)
-            if request.word_ends and is_word((one.completion.text or "")[:1]):
+        if last is None or last[0] is not request or last[1] != texts:  # not asked before the model was
+            self._project.tell(request.uri, request.split)
+            several = not request.single_line
+            said = self._project.recall(request.uri, request.split, opened.guarantee, several)
+            last = self._last_recalled = request, texts, said
+            self._last_offered = {}
+        found = []
+        for place, one in enumerate(last[2]):
+            if not is_wanted(one):
                 continue
-            if isinstance(offer, Offer) and offer.cuts:
-                cuts = cuts_of_lines(offer.text, offer.cuts)
-                text = offer.text[: cuts[-1]] if cuts else ""
-                reaches_line_end = text == offer.text or "\n" in offer.text[: len(text) + 1]
-                whole = one.whole if reaches_line_end else 0.0
-                if cuts and fits(text, request.split, opened) is None:
-                    found.append((replace(offer, text=text, cuts=cuts, recalled=True, calibrated=True), whole))
-        self._last_recalled = request, texts, found
+            if place not in self._last_offered:
+                self._last_offered[place] = self._recalled_offer(one, request, opened, language)
+            offer = self._last_offered[place]
+            if offer is not None:
+                found.append(offer)
         return found
+
+    def _recalled_offer(
+        self, one: Recalled, request: Request, opened: Opened, language: Language
+    ) -> tuple[Offer, float] | None:
+        """One of the offers of :meth:`_recalled`; None where it does not fit."""
+        if request.word_ends and is_word((one.completion.text or "")[:1]):
+            return None
+        offer = self._offer(one.completion, request, opened, language)
+        if not isinstance(offer, Offer) or not offer.cuts:
+            return None
+        cuts = cuts_of_lines(offer.text, offer.cuts)
+        text = offer.text[: cuts[-1]] if cuts else ""
+        if not cuts or fits(text, request.split, opened) is not None:
+            return None
+        reaches_line_end = text == offer.text or "\n" in offer.text[: len(text) + 1]
+        whole = one.whole if reaches_line_end else 0.0
+        return replace(offer, text=text, cuts=cuts, recalled=True, calibrated=True), whole
 
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
         """Have the prompts of a request read; what goes wrong is said when somebody asks."""
@@ -320,6 +352,7 @@ class Completer:
                         work.answer = answer_of(request, best, lasting=not opened.is_unfinished)
                         work.origin = "memory"
                         return None if cancelled.is_set() else work
+                    self._recalled(request, opened, language)  # for after the model's, while it reads
             with Stop(ENGINE_SECONDS + (options.deadline_ms or 0) / 1000) if options.deadline_ms else cancelled:
                 self._decode(
                     Task(
@@ -339,14 +372,21 @@ class Completer:
                 )
         finally:
             if beside is not None:
-                beside.close()
+                beside.stop()
         return None if cancelled.is_set() else work
 
     def _begin_reading(self, model: FimModel, healing: Healing, options: DecodeOptions, readings: Lent) -> Beside:
         """Have the prompt read from now on, while the session is opened."""
         from fim_server.decoding.beside import Beside
 
-        return Beside(model, healing.split, options, readings, bool(healing.text))
+        self._reading = Beside(model, healing.split, options, readings, bool(healing.text))
+        return self._reading
+
+    def _end_reading(self) -> None:
+        """Wait for the end of a pass that goes on though the answer is there: the reading can be used again then."""
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.close()
 
     def _decode(self, task: Task, work: Work) -> None:
         """Have the model write, and put what came of it into ``work``."""
@@ -491,11 +531,13 @@ class Completer:
         options = prompts.options(request, 0, inside, self._context(request, loaded.model, language))
         read = prompts.read_ahead(request, healing.split, options, cancelled, bool(healing.text), both)
         self._tokens.count_ahead(read)
-        if read and not cancelled.is_set() and request.single_line and opened.guarantee != "none":
-            opened.session.matcher(loaded.model.vocabulary, shape=SINGLE_LINE)  # the first one reads the file once more
+        if not cancelled.is_set() and opened.guarantee != "none":
+            # The first one reads the file once more, and the first letter of a line wants it.
+            opened.session.matcher(loaded.model.vocabulary, shape=SINGLE_LINE)
 
     def _prompts_of(self, loaded: Loaded) -> Prompts:
         """This thread's share of what the model has read."""
+        self._end_reading()
         if self._loaded is not loaded or self._prompts is None:
             self._loaded, self._prompts = loaded, Prompts(loaded.model, loaded.pace, loaded.readings)
         return self._prompts

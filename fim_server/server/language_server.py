@@ -101,6 +101,8 @@ class FimLanguageServer(LanguageServer):
         """What fetches it."""
         self.unwanted = asyncio.Event()
         """Set when it is wanted no more."""
+        self.state_told = ""
+        """The state of the last status that was sent."""
         self.last: dict[str, Any] | None = None
         self.said: set[str] = set()
         self.overtaken: dict[str, asyncio.Event] = {}

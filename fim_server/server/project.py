@@ -52,6 +52,11 @@ class Recalled:
     whole: float
     """How likely it is right up to its first line's end."""
 
+    @property
+    def first(self) -> float:
+        """How likely its first lexeme is right, at most."""
+        return self.completion.written[0].probability if self.completion.written else 1.0
+
 
 class Project:
     """The memory of one client's project. From any thread."""

@@ -23,7 +23,7 @@ from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.memory import Answer, Offer
 from fim_server.server.place import Place, is_word, silent, wants_single_line
 from fim_server.server.showing import asked_for, shown
-from fim_server.server.status import tell_answered, tell_declined, tell_status
+from fim_server.server.status import tell_answered, tell_declined, tell_state_soon
 from fim_server.server.watching import look_after
 from fim_server.server.work import LANGUAGES, Costs, Request, Work, answer_of
 from fim_server.text.document import LINE_BREAK, Split
@@ -114,8 +114,9 @@ async def find_answer(
     remembered = look_up(ls, request)
     if remembered is not None:
         return conclude(ls, asked, request, Work(remembered), from_model=False)
+    followed_ms = 0.0
     if leader is not None:
-        led, waited_ms = await follow(ls, request, leader, overtaken)
+        led, followed_ms = await follow(ls, request, leader, overtaken)
         if led is not None:
             remember(ls, leader.request, led.answer)
         if overtaken.is_set() or not is_current(ls, asked):
@@ -123,7 +124,7 @@ async def find_answer(
             return None
         remembered = look_up(ls, request)
         if remembered is not None:
-            return conclude(ls, asked, request, Work(remembered, Costs(decode_ms=waited_ms)), from_model=True)
+            return conclude(ls, asked, request, Work(remembered, Costs(decode_ms=followed_ms)), from_model=True)
     # Where the model can begin to read at once, it does so while the project's memory is asked.
     pause_ms = 0.0 if asked.invoked else pause_of(ls, asked.uri)
     together = request.settings.ask_model and ls.worker.model is not None and pause_ms <= 0
@@ -133,6 +134,7 @@ async def find_answer(
         ls.usage.superseded += 1
         return None
     if recalled is not None:
+        recalled.costs.queue_ms += followed_ms
         remember(ls, request, recalled.answer)
         return conclude(ls, asked, request, recalled, from_model=False)
     if not request.settings.ask_model:
@@ -149,6 +151,7 @@ async def find_answer(
             remember(ls, request, work.answer)
         return None
     work.costs.debounce_ms = waited_ms
+    work.costs.queue_ms += followed_ms
     remember(ls, request, work.answer)
     return conclude(ls, asked, request, work, work.origin != "memory" and not work.answer.prefetched)
 
@@ -257,7 +260,7 @@ async def run(ls: FimLanguageServer, request: Request, recalls: bool = False) ->
     running = ls.running[request.uri] = UnderWay(request, job)
     started = time.perf_counter()
     ls.at_work += 1
-    tell_status(ls)
+    tell_state_soon(ls)
     waiting = asyncio.wrap_future(job.future)
     waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it any more
     try:
@@ -277,7 +280,7 @@ async def run(ls: FimLanguageServer, request: Request, recalls: bool = False) ->
         if ls.running.get(request.uri) is running:
             del ls.running[request.uri]
         if not ls.at_work:
-            tell_status(ls)
+            tell_state_soon(ls)
     if joined and work is not None:
         # Most of its time was spent before anybody asked: what counts is what was waited.
         return Work(work.answer.as_prefetched(), Costs(queue_ms=1000 * (time.perf_counter() - started)))

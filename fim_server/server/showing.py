@@ -210,6 +210,11 @@ def end_of_begun(offer: Offer) -> int:
     return max((end for end in offer.cuts if offer.text[:end].count("\n") == first), default=0)
 
 
+def least_first(least: float, fresh: bool, seen: bool = False) -> float:
+    """How sure the first lexeme of an offer has to be to be shown unasked, where it has to be ``least`` elsewhere."""
+    return least * (FRESH_SHARE if fresh else 1) * (SEEN_SHARE if seen else 1)
+
+
 def shown(offer: Offer, closers: str, least: float) -> Offer | None:
     """What of an offer is shown unasked, or None.
 
@@ -218,7 +223,7 @@ def shown(offer: Offer, closers: str, least: float) -> Offer | None:
     if not offer.written or least <= 0:
         return offer
     first = first_confidence(offer)
-    if first < least * (FRESH_SHARE if offer.fresh else 1) * (SEEN_SHARE if offer.seen else 1):
+    if first < least_first(least, offer.fresh, bool(offer.seen)):
         return None
     begun = end_of_begun(offer) if offer.owes_block else 0
     best = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -20,11 +21,14 @@ from fim_server.server.work import Costs
 
 STATUS = "fim-server/status"
 
+SOON_SECONDS = 0.02
+"""When a state is told that need not be told at once: no answer waits for it."""
+
 
 def tell_status(ls: FimLanguageServer) -> None:
     """Send the status as it is now."""
     model = ls.worker.model
-    state = state_of(ls)
+    state = ls.state_told = state_of(ls)
     status: dict[str, Any] = {"state": state, "message": message_of(ls, state)}
     if ls.loading is not None and state == "loading":
         status["progress"] = ls.loading[1]
@@ -46,6 +50,16 @@ def tell_status(ls: FimLanguageServer) -> None:
     if ls.last is not None:
         status["last"] = ls.last
     ls.protocol.notify(STATUS, status)
+
+
+def tell_state_soon(ls: FimLanguageServer) -> None:
+    """Send the status in a moment, if the state is another then than was told last."""
+
+    def tell() -> None:
+        if state_of(ls) != ls.state_told:
+            tell_status(ls)
+
+    asyncio.get_running_loop().call_later(SOON_SECONDS, tell)
 
 
 def state_of(ls: FimLanguageServer) -> str:

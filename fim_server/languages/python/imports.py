@@ -69,16 +69,30 @@ def begun(line: str) -> Begun | None:
     return None
 
 
+@lru_cache(maxsize=2)
+def parsed(source: str) -> ast.Module | None:
+    """A module's tree; None where it does not parse or is longer than :data:`MOST_CHARACTERS`.
+
+    The text around a line is the same for each key that is typed in it.
+    """
+    if len(source) > MOST_CHARACTERS:
+        return None
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 @lru_cache(maxsize=4)
 def missing(source: str) -> Mapping[str, int]:
     """Names that a module loads as its own or as built in and nobody binds, with how often it does.
 
     Nothing where the source does not parse, is longer than :data:`MOST_CHARACTERS`, or imports all of some module.
     """
-    if len(source) > MOST_CHARACTERS:
+    tree = parsed(source)
+    if tree is None:
         return {}
     try:
-        tree = ast.parse(source)
         tables = [symtable.symtable(source, "", "exec")]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
@@ -150,13 +164,10 @@ def definable(line: str, source: str, at: int) -> tuple[str, list[tuple[str, flo
         None where no definition was begun, or nothing is missing that it may be. The weights' sum is 1.
     """
     begun = DEFINITIONS.fullmatch(line)
-    if begun is None or len(source) > MOST_CHARACTERS:
+    tree = None if begun is None else parsed(source)
+    if begun is None or tree is None:
         return None
     indentation, is_class, typed = begun.groups()
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
     wanted: Mapping[str, int] = {}
     if not indentation:
         called = {
