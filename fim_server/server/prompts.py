@@ -111,8 +111,9 @@ class Prompts:
         from fim_server.decoding.alternatives import read_ahead
 
         read = read_ahead(self._model, split, options, cancelled, self._short, heals, LEAST_AHEAD)
-        longer = None if cancelled.is_set() or not both else self._longer(request, split, options, heals)
-        if longer is not None:
+        # Encoded in any case, which takes milliseconds the first time: a request compares the two.
+        longer = None if cancelled.is_set() else self._longer(request, split, options, heals)
+        if longer is not None and both:
             read += read_ahead(self._model, split, longer[0], cancelled, self._long, heals, LEAST_AHEAD)
         return read
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -16,7 +17,8 @@ from fim_server.language import Stop
 from fim_server.server import following
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.following import typed_since
-from fim_server.server.work import Request, Work, answer_of
+from fim_server.server.usage import Usage
+from fim_server.server.work import Costs, Request, Work, answer_of
 from fim_server.text.document import Split
 from watched import SETTINGS, Blocked, request
 
@@ -157,16 +159,22 @@ async def test_what_is_typed_otherwise_stops_it(client: Connected, model: Model,
 
 
 @pytest.mark.asyncio
-async def test_what_turns_out_to_be_something_else_is_stopped(client: Connected, model: Model) -> None:
+async def test_what_turns_out_to_be_something_else_is_stopped(
+    client: Connected, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs: list[Costs] = []
+    monkeypatch.setattr(Usage, "count_answer", lambda usage, one, from_model: costs.append(one))
     await first_asked(client, model, "")
     type_on(client, "co")
     await until_followed(client)
     assert not model.asked[0][1].is_set()
+    await asyncio.sleep(0.2)
     model.written, model.text = "call(", "cost"
     await client.until(lambda: len(model.asked) == 2)
     assert model.asked[0][1].is_set()
     model.gate.gate.set()
     assert await client.texts("co") == ["st"]
+    assert costs[-1].queue_ms >= 190, "what was waited for in vain is not the server's own share"
 
 
 @pytest.mark.asyncio

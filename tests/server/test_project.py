@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import weakref
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +18,23 @@ from lsprotocol import types
 
 from connected import Connected
 from editor import AUTOMATIC, INVOKED, SETTINGS, Client, Editor, Wire, assert_parses, capabilities, serving, written
+from fim_server import server
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.options import DecodeOptions
-from fim_server.language import Language
+from fim_server.language import Language, Stop
 from fim_server.languages.python.binding import unbound
 from fim_server.memory import Memory
 from fim_server.memory.belief import FITTED
 from fim_server.memory.features import NAMES
 from fim_server.memory.weights import Weights
 from fim_server.models.load import load_model
-from fim_server.server import lifecycle
+from fim_server.server import completing, lifecycle
 from fim_server.server.choosing import cuts_of_lines
+from fim_server.server.completing import Completer
+from fim_server.server.contexts import Contexts, Opened
 from fim_server.server.project import LEAST_CHARACTERS, LINES_CONFIDENCE, Project, key_of, path_of
 from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request
+from fim_server.server.work import PromptTokens, Request
 from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import Split
 from watched import until
@@ -138,6 +144,49 @@ def test_the_model_is_asked_beside_what_was_recalled_before_it(
     assert calls == [1, 2, 3]
     assert texts[0] == texts[1] == texts[2]
     assert LINE in texts[0]
+
+
+@pytest.mark.parametrize(("ask_model", "least"), [(False, 0.45), (False, 0.1), (True, 0.45)])
+def test_what_may_not_be_shown_is_made_no_offer_of(
+    project: Project, monkeypatch: pytest.MonkeyPatch, ask_model: bool, least: float
+) -> None:
+    """The plain twin makes an offer of all that the memory says, and then looks which may be shown."""
+    monkeypatch.setattr(completing, "RECALL_CONFIDENCE", 0.3)  # that lines of one folder reach, too
+    folder = Path(server.__file__).parent
+    project.read([folder.as_uri()], [".py"])
+    text = (folder.parent / "decoding" / "beside.py").read_text(encoding="utf-8")
+    settings = ServerSettings(ask_model=ask_model, min_confidence=least)
+    draw, made, found = random.Random(3), Counter[str](), Counter[str]()
+
+    def completer(name: str) -> Completer:
+        one = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
+        offer = one._offer
+
+        def counted(*arguments: Any) -> Any:
+            made[name] += 1
+            return offer(*arguments)
+
+        one._offer = counted  # type: ignore[assignment, method-assign]
+        return one
+
+    quick, plain = completer("quick"), completer("plain")
+    all_of_it = plain._recalled
+
+    def everything(request: Request, opened: Opened, language: Language, _: object = None) -> Any:
+        return all_of_it(request, opened, language)
+
+    plain._recalled = everything  # type: ignore[assignment,method-assign]
+    for _ in range(60):
+        at = draw.choice([at for at in range(1, len(text)) if text[at - 1] in " .(" and text[at].isalpha()])
+        typed = text[:at] + text[text.find("\n", at) :]  # the rest of the line is missing
+        split = told(project, "file:///beside.py", typed, at)
+        request = Request("file:///beside.py", split, "python", "", False, bool(draw.randrange(2)), settings)
+        told_of = [one.recall(request, Stop(), 0.0) for one in (quick, plain)]
+        texts = [None if work is None else [(one.text, one.cuts) for one in work.answer.offers] for work in told_of]
+        assert texts[0] == texts[1]
+        found[str(texts[0] is None)] += 1
+    assert made["quick"] < made["plain"] / 2
+    assert found["False"] >= 5
 
 
 def test_lines_that_are_unsure_are_left_out(project: Project, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Event
 
 import pytest
 
@@ -13,7 +14,7 @@ from fim_server.server.completing import Completer
 from fim_server.server.memory import Offer
 from fim_server.server.settings import ServerSettings
 from fim_server.server.worker import CompletionWorker
-from watched import request
+from watched import request, until
 
 SETTINGS = ServerSettings(model="embedded", prefetch=False)
 LINE = "call(first)"
@@ -60,8 +61,35 @@ def test_what_is_sure_is_the_answer_and_the_model_stops_reading(
     work = worker.submit(request("file:///a.py"), recalls=True).future.result(PATIENCE)
     assert work is not None
     assert (work.origin, [one.text for one in work.answer.offers], work.completions) == ("memory", [LINE], [])
+    until(lambda: closed and closed[0]._future is None)
+
+
+def test_what_is_sure_does_not_wait_for_the_models_pass(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, closed: list[Beside]
+) -> None:
+    gate, begun, read = Event(), Event(), Beside._read
+
+    def slow(self: Beside) -> object:
+        begun.set()
+        assert gate.wait(PATIENCE)
+        return read(self)
+
+    monkeypatch.setattr(Beside, "_read", slow)
+    recalled(monkeypatch, (offer(LINE),))
+    worker.load().result(PATIENCE)
+    asked = request("file:///a.py")
+    work = worker.submit(asked, recalls=True).future.result(PATIENCE)
+    assert work is not None
+    assert work.origin == "memory"
+    assert begun.wait(PATIENCE)
+    lane = worker._lanes[asked.uri]
+    assert lane.is_busy, "its reading is waited for before it is used again"
+    again = worker.submit(asked).future
+    gate.set()
+    written = again.result(PATIENCE)
+    assert written is not None
+    assert written.origin == "model"
     assert closed
-    assert closed[0]._future is None
 
 
 @pytest.mark.parametrize("recalls", [True, False])
