@@ -58,6 +58,7 @@ def read_at_rest(ls: FimLanguageServer, params: Any) -> None:
     """
     uri = str(member(member(params, "textDocument"), "uri"))
     position, document = position_of(member(params, "position")), ls.open_document(uri)
+    ls.log_once(types.MessageType.Log, "the editor tells where its cursor rests")
     if document is None:
         return
     try:

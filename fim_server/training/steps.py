@@ -43,6 +43,7 @@ def collect(options: CollectOptions) -> None:
     """Read, filter and write the corpus; packages without a permissive licence are named."""
     if options.wheels is not None and not options.wheels.is_dir():
         raise TrainingError(f"{options.wheels}: no such folder")
+    excluded = read_evaluation_texts(options.exclude)  # what cannot be read is said before the wheels take minutes
     packages: list[Package] = []
     wheels = sorted(options.wheels.glob("*.whl")) if options.wheels is not None else []
     limits = CollectLimits(options.package_bytes, options.held_out_bytes)
@@ -67,7 +68,7 @@ def collect(options: CollectOptions) -> None:
     write_corpus(
         packages,
         frozenset(options.hold_out),
-        read_evaluation_texts(options.exclude),
+        excluded,
         limits,
         options.work / "corpus",
     )

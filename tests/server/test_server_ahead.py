@@ -52,6 +52,7 @@ class Asked:
         self.watch = SimpleNamespace(done=lambda: False)
         self.requests: list[tuple[Request, bool]] = []
         self.rests: list[Request] = []
+        self.log_once = lambda *said: None
         self.worker = SimpleNamespace(
             read_ahead=lambda request, pair: self.requests.append((request, pair)), read_at_rest=self.rests.append
         )

@@ -487,6 +487,11 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assert.match(shown, new RegExp(`Characters accepted +${ghost.length}\\b`));
   });
 
+  scenario("where the cursor rests is told to the server", async () => {
+    await openReady("resting.py", STACK);
+    await until("the server to know", async () => (await editor.logs()).includes("tells where its cursor rests"));
+  });
+
   scenario("Windows line ends stay", async () => {
     await openReady("crlf.py", STACK.replaceAll("\n", "\r\n"));
     await editor.type("self.");
