@@ -59,8 +59,8 @@ def read_at_rest(ls: FimLanguageServer, params: Any) -> None:
     uri = str(member(member(params, "textDocument"), "uri"))
     position, document = position_of(member(params, "position")), ls.open_document(uri)
     ls.log_once(types.MessageType.Log, "the editor tells where its cursor rests")
-    if document is None:
-        return
+    if document is None or (ls.settings.ask_model and ls.worker.model is None):
+        return  # while the model is loaded nothing is read, and a rest that is told again then is news
     try:
         offset = document.offset_of(position)
     except DocumentError:  # the text has changed since

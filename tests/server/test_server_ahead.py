@@ -54,7 +54,9 @@ class Asked:
         self.rests: list[Request] = []
         self.log_once = lambda *said: None
         self.worker = SimpleNamespace(
-            read_ahead=lambda request, pair: self.requests.append((request, pair)), read_at_rest=self.rests.append
+            read_ahead=lambda request, pair: self.requests.append((request, pair)),
+            read_at_rest=self.rests.append,
+            model=object(),
         )
         self.document = OpenDocument(URI, source=text, encoding=PositionEncoding.UTF16, version=1, language_id="python")
 
@@ -209,6 +211,16 @@ def test_a_cursor_that_rests_where_somebody_types_stops_nothing() -> None:
     asked.change(AT, AT, "x")
     asked.rest(4, 12)
     assert asked.rests == []
+
+
+def test_a_rest_before_the_model_is_there_is_news_when_it_is() -> None:
+    asked = Asked(TEXT)
+    asked.worker.model = None
+    asked.rest(0, 9)
+    assert (asked.rests, asked.places.of(URI)) == ([], None)
+    asked.worker.model = object()
+    asked.rest(0, 9)
+    assert len(asked.rests) == 1
 
 
 def test_without_a_model_the_session_is_opened_where_a_cursor_rests() -> None:
@@ -428,13 +440,14 @@ async def test_a_request_where_a_cursor_rests_finds_its_prompt_read(client: Clie
     client.protocol.notify(
         "fim-server/cursor", {"textDocument": {"uri": editor.uri}, "position": {"line": 0, "character": "0"}}
     )
-    place = {"line": 30, "character": 0}
-    client.protocol.notify("fim-server/cursor", {"textDocument": {"uri": editor.uri}, "position": place})
-    end = time.monotonic() + PATIENCE
+    line, end = 30, time.monotonic() + PATIENCE
     while (await tokens(client))["ahead"] < before["ahead"] + 100:
         assert time.monotonic() < end
-        await asyncio.sleep(0.01)
-    await editor.ask(text.index("other_30"), kind=AUTOMATIC)
+        line = 31 + line % 25  # another place, for nothing is read at rest while another document is at work
+        place = {"line": line, "character": 0}
+        client.protocol.notify("fim-server/cursor", {"textDocument": {"uri": editor.uri}, "position": place})
+        await asyncio.sleep(0.3)
+    await editor.ask(text.index(f"other_{line} "), kind=AUTOMATIC)
     after = await tokens(client)
     assert after["reused"] >= before["reused"] + 100
     assert (await client.run("statistics"))["failed"] == 0

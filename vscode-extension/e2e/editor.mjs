@@ -237,9 +237,12 @@ export class Editor {
     await this.page.locator(".notebook-editor .monaco-editor.focused").waitFor();
   }
 
-  /** @param {string} text */
-  async type(text) {
-    await this.page.keyboard.type(text, { delay: TYPING_PAUSE });
+  /**
+   * @param {string} text
+   * @param {number} pause between two keys
+   */
+  async type(text, pause = TYPING_PAUSE) {
+    await this.page.keyboard.type(text, { delay: pause });
   }
 
   /** @param {readonly string[]} keys */

@@ -29,13 +29,13 @@ const ONLY = new RegExp(process.env["FIM_SERVER_E2E_PATTERN"] ?? ".");
 const PATIENCE = 60_000;
 const DRAWING = 1_500;
 const POLL = 100;
-/** How long ago the last key was pressed when typing has ended. */
-const KEY = 40;
+/** Between two keys, as a hand types; so long ago the last one was pressed when typing has ended. */
+const KEY = 200;
 /** For what has changed on the disk to be read. */
 const READING = 1_500;
 
-/** What the machine is busy with besides shall not decide what the model sees, nor how much it writes. */
-const PACE = { "fim-server.promptTokens": 384, "fim-server.deadlineMs": 0 };
+/** What the machine is busy with besides shall not decide how much the model writes. How much it reads is the user's part of it. */
+const PACE = { "fim-server.deadlineMs": 0 };
 
 const OUTCOMES = join(HERE, "outcomes.json");
 
@@ -106,7 +106,7 @@ async function play(editor, situation, picture) {
   await editor.waitForStatus(/ready/);
   await sleep(READING);
   await editor.page.locator(".editor-instance .monaco-editor.focused").waitFor();
-  await editor.type(situation.typed);
+  await editor.type(situation.typed, KEY);
   const began = Date.now() - KEY;
   const { text: offered, log } = await waitForOffer(editor, situation.file, began);
   const ms = Date.now() - began;
@@ -188,8 +188,8 @@ function page(outcomes, judgements, remarks) {
 
 What somebody typing sees: ${outcomes.length} situations in a small project of our own
 ([\`vscode-extension/e2e/situations/\`](../vscode-extension/e2e/situations/project/lending/library.py)), typed by the hands
-of a test into VS Code ${VSCODE} with the packaged extension, the model \`${MODEL}\` and its default settings, but for a
-prompt of 384 tokens and no deadline, so that a busy machine offers what an idle one does. In each, some
+of a test into VS Code ${VSCODE} with the packaged extension, the model \`${MODEL}\` and its default settings, but for no
+deadline: how much it reads is what this machine has read by the time that the last key is pressed. In each, some
 code was taken out of its file, on the disk as well, and the beginning of it is typed again. The situations were chosen
 before any of them was typed.
 

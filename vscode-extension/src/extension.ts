@@ -12,7 +12,7 @@ import { ModelGetter } from "./modelGetter";
 import { chooseModel } from "./modelPicker";
 import { Resting } from "./resting";
 import { Server } from "./server";
-import type { State } from "./state";
+import { isReady, type State } from "./state";
 import { StatisticsDocument } from "./statisticsDocument";
 import { StatusBar } from "./statusBar";
 import { cursorOf } from "./workspace";
@@ -33,6 +33,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const statistics = new StatisticsDocument(server);
   const installer = new Installer(server);
   const resting = new Resting<Cursor>((cursor) => server.tellCursor(cursor));
+  let wasReady = false;
   const modelGetter = new ModelGetter(server, context.globalState);
 
   const restart = async () => {
@@ -71,6 +72,10 @@ export function activate(context: vscode.ExtensionContext): void {
     resting,
     ...COMMANDS.map((command) => vscode.commands.registerCommand(command, handlers[command])),
     server.onDidChangeState((state) => {
+      if (isReady(state) && !wasReady) {
+        resting.moved(cursorOf(vscode.window.activeTextEditor)); // nobody was there to be told before
+      }
+      wasReady = isReady(state);
       statusBar.update(state, server.snoozedMinutes);
       problems.report(state);
       publishContext(state);

@@ -9,7 +9,6 @@
 local api, fn, lsp = vim.api, vim.fn, vim.lsp
 local defaults = require('fim_server.defaults')
 local pages = require('fim_server.pages')
-local resting = require('fim_server.resting')
 local switches = require('fim_server.switches')
 local texts = require('fim_server.texts')
 
@@ -601,7 +600,7 @@ end
 
 local function on_attach(client, buf)
   map_keys(buf)
-  resting.watch(client, buf, NAME)
+  require('fim_server.resting').watch(client, buf, NAME)
   if options.display == 'menu' then
     return lsp.completion.enable(true, client.id, buf, { autotrigger = true })
   elseif options.display == 'builtin' then
