@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fim_server.server.names import module_of, own_names
+from fim_server.server.names import module_of, own_names, word_start
 from fim_server.server.project import key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fim_server.decoding.protocols import Advice
     from fim_server.server.project import Project
@@ -55,23 +55,61 @@ class ImportAdvice:
         return self.others.share(weight, heaviest, certainty, probability)
 
 
+@dataclass(slots=True)
+class LineAdvice:
+    """Advice for a line in which an import or a definition may yet begin: what is written says when.
+
+    Attributes:
+        line: The cursor's, up to it.
+        brought: For a line's beginning that ends before a name, names with weights in a pair's second place; None where
+            nothing has begun that brings names.
+        others: What else is known.
+    """
+
+    line: str
+    brought: Callable[[str], tuple[str, Sequence[tuple[str, float]]] | None]
+    others: Advice | None
+    _mine: bool = field(default=False, init=False)
+    _known: dict[str, Sequence[tuple[str, float]]] = field(default_factory=dict, init=False)
+
+    def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
+        """What may come after a middle."""
+        rests = [] if "\n" in middle else self._rests(self.line + middle)
+        self._mine = bool(rests)
+        return rests or ([] if self.others is None else self.others(middle))
+
+    def _rests(self, line: str) -> list[tuple[str, float]]:
+        """What is left of the names that may come where a line ends: looked for once for all letters of a name."""
+        start = word_start(line, len(line))
+        stem, typed = line[:start], line[start:]
+        if stem not in self._known:
+            found = self.brought(stem)
+            self._known[stem] = () if found is None else found[1]
+        names = [(name, weight) for name, weight in self._known[stem] if name.startswith(typed)]
+        total = sum(weight for _, weight in names)
+        return [(name[len(typed) :], IMPORT_SHARE * weight / total) for name, weight in names if name != typed]
+
+    def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
+        """As :meth:`ImportAdvice.share`."""
+        if self._mine or self.others is None:
+            return weight
+        return self.others.share(weight, heaviest, certainty, probability)
+
+
 def with_imports(
     others: Advice | None, language: str, request: Request, project: Project | None, modules: Any = None
 ) -> Advice | None:
-    """Advice that knows of imports and definitions that were begun as well; the other one alone where none was.
+    """Advice that knows of imports and definitions that have begun, or begin in what is written, as well.
 
-    ``modules``: what can be imported, as the language's module has it.
+    The other one alone where the language has none. ``modules``: what can be imported, as the language's module has it.
     """
     module = module_of(language, "imports")
     if module is None:
         return others
     split = request.split
     start, end = split.left.rfind("\n") + 1, split.right.find("\n")
-    line = split.left[start:]
     source = split.left[:start] + ("" if end < 0 else split.right[end:])
-    if module.begun(line) is None:
-        defined = module.definable(line, source, split.left.count("\n", 0, start))
-        return others if defined is None else ImportAdvice(defined[0], defined[1], others)
+    above = split.left.count("\n", 0, start)
     own, known = own_names(language), project
 
     def definitions(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -80,5 +118,11 @@ def with_imports(
         found = known.memory.related(key_of(request.uri), range(0), [], [], names, own.defining_words, MOST_DEFINITIONS)
         return [(one.name, one.key) for one in found if one.name is not None]
 
-    brought = module.importable(line, source, definitions, modules)
-    return others if brought is None else ImportAdvice(brought[0], brought[1], others)
+    def brought(line: str) -> tuple[str, Sequence[tuple[str, float]]] | None:
+        if module.begun(line) is None:
+            defined: tuple[str, Sequence[tuple[str, float]]] | None = module.definable(line, source, above)
+            return defined
+        imported: tuple[str, Sequence[tuple[str, float]]] | None = module.importable(line, source, definitions, modules)
+        return imported
+
+    return LineAdvice(split.left[start:], brought, others)

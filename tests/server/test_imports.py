@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fim_server.languages.python.imports import begun, definable, importable, missing, public_names
-from fim_server.server.imports import IMPORT_SHARE, ImportAdvice, with_imports
+from fim_server.server.imports import IMPORT_SHARE, ImportAdvice, LineAdvice, with_imports
 from fim_server.server.names import module_of
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request
@@ -135,11 +135,51 @@ def test_where_an_import_is_being_written() -> None:
         return with_imports(None, language, request, None)
 
     found = asked("import ", "\n" + SOURCE)
-    assert isinstance(found, ImportAdvice)
-    assert [name for name, _ in found.names] == ["logging", "json"]
-    assert asked("x = ", "\n" + SOURCE) is None
+    assert isinstance(found, LineAdvice)
+    assert [name for name, _ in found("")] == ["logging", "json"]
+    assert sum(weight for _, weight in found("")) == pytest.approx(IMPORT_SHARE)
+    assert dict(found("lo")) == pytest.approx({"gging": IMPORT_SHARE})
+    assert found("logging") == found("\n") == []
+    begun = asked("x = ", "\n" + SOURCE)
+    assert isinstance(begun, LineAdvice)
+    assert begun("") == begun("import ") == []
     assert asked("import ", "\n" + SOURCE, "json") is None
     assert module_of("json", "imports") is None
+
+
+@pytest.mark.parametrize("typed", ["", "i", "imp", "import", "import ", "import l", "import loggin"])
+def test_an_import_that_begins_in_what_is_written_has_the_same_advice(typed: str) -> None:
+    """So what is offered at a statement's first letter, and is typed along, is what would be offered later."""
+    request = Request("file:///a.py", Split(typed, "\n" + SOURCE), "python", "/a.py", False, True, ServerSettings())
+    advice = with_imports(Others(), "python", request, None)
+    assert isinstance(advice, LineAdvice)
+    middle = "import logging"[len(typed) :]
+    for end in range(len(middle)):
+        written = typed + middle[:end]
+        plain = importable(written, "\n" + SOURCE, lambda names: [])
+        if plain is None:
+            assert advice(middle[:end]) == [("other", 0.5)]
+            assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.3
+            continue
+        expected = {name[len(plain[0]) :]: IMPORT_SHARE * weight for name, weight in plain[1] if name != plain[0]}
+        assert dict(advice(middle[:end])) == pytest.approx(expected)
+        assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.6
+    assert advice(middle) == [("other", 0.5)]
+    assert advice("\nimport ") == [("other", 0.5)]
+
+
+def test_a_name_is_looked_for_once_for_all_its_letters() -> None:
+    asked: list[str] = []
+
+    def brought(line: str) -> tuple[str, Sequence[tuple[str, float]]] | None:
+        asked.append(line)
+        return ("", [("total", 1.0)]) if line == "def " else None
+
+    advice = LineAdvice("", brought, None)
+    found = [advice("def total"[:end]) for end in range(10)]
+    assert found[4:9] == [[("total"[end:], IMPORT_SHARE)] for end in range(5)]
+    assert found[:4] == [[]] * 4
+    assert asked == ["", "def "]
 
 
 CLASSES = """
