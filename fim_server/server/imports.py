@@ -74,7 +74,10 @@ class LineAdvice:
 
     def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
         """What may come after a middle."""
-        rests = [] if "\n" in middle else self._rests(self.line + middle)
+        line = self.line + middle
+        rests = [] if "\n" in middle else self._rests(line)
+        if not rests and "\n" not in middle and not line[-1:].isspace():  # tokens begin with the blank before a name
+            rests = [(f" {rest}", weight) for rest, weight in self._rests(f"{line} ")]
         self._mine = bool(rests)
         return rests or ([] if self.others is None else self.others(middle))
 
