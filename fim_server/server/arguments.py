@@ -9,6 +9,9 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 _REQUIRED = object()
 
+LARGEST = (1 << 31) - 1
+"""The protocol's largest `uinteger`."""
+
 
 def member(value: Any, name: str, default: Any = _REQUIRED) -> Any:
     """A member of a JSON object, whatever it was made into on its way. Raises an error for the client without one."""
@@ -27,5 +30,5 @@ def position_of(value: Any) -> types.Position:
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value is a whole number of at least 0."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    """Whether a value is a whole number of at least 0, and no larger than those of the protocol."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST

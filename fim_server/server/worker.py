@@ -291,9 +291,9 @@ class CompletionWorker:
         self._read(lane, cancelled, lambda stop: lane.completer.read_ahead(loaded, request, stop, may_be_pair))
 
     def read_at_rest(self, request: Request) -> None:
-        """As :meth:`read_ahead`, where a cursor rests: the short prompt alone, and what the engine and the project say.
+        """As :meth:`read_ahead`, where a cursor rests: the short prompt alone is read, and the session opened.
 
-        These are asked where no model is.
+        Where no model is asked the latter alone.
         """
         self._ahead.set()
         loaded = self._loaded()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fim_server.languages.python.imports import begun, definable, importable, missing, public_names
-from fim_server.server.imports import IMPORT_SHARE, ImportAdvice, LineAdvice, with_imports
+from fim_server.server.imports import IMPORT_SHARE, MOST_LINE, ImportAdvice, LineAdvice, with_imports
 from fim_server.server.names import module_of
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request
@@ -169,6 +169,13 @@ def test_an_import_that_begins_in_what_is_written_has_the_same_advice(typed: str
         assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.6
     assert advice(middle) == [("other", 0.5)]
     assert advice("\nimport ") == [("other", 0.5)]
+
+
+def test_a_line_that_is_too_long_is_not_looked_at() -> None:
+    asked: list[str] = []
+    advice = LineAdvice("import " + "a, " * MOST_LINE, lambda line: asked.append(line), Others())
+    assert advice("b") == [("other", 0.5)]
+    assert asked == []
 
 
 def test_a_name_is_looked_for_once_for_all_its_letters() -> None:

@@ -242,8 +242,8 @@ def test_a_rest_elsewhere_than_in_an_open_text_is_none_and_what_is_no_place_an_e
     asked = Asked(TEXT)
     asked.rest(0, 9, "file:///closed.py")
     asked.rest(99, 0)
-    assert [len(request.split.left) for request in asked.rests] in ([], [len(TEXT)])
-    for line, character in (("3", 0), (-1, 0), (0, 1.5), (True, 0), (0, None)):
+    assert [len(request.split.left) for request in asked.rests] == [len(TEXT)], "behind its end is at it"
+    for line, character in (("3", 0), (-1, 0), (0, 1.5), (True, 0), (0, None), (1 << 31, 0), (0, 10**30)):
         with pytest.raises(JsonRpcInvalidParams):
             asked.rest(line, character)
 
@@ -451,3 +451,15 @@ async def test_a_request_where_a_cursor_rests_finds_its_prompt_read(client: Clie
     after = await tokens(client)
     assert after["reused"] >= before["reused"] + 100
     assert (await client.run("statistics"))["failed"] == 0
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    "told", [None, [], {}, {"textDocument": 3, "position": 4}, {"textDocument": {"uri": None}, "position": [0, 0]}]
+)
+async def test_what_is_no_place_leaves_the_server_as_it_was(client: Client, told: Any) -> None:
+    client.protocol.notify("fim-server/cursor", told)
+    editor = Editor(client, "as_before.py", "def double(x):\n    return \n")
+    await editor.ask(26, kind=AUTOMATIC)
+    assert (await client.run("statistics"))["failed"] == 0
+    editor.close()

@@ -34,7 +34,7 @@ const KEY = 200;
 /** For what has changed on the disk to be read. */
 const READING = 1_500;
 
-/** What the machine is busy with besides shall not decide how much the model writes. How much it reads is the user's part of it. */
+/** What the machine is busy with besides shall not decide how much the model writes. How much it reads, it may. */
 const PACE = { "fim-server.deadlineMs": 0 };
 
 const OUTCOMES = join(HERE, "outcomes.json");

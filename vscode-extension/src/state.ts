@@ -99,12 +99,12 @@ export function learntIn(state: State): Learnt {
   return state.kind === "running" ? (state.status?.model?.languages ?? null) : null;
 }
 
-/** Whether everything is switched off, by the settings or for this session. */
 /** Whether the server has a model and answers. */
 export function isReady(state: State): boolean {
   return state.kind === "running" && (state.status?.state === "ready" || state.status?.state === "busy");
 }
 
+/** Whether everything is switched off, by the settings or for this session. */
 export function isOff(state: State): boolean {
   return state.kind === "idle" ? state.disabled : state.kind === "running" && state.status?.state === "off";
 }

@@ -69,11 +69,12 @@ def begun(line: str) -> Begun | None:
     return None
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def parsed(source: str) -> ast.Module | None:
     """A module's tree; None where it does not parse or is longer than :data:`MOST_CHARACTERS`.
 
-    The text around a line is the same for each key that is typed in it.
+    The text around a line is the same for each key that is typed in it. One is kept: a tree takes far more memory than
+    its text.
     """
     if len(source) > MOST_CHARACTERS:
         return None
