@@ -1,8 +1,9 @@
-"""A model behind llama.cpp's own server beside the same file in this process: equal texts, and trips.
+"""A model behind llama.cpp's own server, or another, beside the same file in this process: equal texts, and trips.
 
     python -m fim_server.bench.remote FOLDER... --gguf FILE.gguf --holes 100
 
-A server is started with the file (package `xllamacpp`), on one thread. Lines of each folder's files are cut at a
+A server is started with the file (package `xllamacpp`), on one thread; `--address` names one that runs it already,
+Ollama for example. Lines of each folder's files are cut at a
 lexeme; the rest of each is written, of the line alone and of it with the two below it, under the grammar, by both. It
 is told how many texts have the same tokens, and how many requests the remote one took.
 """
@@ -126,12 +127,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Fill in holes, and print a table."""
     parser = command_line("A model behind llama.cpp's server beside it in this process.", "--holes", "lines of", 20, 0)
     parser.add_argument("--gguf", type=Path, required=True, metavar="FILE", help="the model's file")
+    parser.add_argument("--address", metavar="ADDRESS", help="of an endpoint that runs it; default: one is started")
     add_prompt_tokens(parser)
     given = parser.parse_args(arguments)
     language = Language.load("python")
     local = load_model(str(given.gguf))
     found: dict[bool, list[Pair]] = {True: [], False: []}
-    with llama_cpp_server(given.gguf) as address:
+    with contextlib.nullcontext(given.address) if given.address else llama_cpp_server(given.gguf) as address:
         remote = load_model(address)
         drawn = drawn_of(given.folder, given.drawn, given.seed, lambda: f"{sum(map(len, found.values()))} holes")
         for sources in drawn:

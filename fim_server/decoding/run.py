@@ -545,11 +545,20 @@ class Run:
                 found = self._way_to_end(complete, len(logits))
             if found is not None or draws == MOST_LANDING_DRAWS:
                 break
-        else:
-            found = self._way_to_end(complete, len(logits))  # nothing that the model has told of may come
+        else:  # nothing that the model has told of may come
+            found = self._again(len(logits))
+            if found is None:
+                found = self._way_to_end(complete, len(logits))
         if ruled_out and self.landing is not None:
             self.landing.note_refusal()
         return found
+
+    def _again(self, size: int) -> int | None:
+        """The token that writes again what is to be as it was; None where nothing is, or where it may not come."""
+        if not self.healing:
+            return None
+        token = self.model.vocabulary.encode(self.healing)[0]
+        return token if token < size and self._fits(token) and self._lands(token) else None
 
     def _way_to_end(self, complete: bool, size: int) -> int | None:
         """The first token of the shortest known way to an end, where the model has ``size`` tokens."""

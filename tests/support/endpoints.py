@@ -36,6 +36,9 @@ class Endpoint:
         told: Log probabilities at each place; 0 for none.
         refuses: Fields with which a request is refused.
         newer: Whether log probabilities come as those of chat completions do.
+        shows: Whether Ollama tells its model's tokens.
+        inserts: Whether Ollama's model comes with a template for filling in.
+        unmarked: Whether those are without the tokens of its prompt format.
         key: That has to be shown.
         file: The model's file, as llama.cpp tells it.
         asked: The bodies of requests for text.
@@ -48,6 +51,9 @@ class Endpoint:
     told: int = TOLD
     refuses: tuple[str, ...] = ()
     newer: bool = False
+    shows: bool = False
+    inserts: bool = True
+    unmarked: bool = False
     key: str | None = None
     file: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -88,13 +94,21 @@ class Endpoint:
                 return
             prefix.append(token)
 
-    def prompt_of(self, left: str, right: str) -> list[int]:
-        """The prompt of two texts, as a server with a template makes it."""
-        return self.model.format.encode(left, right, 600)
+    def prompt_of(self, body: dict[str, Any]) -> list[int]:
+        """The prompt of a request: what it says itself, or of two texts, as a server with a template makes it."""
+        prompt, right = body["prompt"], body.get("suffix", "")
+        if any(name in prompt for name in ("<|fim_prefix|>", "<|fim_suffix|>")):
+            tokenizer = self.model.format.tokenizer
+            return list(tokenizer.encode(prompt, add_special_tokens=False, split_special_tokens=False))
+        return self.model.format.encode(prompt, right, 600)
 
     def bytes_of(self, token: int) -> bytes:
         """A token's bytes."""
         return self.model.vocabulary.token_bytes(token)
+
+    def shown(self, token: int) -> bytes:
+        """A token as endpoints show it that know texts: control tokens by their names."""
+        return self.bytes_of(token) or str(self.model.format.tokenizer.convert_ids_to_tokens(token)).encode()
 
 
 def likeliest(row: np.ndarray[Any, Any], count: int) -> list[tuple[int, float]]:
@@ -122,7 +136,7 @@ def serving(endpoint: Endpoint) -> Iterator[str]:
             if answer is None:
                 self._whole(404, {"error": "not found"})
                 return
-            if self.path not in TEXT_PATHS:
+            if self.path not in TEXT_PATHS or "prompt" not in body:
                 self._whole(200, answer(endpoint, body))
                 return
             if set(endpoint.refuses) & set(body):
@@ -284,23 +298,58 @@ def vllm_completion(endpoint: Endpoint, body: dict[str, Any]) -> Any:
 
 
 def texts(
-    endpoint: Endpoint, left: str, right: str, count: int
+    endpoint: Endpoint, body: dict[str, Any], count: int
 ) -> Iterator[tuple[bytes, list[tuple[bytes, float]], bool]]:
     """Texts of tokens, whole characters, with the likeliest ones; the last one is empty where the model has ended."""
-    for token, row in endpoint.write(endpoint.prompt_of(left, right), count, lambda row: None):
-        told = [(endpoint.bytes_of(other), share) for other, share in likeliest(row, endpoint.told)]
+    options = body.get("options", body)
+    noise = np.random.default_rng(options.get("seed", 0))
+
+    def change(row: np.ndarray[Any, Any]) -> None:
+        row += options["temperature"] * noise.gumbel(size=len(row))
+
+    for token, row in endpoint.write(endpoint.prompt_of(body), count, change):
+        told = [(endpoint.shown(other), share) for other, share in likeliest(row, endpoint.told)]
         yield endpoint.bytes_of(token), told, token in endpoint.model.vocabulary.end_token_ids
 
 
+def ollama_show(endpoint: Endpoint, body: dict[str, Any]) -> Any:
+    """What the model is, and its tokens, as Ollama 0.17 tells those of a GGUF file."""
+    found: dict[str, Any] = {"capabilities": ["completion", *(["insert"] if endpoint.inserts else [])]}
+    if not endpoint.shows:
+        return {**found, "model_info": {"tokenizer.ggml.tokens": None}}
+    definition = json.loads(endpoint.model.format.tokenizer.backend_tokenizer.to_str())  # type: ignore[attr-defined]
+    pieces = {number: piece for piece, number in definition["model"]["vocab"].items()}
+    special = {token["id"]: token["content"] for token in definition["added_tokens"]}
+    names = [(pieces | special)[number] for number in range(len(pieces | special))]
+    if endpoint.unmarked:
+        names = [name.replace("|fim_", "|other_") for name in names]
+    merges = [" ".join(merge) for merge in definition["model"]["merges"]]
+    return {
+        **found,
+        "model_info": {
+            "tokenizer.ggml.model": "gpt2",
+            "tokenizer.ggml.tokens": names,
+            "tokenizer.ggml.token_type": [3 if number in special else 1 for number in range(len(names))],
+            "tokenizer.ggml.merges": merges,
+            "tokenizer.ggml.eos_token_id": endpoint.model.vocabulary.end_token_ids[0],
+            "llama.context_length": 2048,
+        },
+    }
+
+
 def ollama_generate(endpoint: Endpoint, body: dict[str, Any]) -> Any:
-    """Lines of JSON."""
+    """Lines of JSON; without a prompt, one, after loading. What is no character is told as one that stands for it."""
 
     def one(text: bytes, share: float) -> dict[str, Any]:
-        return {"token": text.decode(errors="replace"), "bytes": list(text), "logprob": share}
+        shown = text.decode(errors="replace")
+        return {"token": shown, "bytes": list(shown.encode()), "logprob": share}
+
+    if "prompt" not in body:
+        return {"response": "", "done": True, "done_reason": "load"}
 
     def events() -> Iterator[Any]:
         count = body["options"]["num_predict"]
-        for text, told, is_end in texts(endpoint, body["prompt"], body["suffix"], count):
+        for text, told, is_end in texts(endpoint, body, count):
             if is_end:
                 yield {"response": "", "done": True, "done_reason": "stop"}
                 return
@@ -310,7 +359,7 @@ def ollama_generate(endpoint: Endpoint, body: dict[str, Any]) -> Any:
             yield event
         yield {"response": "", "done": True, "done_reason": "length"}
 
-    return events()
+    return events() if body.get("stream", True) else next(events())
 
 
 def openai_completion(endpoint: Endpoint, body: dict[str, Any]) -> Any:
@@ -328,7 +377,7 @@ def openai_completion(endpoint: Endpoint, body: dict[str, Any]) -> Any:
         return found
 
     def events() -> Iterator[Any]:
-        for text, told, is_end in texts(endpoint, body["prompt"], body.get("suffix", ""), body["max_tokens"]):
+        for text, told, is_end in texts(endpoint, body, body["max_tokens"]):
             if is_end:
                 yield {"choices": [{"text": "", "finish_reason": "stop", "logprobs": None}]}
                 return
@@ -350,6 +399,7 @@ GETS: dict[str, dict[str, Callable[[Endpoint], Any]]] = {
     "vllm": {"/v1/models": listed("a-model", "vllm")},
     "ollama": {
         "/api/version": lambda endpoint: {"version": "0.30"},
+        "/api/ps": lambda endpoint: {"models": [{"name": "a-model:latest", "context_length": 1024}]},
         "/api/tags": lambda endpoint: {"models": [{"name": "a-model:latest"}]},
         "/v1/models": listed("a-model:latest", "library"),
     },
@@ -359,6 +409,6 @@ GETS: dict[str, dict[str, Callable[[Endpoint], Any]]] = {
 POSTS: dict[str, dict[str, Callable[[Endpoint, dict[str, Any]], Any]]] = {
     "llama.cpp": {"/completion": llama_cpp_completion, "/tokenize": llama_cpp_tokenize},
     "vllm": {"/v1/completions": vllm_completion},
-    "ollama": {"/api/generate": ollama_generate, "/api/show": lambda endpoint, body: {"capabilities": ["insert"]}},
+    "ollama": {"/api/generate": ollama_generate, "/api/show": ollama_show},
     "openai": {"/v1/completions": openai_completion},
 }

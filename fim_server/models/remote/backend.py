@@ -104,6 +104,8 @@ class RemoteCache:
     def __init__(self, backend: RemoteBackend) -> None:
         self._backend, self._tokens = backend, list[int]()
         self._source: Source | None = None
+        self._known: tuple[Sequence[int], int] = (), 0
+        """The prefix of the last row, and how many tokens were told of there."""
         self.patience: Callable[[], None] = nothing
 
     def forward(self, token_ids: Sequence[int]) -> RemoteRow:
@@ -130,7 +132,13 @@ class RemoteCache:
             source.close()
 
     def _told(self, prefix: Sequence[int]) -> Told:
-        """The row after a prefix, from the stream that is open or from a new one."""
+        """The row after a prefix."""
+        told = self._streamed(prefix)
+        self._known = prefix, len(told)
+        return told
+
+    def _streamed(self, prefix: Sequence[int]) -> Told:
+        """The same, from the stream that is open or from a new one."""
         dialect = self._backend.dialect
         for _ in range(TRIES):
             try:
@@ -157,7 +165,10 @@ class RemoteCache:
 
     def _likeliest(self, prefix: Sequence[int], tokens: NDArray[np.intp]) -> tuple[int, float] | None:
         self.rest()
-        return self._backend.dialect.likeliest(prefix, tokens.tolist(), self.patience)
+        dialect = self._backend.dialect
+        if not dialect.exact and self._known[0] == prefix and self._known[1] > 1:
+            return None  # of others than it has told it tells nothing
+        return dialect.likeliest(prefix, tokens.tolist(), self.patience)
 
     def _count(self, prefix: Sequence[int]) -> int:
         return max(1, min(STREAMED_TOKENS, self._backend.window - len(prefix)))

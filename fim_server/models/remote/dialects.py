@@ -10,17 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fim_server.models.backend import LostError
-from fim_server.models.remote.streams import IdSource, Source, Step, TextSource
+from fim_server.models.remote.streams import IdSource, Source, Step, TextSource, read_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fim_server.models.prompt import BoundFormat
     from fim_server.models.remote.client import Client, Patience
+    from fim_server.models.remote.texts import Pieces, Prompts
     from fim_server.tokens.vocabulary import Vocabulary
 
 TOLD = 20
 """Tokens whose log probabilities are asked for at each place; vLLM tells no more by default."""
+
+HOT, DRAWS = 2.0, 3
+"""The temperature at which anything may be written, and how often that is tried: each is a trip."""
 
 CERTAIN = 1000.0
 """What is added to the logits of tokens one of which is to be chosen."""
@@ -183,71 +186,72 @@ def id_of(token: str) -> int:
 
 
 class Texts:
-    """What endpoints that know no token ids are asked for: the text on both sides of the cursor."""
+    """What endpoints that know no token ids are asked for."""
 
     exact = False
 
-    def __init__(self, client: Client, vocabulary: Vocabulary, bound: BoundFormat, model: str) -> None:
-        """``bound``: a format whose prompts are cut apart again at its control tokens."""
-        self._client, self._vocabulary, self._bound, self._model = client, vocabulary, bound, model
-
-    def sides(self, prefix: Sequence[int]) -> tuple[str, str]:
-        """The texts left and right of where a prompt and what was written after it end."""
-        prefix_mark, suffix_mark = self._bound.token("<|fim_prefix|>"), self._bound.token("<|fim_suffix|>")
-        parts: dict[int, list[int]] = {prefix_mark: [], suffix_mark: []}
-        part: list[int] = []
-        for token in prefix:
-            if token in parts:
-                part = parts[token]
-            elif token in self._bound.control_ids:
-                part = parts[prefix_mark]  # behind the prompt, what was written goes on with the prefix
-            else:
-                part.append(token)
-        left, right = (
-            b"".join(self._vocabulary.token_bytes(token) for token in parts[mark]).decode(errors="ignore")
-            for mark in (prefix_mark, suffix_mark)
-        )
-        return left, right
+    def __init__(self, client: Client, vocabulary: Vocabulary, model: str, prompts: Prompts, pieces: Pieces) -> None:
+        self._client, self._vocabulary, self._model = client, vocabulary, model
+        self.prompts, self.pieces = prompts, pieces
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
-        """None: such an endpoint writes what it writes."""
+        """As :meth:`Dialect.likeliest`, of those that are told where something is written.
+
+        Of a place where the likeliest is to end nothing is: it is asked to write something unlikely there.
+        """
+        for seed in range(DRAWS):
+            found = self._drawn(prefix, seed, patience)
+            if found is not None:
+                told = self.pieces.tokens(found.told)  # type: ignore[arg-type]
+                known = {token: told[token] for token in set(tokens) & told.keys()}
+                return max(known.items(), key=lambda entry: entry[1]) if known else None
         return None
 
-    def _source(self, prefix: Sequence[int], path: str, body: dict[str, Any], patience: Patience, steps: Any) -> Source:
-        stream = self._client.stream(path, body, patience)
-        return TextSource(prefix, stream, steps, self._vocabulary, min(self._vocabulary.end_token_ids))
+    def _drawn(self, prefix: Sequence[int], seed: int, patience: Patience) -> Step | None:
+        """A step after a prefix, nearly by lot; None where that was to end, or where no others are told."""
+        raise NotImplementedError
+
+    def _steps(self, event: Any) -> Iterator[Step]:
+        """Those of an event. Raises LostError, and LookupError, TypeError or ValueError for what is none."""
+        raise NotImplementedError
+
+    def _step(self, prefix: Sequence[int], path: str, body: dict[str, Any], patience: Patience) -> Step | None:
+        """The first step of an answer that tells others at its place."""
+        answer = self._client.ask(path, {**body, **self.prompts.fields(prefix), "stream": False}, patience)
+        return next((step for step in read_event(self._steps, answer) if step.told), None)
+
+    def _source(self, prefix: Sequence[int], path: str, body: dict[str, Any], patience: Patience) -> Source:
+        stream = self._client.stream(path, {**body, **self.prompts.fields(prefix), "stream": True}, patience)
+        return TextSource(prefix, stream, self._steps, self._vocabulary, self.pieces)
 
 
 class Ollama(Texts):
-    """Ollama, by its own `/api/generate`: the model's template puts the prompt together."""
+    """Ollama, by its own `/api/generate`."""
 
     name = "Ollama"
 
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
-        """As :meth:`Dialect.open`."""
-        left, right = self.sides(prefix)
-        body = {
+        """As :meth:`Dialect.open`; a prompt that is too long is refused, not cut where it must not be."""
+        return self._source(prefix, "/api/generate", self._body(count), patience)
+
+    def _drawn(self, prefix: Sequence[int], seed: int, patience: Patience) -> Step | None:
+        body = self._body(1, temperature=HOT, seed=seed, top_p=1.0, min_p=0.0)
+        return self._step(prefix, "/api/generate", body, patience)
+
+    def _body(self, count: int, temperature: float = 0, **options: float) -> dict[str, Any]:
+        return {
             "model": self._model,
-            "prompt": left,
-            "suffix": right,
-            "stream": True,
+            "truncate": False,
+            "shift": False,
             "logprobs": True,
             "top_logprobs": TOLD,
-            "options": {"temperature": 0, "num_predict": count, "repeat_penalty": 1.0},
+            "options": {"temperature": temperature, "num_predict": count, "repeat_penalty": 1.0, **options},
         }
-        return self._source(prefix, "/api/generate", body, patience, self._steps)
 
-    @staticmethod
-    def _steps(event: Any) -> Iterator[Step]:
+    def _steps(self, event: Any) -> Iterator[Step]:
         if "error" in event:
             raise LostError(f"the endpoint has failed: {str(event['error'])[:200]}")
-        entries = event.get("logprobs")
-        if not entries:
-            if event["response"]:
-                yield Step(None, event["response"].encode(), {})
-            return
-        for entry in entries:
-            yield Step(None, bytes_of(entry), shares_of(entry))
+        yield from steps_of(event.get("logprobs") or [], event["response"].encode())
 
 
 class OpenAi(Texts):
@@ -256,46 +260,54 @@ class OpenAi(Texts):
     name = "OpenAI"
 
     def __init__(
-        self, client: Client, vocabulary: Vocabulary, bound: BoundFormat, model: str, told: int, sees_suffix: bool
+        self, client: Client, vocabulary: Vocabulary, model: str, prompts: Prompts, pieces: Pieces, told: int
     ) -> None:
-        """``told``: log probabilities that it tells at each place; 0: none. ``sees_suffix``: whether it takes one."""
-        super().__init__(client, vocabulary, bound, model)
-        self.told, self.sees_suffix = told, sees_suffix
+        """``told``: log probabilities that it tells at each place; 0: none."""
+        super().__init__(client, vocabulary, model, prompts, pieces)
+        self.told = told
 
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
         """As :meth:`Dialect.open`."""
-        left, right = self.sides(prefix)
-        body: dict[str, Any] = {
-            "model": self._model,
-            "prompt": left,
-            "max_tokens": count,
-            "temperature": 0,
-            "stream": True,
-        }
-        if self.sees_suffix:
-            body["suffix"] = right
-        if self.told:
-            body["logprobs"] = self.told
-        return self._source(prefix, "/v1/completions", body, patience, self._steps)
+        return self._source(prefix, "/v1/completions", self._body(count), patience)
 
-    @staticmethod
-    def _steps(event: Any) -> Iterator[Step]:
+    def _drawn(self, prefix: Sequence[int], seed: int, patience: Patience) -> Step | None:
+        if not self.told:
+            return None
+        body = {**self._body(1), "temperature": HOT, "seed": seed, "top_p": 1.0}
+        return self._step(prefix, "/v1/completions", body, patience)
+
+    def _body(self, count: int) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": self._model, "max_tokens": count, "temperature": 0}
+        return {**body, "logprobs": self.told} if self.told else body
+
+    def _steps(self, event: Any) -> Iterator[Step]:
         if "error" in event:
             raise LostError(f"the endpoint has failed: {str(event['error'])[:200]}")
         for choice in event["choices"]:
-            told = choice.get("logprobs") or {}
+            told, text = choice.get("logprobs") or {}, choice["text"].encode()
             if entries := told.get("content"):  # as chat completions tell them: llama.cpp and what is built on it
-                for entry in entries:
-                    yield Step(None, bytes_of(entry), shares_of(entry))
+                yield from steps_of(entries, text)
                 continue
             tokens = told.get("tokens")
-            if not tokens or "".join(tokens) != choice["text"]:  # a token may be a part of a character
-                if choice["text"]:
-                    yield Step(None, choice["text"].encode(), {})
+            if not tokens or "".join(tokens).encode() != text:  # a token may be a part of a character
+                if text:
+                    yield Step(None, text, {})
                 continue
             for token, top in zip(tokens, told["top_logprobs"] or [{}] * len(tokens), strict=True):
                 shares = {other.encode(): float(share) for other, share in (top or {}).items()}
                 yield Step(None, token.encode(), shares)
+
+
+def steps_of(entries: Sequence[Any], text: bytes) -> Iterator[Step]:
+    """The steps of told tokens and the text that they are together.
+
+    Ollama tells a part of a character as what it is not, and the text when the character is whole: then that is all.
+    """
+    steps = [Step(None, bytes_of(entry), shares_of(entry)) for entry in entries]
+    if b"".join(step.text for step in steps) == text:
+        yield from steps
+    elif text:
+        yield Step(None, text, {})
 
 
 def shares_of(entry: Any) -> dict[bytes, float]:

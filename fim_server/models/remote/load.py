@@ -7,25 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fim_server.errors import ModelError, VocabularyError
+from fim_server.errors import ModelError
 from fim_server.models.backend import LostError
 from fim_server.models.model import FimModel
-from fim_server.models.prompt import bind_format, find_format, plain_format
+from fim_server.models.prompt import bind_format, plain_format
 from fim_server.models.remote.address import address_of
 from fim_server.models.remote.backend import RemoteBackend
 from fim_server.models.remote.client import Client
-from fim_server.models.remote.dialects import TOLD, LlamaCpp, Ollama, OpenAi, VllmServer
-from fim_server.models.remote.vocabulary import ENDS, LlamaCppTokenizer, vllm_models
+from fim_server.models.remote.dialects import TOLD, LlamaCpp, OpenAi, VllmServer
+from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, vllm_models
+from fim_server.models.remote.ollama import load_ollama
+from fim_server.models.remote.texts import Pieces, Sides, Whole
+from fim_server.models.remote.tokens import has_llama_cpp, tokenizer_of
+from fim_server.models.remote.vocabulary import ENDS, LlamaCppTokenizer
 from fim_server.models.source import EMBEDDED_NAME, is_gguf, locate
-from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
 from fim_server.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from fim_server.models.options import LoadOptions
     from fim_server.models.prompt import BoundFormat
-
-USUAL_WINDOW = 4096
-"""Tokens, where an endpoint does not say how many it reads."""
+    from fim_server.models.remote.texts import Prompts
 
 
 def load_remote(name: str, options: LoadOptions) -> FimModel:
@@ -59,18 +60,6 @@ def probe(client: Client, wanted: str | None, options: LoadOptions) -> FimModel:
     if entry.get("owned_by") == "vllm":
         return load_vllm(client, model, entry, options)
     return load_openai(client, model, options)
-
-
-def choose_model(client: Client, names: list[str], wanted: str | None) -> str:
-    """The model to ask for. Raises ModelError where it is not there, or several are and none was named."""
-    if wanted is not None:
-        if wanted not in names and f"{wanted}:latest" not in names:
-            raise ModelError(f"{client.base}: has no model {wanted}; there is {', '.join(names) or 'none'}")
-        return wanted
-    if len(names) != 1:
-        what = f"has {len(names)} models: name one, {client.base}#{names[0]}" if names else "has no model"
-        raise ModelError(f"{client.base}: {what}")
-    return names[0]
 
 
 def load_llama_cpp(client: Client, properties: dict[str, Any], options: LoadOptions) -> FimModel:
@@ -109,24 +98,14 @@ def load_vllm(client: Client, model: str, entry: dict[str, Any], options: LoadOp
     return FimModel(model, backend, replace(bound, plain=vocabulary.encode), vocabulary)
 
 
-def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> FimModel:
-    """Ollama, over the embedded model's tokens: it knows texts alone, and puts prompts together itself."""
-    listed = client.get("/api/tags")
-    names = [str(entry.get("name")) for entry in (listed or {}).get("models") or []]
-    model = choose_model(client, names, wanted)
-    bound, vocabulary = tokenizer_of(locate(EMBEDDED_NAME))
-    shown = client.post("/api/show", {"model": model}, missing=(404,))
-    capabilities = (shown or {}).get("capabilities")
-    if isinstance(capabilities, list) and "insert" not in capabilities:
-        raise ModelError(f"{client.base}: {model} cannot fill in the middle (Ollama says: {', '.join(capabilities)})")
-    backend = RemoteBackend(client, Ollama(client, vocabulary, bound, model), vocabulary.size, USUAL_WINDOW)
-    return FimModel(model, backend, bound, vocabulary)
-
-
 def load_openai(client: Client, model: str, options: LoadOptions) -> FimModel:
-    """Another server with `/v1/completions`, over the embedded model's tokens; asked how much it tells."""
-    bound, vocabulary = tokenizer_of(locate(EMBEDDED_NAME))
-    for sees_suffix, told in itertools.product((True, False), (TOLD, 5, 0)):
+    """Another server with `/v1/completions`, asked how much it tells.
+
+    Its model's tokens are those that `options` names; else it is asked over the embedded model's.
+    """
+    known = tokenizer_of(options.tokenizer) if options.tokenizer else None
+    bound, vocabulary = known or tokenizer_of(locate(EMBEDDED_NAME))
+    for sees_suffix, told in itertools.product((False,) if known else (True, False), (TOLD, 5, 0)):
         body = {"model": model, "prompt": "a = ", "max_tokens": 1, "temperature": 0}
         body |= {"suffix": "\n"} if sees_suffix else {}
         body |= {"logprobs": told} if told else {}
@@ -135,7 +114,11 @@ def load_openai(client: Client, model: str, options: LoadOptions) -> FimModel:
             break
     else:
         raise ModelError(f"{client.base}: refuses completions of {model}")
-    dialect = OpenAi(client, vocabulary, bound, model, told if has_log_probabilities(answer) else 0, sees_suffix)
+    prompts: Prompts = Sides(bound, vocabulary, sees_suffix)
+    if known:
+        prompts = Whole(bound, vocabulary, None, raw=False)
+    pieces = Pieces(vocabulary, bound, own=known is not None)
+    dialect = OpenAi(client, vocabulary, model, prompts, pieces, told if has_log_probabilities(answer) else 0)
     return FimModel(model, RemoteBackend(client, dialect, vocabulary.size, USUAL_WINDOW), bound, vocabulary)
 
 
@@ -146,31 +129,3 @@ def has_log_probabilities(answer: Any) -> bool:
         return bool(told.get("content") or told.get("top_logprobs"))
     except (LookupError, TypeError, AttributeError):
         return False
-
-
-def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
-    """The prompt format and the tokens of a folder with a `tokenizer.json`, a GGUF file, or a hub model that is here.
-
-    Raises ModelError.
-    """
-    if is_gguf(source):
-        from fim_server.models.gguf.load import read_gguf_tokens
-
-        return read_gguf_tokens(Path(source).expanduser())
-    folder = Path(source).expanduser()
-    if not (folder / TOKENIZER_FILE).is_file():
-        folder = Path(locate(source))
-    tokenizer = read_tokenizer(folder, source)
-    bound = find_format(tokenizer, source)
-    try:
-        vocabulary = Vocabulary.from_tokenizer(tokenizer, end_token_ids=bound.stop_ids)
-    except VocabularyError as error:
-        raise ModelError(f"{source}: {error}") from error
-    return replace(bound, plain=vocabulary.encode), vocabulary
-
-
-def has_llama_cpp() -> bool:
-    """Whether GGUF files can be read here."""
-    from fim_server.models.gguf.library import is_installed
-
-    return is_installed()

@@ -12,10 +12,15 @@ if TYPE_CHECKING:
 
     from fim_server.models.remote.client import Patience, Stream
     from fim_server.models.remote.rows import Told
+    from fim_server.models.remote.texts import Pieces
     from fim_server.tokens.vocabulary import Vocabulary
 
 LOOKAHEAD_BYTES = 24
 """Of a text without tokens, so much has to have come, or its end, before its next token is told."""
+
+
+AHEAD = 1e-3
+"""By so much a token is likelier than the likeliest of those that were told, where a text goes on with it."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +101,8 @@ class IdSource:
 class TextSource:
     """A stream of text, with the likeliest texts at each place if it has them, over a vocabulary that may be another's.
 
-    Texts are told as the longest token that they begin with. Where this side cuts the text otherwise than the endpoint,
-    and where that tells no probabilities, the text's own next token is all that is told.
+    Where this side cuts the text otherwise than the endpoint, where that tells no probabilities, and where it tells
+    none of what it writes next, the text's own next token is all that is told.
     """
 
     def __init__(
@@ -106,11 +111,11 @@ class TextSource:
         stream: Stream,
         steps: Callable[[object], Iterable[Step]],
         vocabulary: Vocabulary,
-        end: int,
+        pieces: Pieces,
     ) -> None:
-        """``end``: the token that ends a middle, which is told where the stream ends by itself."""
+        """``pieces``: what the told texts are; its end is told where the stream ends by itself."""
         self.base, self._stream, self._steps, self._vocabulary = list(base), stream, steps, vocabulary
-        self._end, self._text, self._is_over, self._has_ended = end, b"", False, False
+        self._pieces, self._text, self._is_over, self._has_ended = pieces, b"", False, False
         self._rows: dict[int, Mapping[bytes, float]] = {}
         """By the bytes before them."""
 
@@ -125,12 +130,21 @@ class TextSource:
             self._read(patience)
         if not self._text.startswith(written):
             return None
-        if at in self._rows:
-            return self._as_tokens(self._rows[at])
         rest = self._text[at:]
+        told = self._pieces.tokens(self._rows[at]) if at in self._rows else {}
         if rest:
+            return self._led(told, rest)
+        return told or ({self._pieces.end: 0.0} if self._is_over and self._has_ended else None)
+
+    def _led(self, told: Told, rest: bytes) -> Told:
+        """What was told, the text's own next token first: texts may be told otherwise than they are written."""
+        if not told:
             return {self._first(rest): 0.0}
-        return {self._end: 0.0} if self._is_over and self._has_ended else None
+        best = max(told, key=lambda token: told[token])
+        text = self._vocabulary.token_bytes(best)
+        if text and rest.startswith(text):
+            return told
+        return {**told, self._first(rest): told[best] + AHEAD}
 
     def _has_row(self, at: int) -> bool:
         return at in self._rows and len(self._text) > at
@@ -148,18 +162,9 @@ class TextSource:
                 }
             self._text += step.text
 
-    def _as_tokens(self, told: Mapping[bytes, float]) -> Told:
-        from math import exp, log
-
-        shares: dict[int, float] = {}
-        for text, share in told.items():
-            token = self._first(text) if text else self._end
-            shares[token] = shares.get(token, 0.0) + exp(share)
-        return {token: log(share) if share > 0 else -1e3 for token, share in shares.items()}
-
     def _first(self, text: bytes) -> int:
         """The first token of a text."""
-        found = self._vocabulary.token_at(text)
+        found = self._pieces.first(text)
         if found is None:
             raise LostError("the endpoint writes what no token of the vocabulary begins")
         return found

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fim_server.errors import ModelError
 from fim_server.models.backend import LostError
@@ -93,11 +92,3 @@ class LlamaCppTokenizer:
     def ids(self, data: bytes) -> Sequence[int]:
         """Those of bytes."""
         return self._encode(data.decode())
-
-
-def vllm_models(answer: Any) -> list[dict[str, Any]]:
-    """The models that `/v1/models` lists. Raises ModelError where that is no list."""
-    try:
-        return [dict(entry) for entry in answer["data"]]
-    except (LookupError, TypeError, ValueError):
-        raise ModelError(f"lists no models: {json.dumps(answer)[:100]}") from None

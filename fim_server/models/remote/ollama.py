@@ -1,0 +1,161 @@
+"""Ollama's models: it tells their files' metadata, tokens among them, so that prompts can be put together here."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from fim_server.errors import ModelError, VocabularyError
+from fim_server.models.model import FimModel
+from fim_server.models.prompt import bind_format, plain_format
+from fim_server.models.remote.backend import RemoteBackend
+from fim_server.models.remote.dialects import Ollama
+from fim_server.models.remote.listing import USUAL_WINDOW, choose_model
+from fim_server.models.remote.texts import Pieces, Prompts, Sides, Whole
+from fim_server.models.remote.tokens import tokenizer_of
+from fim_server.models.source import EMBEDDED_NAME, first_line, locate
+from fim_server.models.tokenizer import FileTokenizer
+from fim_server.tokens.piece_decoder import BLANK
+from fim_server.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from fim_server.models.options import LoadOptions
+    from fim_server.models.prompt import BoundFormat
+    from fim_server.models.remote.client import Client
+
+UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 2, 3, 4, 5
+"""Kinds of tokens (`tokenizer.ggml.token_type`) of which not all are text."""
+
+
+def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> FimModel:
+    """A model behind Ollama.
+
+    Its prompt is put together here, where its tokens are of a known format or it has no template for filling in; else
+    that template does it.
+
+    Raises:
+        ModelError: The model is not there, or neither fills in by its template nor has tokens that are known; one line.
+    """
+    listed = client.get("/api/tags")
+    names = [str(entry.get("name")) for entry in (listed or {}).get("models") or []]
+    model = choose_model(client, names, wanted)
+    shown = client.post("/api/show", {"model": model, "verbose": True}, missing=(404,))
+    shown = shown if isinstance(shown, dict) else {}
+    told, capabilities = shown.get("model_info"), shown.get("capabilities")
+    info = told if isinstance(told, dict) else {}
+    inserts = not isinstance(capabilities, list) or "insert" in capabilities
+    try:
+        bound, vocabulary = tokenizer_of(options.tokenizer) if options.tokenizer else told_tokens(info)
+        own = bound.sees_suffix or not inserts
+    except ModelError as error:
+        if options.tokenizer or not inserts:
+            raise ModelError(f"{client.base}: {model}: {error}; --tokenizer names a file with its tokens") from error
+        own = False
+    prompts: Prompts
+    if own:
+        prompts = Whole(bound, vocabulary, put_before(info), raw=True)
+    else:
+        bound, vocabulary = tokenizer_of(locate(EMBEDDED_NAME))
+        prompts = Sides(bound, vocabulary, sees_suffix=True)
+    dialect = Ollama(client, vocabulary, model, prompts, Pieces(vocabulary, bound, own))
+    backend = RemoteBackend(client, dialect, vocabulary.size, window_of(client, model, info))
+    return FimModel(model, backend, bound, vocabulary)
+
+
+def window_of(client: Client, model: str, info: dict[str, Any]) -> int:
+    """How many tokens Ollama has a model read. It says so of models that are loaded: this one is."""
+    client.post("/api/generate", {"model": model}, missing=(400, 404))
+    running = client.get("/api/ps")
+    entries = (running if isinstance(running, dict) else {}).get("models") or []
+    for entry in entries:
+        if model in (entry.get("name"), str(entry.get("name")).removesuffix(":latest")) and entry.get("context_length"):
+            return int(entry["context_length"])
+    trained = [int(value) for name, value in info.items() if name.endswith(".context_length")]
+    return min([USUAL_WINDOW, *trained])
+
+
+def put_before(info: dict[str, Any]) -> int | None:
+    """The token that every prompt begins with without being told to; None for none."""
+    begins = info.get("tokenizer.ggml.add_bos_token", info.get("tokenizer.ggml.model") == "llama")
+    number = info.get("tokenizer.ggml.bos_token_id")
+    return number if begins and isinstance(number, int) else None
+
+
+def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
+    """The prompt format and the vocabulary of a model of which a GGUF file's metadata are told.
+
+    Texts are encoded about as the model does it: prompts go out as texts. Raises ModelError; one line.
+    """
+    from tokenizers import Tokenizer
+
+    tokens, kinds = info.get("tokenizer.ggml.tokens"), info.get("tokenizer.ggml.token_type")
+    if not isinstance(tokens, list) or not tokens:
+        raise ModelError("does not tell its tokens")
+    if not isinstance(kinds, list) or len(kinds) != len(tokens):
+        kinds = [1] * len(tokens)
+    try:
+        definition = json.dumps(definition_of(info, tokens, kinds))
+        tokenizer = FileTokenizer(Tokenizer.from_str(definition))
+        bound = bind_format(tokenizer)
+        if bound is None:
+            ends = [info.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom")]
+            begin = put_before(info)
+            stops = [end for end in ends if isinstance(end, int)]
+            if not stops:
+                raise ModelError("does not tell which token ends its texts")
+            bound = plain_format(tokenizer, () if begin is None else (begin,), stops)
+        return bound, Vocabulary.from_tokenizer(tokenizer, size=len(tokens), end_token_ids=bound.stop_ids)
+    except ModelError:
+        raise
+    except (VocabularyError, LookupError, TypeError, ValueError) as error:
+        raise ModelError(f"tells tokens that are not understood ({first_line(error)})") from error
+    except Exception as error:  # the `tokenizers` library raises Exception itself
+        raise ModelError(f"tells tokens of which no tokenizer can be made ({first_line(error)})") from error
+
+
+def definition_of(info: dict[str, Any], tokens: list[str], kinds: list[int]) -> dict[str, Any]:
+    """A `tokenizer.json` with the tokens of a GGUF file. Raises ModelError for a kind that is not known."""
+    model = info.get("tokenizer.ggml.model")
+    added = [
+        {"id": number, "content": name, "special": kind in (UNKNOWN, CONTROL, UNUSED), **PLAIN_MATCH}
+        for number, (name, kind) in enumerate(zip(tokens, kinds, strict=True))
+        if kind in (UNKNOWN, CONTROL, USER_DEFINED, UNUSED)
+    ]
+    if model == "gpt2":
+        merges = [merge.split(" ") for merge in info.get("tokenizer.ggml.merges") or []]
+        return {
+            "added_tokens": added,
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+            "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+            "model": {
+                "type": "BPE",
+                "vocab": {name: number for number, name in enumerate(tokens)},
+                "merges": [merge for merge in merges if len(merge) == 2],
+            },
+        }
+    if model == "llama":
+        scores = info.get("tokenizer.ggml.scores") or [0.0] * len(tokens)
+        unknown = next((number for number, kind in enumerate(kinds) if kind == UNKNOWN), 0)
+        return {
+            "added_tokens": added,
+            "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": BLANK},
+            "decoder": {
+                "type": "Sequence",
+                "decoders": [
+                    {"type": "Replace", "pattern": {"String": BLANK}, "content": " "},
+                    {"type": "ByteFallback"},
+                    {"type": "Fuse"},
+                ],
+            },
+            "model": {
+                "type": "Unigram",
+                "unk_id": unknown,
+                "byte_fallback": True,
+                "vocab": [[name, float(score)] for name, score in zip(tokens, scores, strict=True)],
+            },
+        }
+    raise ModelError(f"has a tokenizer of the kind {model!r}, which is not known")
+
+
+PLAIN_MATCH = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+"""How added tokens are found in a text: as they stand."""

@@ -1,0 +1,135 @@
+"""Endpoints that take and tell texts: what they are asked with, and which tokens the texts that they tell are.
+
+Two things differ. Where the model's own tokens are known, its prompt is put together here, in the format it was trained
+with, and a told text is the token that it is. Where they are not, the endpoint's own template puts the prompt together,
+and a told text is the longest token of another vocabulary that it begins with.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from fim_server.tokens.formats import known_formats
+from fim_server.tokens.tokenizer_file import END_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from fim_server.models.prompt import BoundFormat
+    from fim_server.tokens.vocabulary import Vocabulary
+
+LOST = "\N{REPLACEMENT CHARACTER}".encode()
+"""What an endpoint tells in place of bytes that are no characters by themselves."""
+
+
+class Prompts(Protocol):
+    """How an endpoint is asked to go on after some tokens."""
+
+    def fields(self, prefix: Sequence[int]) -> dict[str, str | bool]:
+        """The fields of a request that say it."""
+
+
+class Sides:
+    """The texts on both sides of the cursor, or the left one alone; the rest is the endpoint's."""
+
+    def __init__(self, bound: BoundFormat, vocabulary: Vocabulary, sees_suffix: bool) -> None:
+        """``bound``: a format whose prompts are cut apart again at its control tokens."""
+        self._bound, self._vocabulary, self.sees_suffix = bound, vocabulary, sees_suffix
+
+    def fields(self, prefix: Sequence[int]) -> dict[str, str | bool]:
+        """As :meth:`Prompts.fields`."""
+        left, right = self.texts(prefix)
+        return {"prompt": left, "suffix": right} if self.sees_suffix else {"prompt": left}
+
+    def texts(self, prefix: Sequence[int]) -> tuple[str, str]:
+        """The texts left and right of where a prompt and what was written after it end."""
+        prefix_mark, suffix_mark = self._bound.token("<|fim_prefix|>"), self._bound.token("<|fim_suffix|>")
+        parts: dict[int, list[int]] = {prefix_mark: [], suffix_mark: []}
+        part: list[int] = []
+        for token in prefix:
+            if token in parts:
+                part = parts[token]
+            elif token in self._bound.control_ids:
+                part = parts[prefix_mark]  # behind the prompt, what was written goes on with the prefix
+            else:
+                part.append(token)
+        left, right = (
+            b"".join(self._vocabulary.token_bytes(token) for token in parts[mark]).decode(errors="ignore")
+            for mark in (prefix_mark, suffix_mark)
+        )
+        return left, right
+
+
+class Whole:
+    """The prompt as the model reads it, its control tokens by their names, which the endpoint takes for the tokens.
+
+    So it takes those that stand in a user's code; there is no way to tell it otherwise in a text.
+    """
+
+    def __init__(self, bound: BoundFormat, vocabulary: Vocabulary, begin: int | None, raw: bool) -> None:
+        """``begin``: a token that the endpoint puts before every prompt by itself; ``raw``: Ollama's field is set."""
+        self._vocabulary, self._begin, self._raw = vocabulary, begin, raw
+        self._names = {
+            number: str(bound.tokenizer.convert_ids_to_tokens(number)).encode() for number in bound.control_ids
+        }
+
+    def fields(self, prefix: Sequence[int]) -> dict[str, str | bool]:
+        """As :meth:`Prompts.fields`."""
+        if prefix and prefix[0] == self._begin:
+            prefix = prefix[1:]
+        text = b"".join(self._names.get(token) or self._vocabulary.token_bytes(token) for token in prefix)
+        asked: dict[str, str | bool] = {"prompt": text.decode(errors="ignore")}
+        return {**asked, "raw": True} if self._raw else asked
+
+
+class Pieces:
+    """Told texts as tokens.
+
+    Attributes:
+        end: The token that ends a middle.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, bound: BoundFormat, own: bool) -> None:
+        """``own``: the vocabulary and the format are the model's own."""
+        self._vocabulary, self._own = vocabulary, own
+        self.end = min(vocabulary.end_token_ids)
+        self._controls: dict[bytes, int | None] = {}
+        for row in known_formats():
+            others = row.repository.tokens if row.repository else []
+            self._enter((*row.tokens, *others), None)
+        if own:
+            self._enter((bound.tokenizer.convert_ids_to_tokens(number) for number in bound.control_ids), None)
+            for number in vocabulary.end_token_ids:
+                self._enter([bound.tokenizer.convert_ids_to_tokens(number)], number)
+        else:
+            self._enter((name for row in known_formats() for name in row.stop), self.end)
+            self._enter(END_NAMES, self.end)
+
+    def _enter(self, names: Iterable[str | None], token: int | None) -> None:
+        self._controls.update((name.encode(), token) for name in names if name)
+
+    def token(self, text: bytes) -> int | None:
+        """The token that a told text is; None for one that cannot be the middle's next one, or that is not known."""
+        if not text:
+            return self.end
+        if text in self._controls:
+            return self._controls[text]
+        found = self.first(text)
+        if not self._own:
+            return found
+        return found if found is not None and self._vocabulary.token_bytes(found) == text else None
+
+    def first(self, text: bytes) -> int | None:
+        """The longest token that a text begins with."""
+        return self._vocabulary.token_at(text)
+
+    def tokens(self, told: Mapping[bytes, float]) -> dict[int, float]:
+        """Log probabilities by token. A place where something was lost tells of the others alone."""
+        from math import exp, log
+
+        shares: dict[int, float] = {}
+        for text, share in told.items():
+            token = None if LOST in text else self.token(text)
+            if token is not None:
+                shares[token] = shares.get(token, 0.0) + exp(share)
+        return {token: log(share) if share > 0 else -1e3 for token, share in shares.items()}

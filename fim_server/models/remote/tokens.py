@@ -1,0 +1,44 @@
+"""The tokens of an endpoint's model, where a file here has them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fim_server.errors import ModelError, VocabularyError
+from fim_server.models.prompt import find_format
+from fim_server.models.source import is_gguf, locate
+from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
+from fim_server.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from fim_server.models.prompt import BoundFormat
+
+
+def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
+    """The prompt format and the tokens of a folder with a `tokenizer.json`, a GGUF file, or a hub model that is here.
+
+    Raises ModelError.
+    """
+    if is_gguf(source):
+        from fim_server.models.gguf.load import read_gguf_tokens
+
+        return read_gguf_tokens(Path(source).expanduser())
+    folder = Path(source).expanduser()
+    if not (folder / TOKENIZER_FILE).is_file():
+        folder = Path(locate(source))
+    tokenizer = read_tokenizer(folder, source)
+    bound = find_format(tokenizer, source)
+    try:
+        vocabulary = Vocabulary.from_tokenizer(tokenizer, end_token_ids=bound.stop_ids)
+    except VocabularyError as error:
+        raise ModelError(f"{source}: {error}") from error
+    return replace(bound, plain=vocabulary.encode), vocabulary
+
+
+def has_llama_cpp() -> bool:
+    """Whether GGUF files can be read here."""
+    from fim_server.models.gguf.library import is_installed
+
+    return is_installed()
