@@ -4,31 +4,28 @@ Each middle is a :class:`.loop.Run` and decides by itself, from its own row of t
 the texts that :func:`.loop.decode` gives one at a time, up to rounding of the logits. Runs on one prompt
 (the same hole with the grammar and without) share a row, and its forward passes, for as long as they choose alike.
 
-The rows' keys and values lie in one buffer a layer, allocated once, and on CUDA a step is a graph:
-:mod:`fim_server.models.torch_rows`.
+Where the rows' keys and values lie is the backend's (:class:`..backend.Store`): on torch in one buffer a layer, and on
+CUDA a step is a graph (:mod:`fim_server.models.torch_rows`); on llama.cpp each row is a sequence of one context
+(:mod:`fim_server.models.gguf.rows`).
 """
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
-
-import torch
+from typing import TYPE_CHECKING
 
 from fim_server.decoding.outcomes import Ending, Outcome, Task
 from fim_server.decoding.results import StopReason
 from fim_server.decoding.run import Interrupted
-from fim_server.models.backend import PREFILL_CHUNK
+from fim_server.models.backend import BatchBackend
 from fim_server.models.reading import Reading
-from fim_server.models.torch_backend import TorchBackend
-from fim_server.models.torch_rows import StaticRows
 
 if TYPE_CHECKING:
     from fim_server.decoding.run import Run
+    from fim_server.models.backend import Logits, Store
     from fim_server.models.model import FimModel
 
 
@@ -58,7 +55,7 @@ class _Batch:
         self.endings: dict[int, Ending] = {}
         self.choosing_seconds = [0.0] * len(runs)
 
-    def advance(self, members: Sequence[int], logits: torch.Tensor) -> list[_Row]:
+    def advance(self, members: Sequence[int], logits: Logits) -> list[_Row]:
         """Let the runs that share a row choose from its logits [V]; returns the rows that go on."""
         rows: dict[tuple[int, int], _Row] = {}
         for number in members:
@@ -67,7 +64,8 @@ class _Batch:
             with self._ending(number):
                 run.watch.check()
                 # Landing keeps logits for many steps, and would keep those of all rows with them.
-                token = run.take(run.choose(logits if run.landing is None else logits.clone()))
+                own = logits if run.landing is None else run.model.backend.arithmetic.copy(logits)
+                token = run.take(run.choose(own))
                 if isinstance(token, StopReason):
                     self.endings[number] = token
                 else:
@@ -98,17 +96,18 @@ def decode_together(
     each run on its prompt, a forward pass in equal shares for its rows. ``fast_forward`` is not obeyed, and masks are
     computed where they are asked for instead of ahead: a batch has other rows to spend the time on.
 
-    Raises ValueError for a model that does not run on torch, and whatever the model raises; none of the runs is of use
-    then.
+    Raises ValueError for a model whose runtime reads one row at a time, and whatever the model raises; none of the runs
+    is of use then.
     """
-    if not isinstance(model.backend, TorchBackend):
-        raise ValueError(f"only torch reads many rows at once, and {model.name} was loaded for {model.runtime}")
+    backend = model.backend
+    if not isinstance(backend, BatchBackend):
+        raise ValueError(f"{model.name} was loaded for {model.runtime}, which reads one row at a time")
     batch = _Batch([run for task in tasks for run in task.runs])
     try:
         for run in batch.runs:
             run.reading = _NoReading(model)
-        with torch.inference_mode():
-            _decode(model, tasks, batch, on_step)
+        with backend.batching():
+            _decode(backend, tasks, batch, on_step)
     finally:
         for run in batch.runs:
             run.constraint.close()
@@ -116,18 +115,20 @@ def decode_together(
     return [[next(outcomes) for _ in task.runs] for task in tasks]
 
 
-def _decode(model: FimModel, tasks: Sequence[Task], batch: _Batch, on_step: Callable[[int], None]) -> None:
-    store, rows = _prefill(model, tasks, batch)
-    _step_by_step(batch, store, rows, on_step)
-    if isinstance(store, Slots):
-        store.keep()
+def _decode(backend: BatchBackend, tasks: Sequence[Task], batch: _Batch, on_step: Callable[[int], None]) -> None:
+    longest = max((len(task.prompt) + run.budget for task in tasks for run in task.runs), default=0)
+    if not longest:
+        return
+    store = backend.store(len(batch.runs), longest)
+    _step_by_step(batch, store, _prefill(store, tasks, batch), on_step)
+    store.close()
 
 
-def _step_by_step(batch: _Batch, store: Store | None, rows: list[_Row], on_step: Callable[[int], None]) -> None:
-    while store is not None and rows:
+def _step_by_step(batch: _Batch, store: Store, rows: list[_Row], on_step: Callable[[int], None]) -> None:
+    while rows:
         on_step(len(rows))
         started = time.perf_counter()
-        logits = store.forward([row.token for row in rows])  # [rows, V]
+        logits = store.forward([row.token for row in rows])
         share = (time.perf_counter() - started) / len(rows)
         places: list[_Row | None] = []
         forked: list[_Row] = []
@@ -152,140 +153,22 @@ def _step_by_step(batch: _Batch, store: Store | None, rows: list[_Row], on_step:
         rows = [row for row in places if row is not None]
 
 
-def _prefill(model: FimModel, tasks: Sequence[Task], batch: _Batch) -> tuple[Store | None, list[_Row]]:
-    """Read the prompts, and choose the first tokens: the rows that go on, and where they are kept."""
-    store: Store | None = None
+def _prefill(store: Store, tasks: Sequence[Task], batch: _Batch) -> list[_Row]:
+    """Read the prompts, and choose the first tokens: the rows that go on."""
     rows: list[_Row] = []
-    longest = max((len(task.prompt) + run.budget for task in tasks for run in task.runs), default=0)
     first = 0
     for task in tasks:
         members = range(first, first + len(task.runs))
         first += len(task.runs)
         started = time.perf_counter()
-        cache = model.new_cache()
-        logits = _read(model, cache, task.prompt)
+        logits = store.read(task.prompt)
         for number in members:
             run = batch.runs[number]
             run.prefill_seconds = run.model_seconds = time.perf_counter() - started
-        if store is None:
-            store = Slots(model, len(batch.runs), longest) if Slots.can_hold(model, cache, longest) else Apart(model)
-        for row in batch.advance(members, logits):
-            store.add(cache, task.prompt)
-            rows.append(row)
-    return store, rows
-
-
-def _read(model: FimModel, cache: Any, tokens: Sequence[int]) -> torch.Tensor:
-    """Append tokens to a cache, in pieces. Logits [V] after the last of them."""
-    for begin in range(0, len(tokens), PREFILL_CHUNK):
-        logits: torch.Tensor = model.forward(tokens[begin : begin + PREFILL_CHUNK], cache)
-    return logits
-
-
-class Store(Protocol):
-    """The model's caches of the rows, which are numbered from 0 without gaps."""
-
-    def add(self, cache: Any, prompt: Sequence[int], /) -> None:
-        """A row at the end, with the cache of a prompt. The same cache may be added twice."""
-
-    def copy(self, row: int, /) -> None:
-        """A row at the end that is like another one."""
-
-    def remove(self, row: int, /) -> None:
-        """Forget a row; the last one takes its place."""
-
-    def rewind(self, row: int, n_tokens: int, /) -> None:
-        """Forget the last tokens of a row."""
-
-    def forward(self, tokens: Sequence[int], /) -> torch.Tensor:
-        """Read one token a row. Float32 logits [rows, V], valid until the next ones."""
-
-
-class Apart:
-    """A cache for each row, read one after the other: for caches that are more than keys and values by position."""
-
-    def __init__(self, model: FimModel) -> None:
-        self._model = model
-        self._rows: list[tuple[Any, list[int]]] = []
-        """The caches, and the tokens in them."""
-
-    def add(self, cache: Any, prompt: Sequence[int]) -> None:
-        """As :meth:`Store.add`."""
-        self._rows.append((copy.deepcopy(cache), list(prompt)))
-
-    def copy(self, row: int) -> None:
-        """As :meth:`Store.copy`."""
-        self.add(*self._rows[row])
-
-    def remove(self, row: int) -> None:
-        """As :meth:`Store.remove`."""
-        self._rows[row] = self._rows[-1]
-        self._rows.pop()
-
-    def rewind(self, row: int, n_tokens: int) -> None:
-        """As :meth:`Store.rewind`. What such caches have left behind, they do not know any more: all is read again."""
-        cache, kept = self._model.new_cache(), self._rows[row][1][:-n_tokens]
-        _read(self._model, cache, kept)
-        self._rows[row] = cache, kept
-
-    def forward(self, tokens: Sequence[int]) -> torch.Tensor:
-        """As :meth:`Store.forward`."""
-        logits: list[torch.Tensor] = []
-        for token, (cache, read) in zip(tokens, self._rows, strict=True):
-            logits.append(self._model.forward([token], cache))
-            read.append(token)
-        return torch.stack(logits)
-
-
-def _backend(model: FimModel) -> TorchBackend:
-    """What computes the model: batches are torch's alone."""
-    backend = model.backend
-    assert isinstance(backend, TorchBackend), "refused before"
-    return backend
-
-
-class Slots:
-    """All rows in one buffer a layer (:class:`.torch_rows.StaticRows`)."""
-
-    def __init__(self, model: FimModel, rows: int, positions: int, span_step: int | None = None) -> None:
-        """Room for so many rows of so many tokens; the memory is taken when the first is added.
-
-        Where an earlier batch left rows that are as many and as long, they are taken.
-        """
-        self._backend = backend = _backend(model)
-        kept, backend.kept_rows = backend.kept_rows, None
-        if kept is not None and kept.most_rows >= rows and kept.positions >= positions:
-            kept.clear()
-            self._rows = kept
-        else:
-            self._rows = StaticRows(backend.network, backend.place, rows, positions, span_step=span_step)
-
-    @staticmethod
-    def can_hold(model: FimModel, cache: Any, positions: int) -> bool:
-        """As :meth:`.torch_rows.StaticRows.can_hold`."""
-        return StaticRows.can_hold(_backend(model).network, cache, positions)
-
-    def keep(self) -> None:
-        """Leave the rows to the next batch, where something of it was captured: that takes longer than a few steps."""
-        if self._rows.captured:
-            self._backend.kept_rows = self._rows
-
-    def add(self, cache: Any, prompt: Sequence[int]) -> None:
-        """As :meth:`Store.add`."""
-        self._rows.add(cache, len(prompt))
-
-    def copy(self, row: int) -> None:
-        """As :meth:`Store.copy`."""
-        self._rows.copy(row)
-
-    def remove(self, row: int) -> None:
-        """As :meth:`Store.remove`."""
-        self._rows.remove(row)
-
-    def rewind(self, row: int, n_tokens: int) -> None:
-        """As :meth:`Store.rewind`."""
-        self._rows.rewind(row, n_tokens)
-
-    def forward(self, tokens: Sequence[int]) -> torch.Tensor:
-        """As :meth:`Store.forward`."""
-        return self._rows.forward(tokens)
+        going = batch.advance(members, logits)
+        if not going:
+            store.remove(len(rows))
+        for _ in going[1:]:
+            store.copy(len(rows))
+        rows += going
+    return rows

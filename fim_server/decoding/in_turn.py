@@ -1,8 +1,8 @@
 """Several runs on one prompt, one after another, on any backend: what one has had read is not read again for the next.
 
-:mod:`.batches` reads many rows at once, which torch alone can. Where a model is served by another runtime, its figures
-are to be that runtime's, and what makes decoding in several modes dear is reading: the same prompt for each of them,
-and the same tokens until they choose differently.
+:mod:`.batches` reads many rows at once, which onnxruntime's exports do not. Where a model is served by that, its
+figures are to be that runtime's, and what makes decoding in several modes dear is reading: the same prompt for each of
+them, and the same tokens until they choose differently.
 """
 
 from __future__ import annotations

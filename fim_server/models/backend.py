@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     import numpy as np
     from numpy.typing import NDArray
@@ -186,4 +187,40 @@ class RowsBackend(Backend, Protocol):
         What a backend with ``gives_rows`` gives does not depend on how many tokens its passes have: not in the last bit
         on onnxruntime and of quantised GGUF files on llama.cpp (x86-64, measured), up to float32's rounding on torch
         and a CPU, up to float16's of other GGUF files.
+        """
+
+
+class Store(Protocol):
+    """The caches of rows that are read together, which are numbered from 0 without gaps."""
+
+    def read(self, prompt: Sequence[int], /) -> Logits:
+        """A row at the end, which reads a prompt. The logits [V] after its last token, valid until the next ones."""
+
+    def copy(self, row: int, /) -> None:
+        """A row at the end that is like another one."""
+
+    def remove(self, row: int, /) -> None:
+        """Forget a row; the last one takes its place."""
+
+    def rewind(self, row: int, n_tokens: int, /) -> None:
+        """Forget the last tokens of a row."""
+
+    def forward(self, tokens: Sequence[int], /) -> Any:
+        """Read one token a row. The rows' logits [V] by their numbers, valid until the next ones."""
+
+    def close(self) -> None:
+        """No row is wanted any more."""
+
+
+@runtime_checkable
+class BatchBackend(Protocol):
+    """A backend that reads a token of many rows in one pass."""
+
+    def batching(self) -> AbstractContextManager[Any]:
+        """What all passes of a batch are made in."""
+
+    def store(self, rows: int, positions: int, /) -> Store:
+        """Room for so many rows of so many tokens.
+
+        Raises RuntimeError where there is no memory for it, at the latest when the first row is read.
         """

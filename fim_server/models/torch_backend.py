@@ -24,11 +24,12 @@ from fim_server.models.torch_rows import RowCache
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-    from fim_server.models.backend import Backend
+    from fim_server.models.backend import Backend, Store
     from fim_server.models.torch_rows import StaticRows
 
 DEFAULT_WINDOW = 2048
@@ -294,6 +295,16 @@ class TorchBackend:
         if self.place.type == "cuda":
             torch.cuda.current_stream().synchronize()
         return list(logits)
+
+    def batching(self) -> AbstractContextManager[Any]:
+        """As :meth:`.backend.BatchBackend.batching`."""
+        return torch.inference_mode()
+
+    def store(self, rows: int, positions: int) -> Store:
+        """As :meth:`.backend.BatchBackend.store`."""
+        from fim_server.models.torch_batches import TorchRows
+
+        return TorchRows(self, rows, positions)
 
     def mask_words(self, size: int) -> NDArray[np.uint32]:
         """Zeroed memory for a mask, pinned where CUDA is present."""

@@ -41,18 +41,19 @@ from transformers import (
 from transformers.cache_utils import DynamicCache
 
 from fim_server import Language
-from fim_server.decoding import batches
 from fim_server.decoding.alternatives import complete_session
-from fim_server.decoding.batches import Apart, Slots, Store, decode_together
+from fim_server.decoding.batches import decode_together
 from fim_server.decoding.conclusion import final_length, text_of
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.outcomes import Outcome, Task
 from fim_server.decoding.results import Completion, StopReason
 from fim_server.decoding.run import Run, Watch, start
+from fim_server.models import torch_batches
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.reading import Reading
 from fim_server.models.torch_backend import TorchBackend
+from fim_server.models.torch_batches import Apart, Slots, TorchRows
 from fim_server.models.torch_rows import StaticRows
 from fim_server.text.document import Split
 
@@ -89,6 +90,13 @@ class TokenNetwork:
         return SimpleNamespace(logits=torch.stack(logits)[:, None])
 
 
+class CachedBackend(TorchBackend):
+    """A network without a configuration."""
+
+    def new_cache(self, room: int | None = None) -> Any:
+        return DynamicCache()
+
+
 class CachedModel(ScriptedModel):
     """The scripted model, on its network and cache."""
 
@@ -109,7 +117,7 @@ def cached(script: Script) -> CachedModel:
 def cached_whole(script: Script) -> CachedModel:
     """A model that says what a script makes of prompt and middle."""
     made = scripted(script)
-    backend = TorchBackend(TokenNetwork(script), torch.device("cpu"), window=4096)
+    backend = CachedBackend(TokenNetwork(script), torch.device("cpu"), window=4096)
     return CachedModel(made.name, backend, made.format, made.vocabulary, script=script)
 
 
@@ -390,16 +398,14 @@ def test_rows_read_what_they_would_read_alone(name: str) -> None:
     longest = 64
     prompts = [[choose.randrange(50) for _ in range(choose.randrange(9, 30))] for _ in range(4)]
     rows = [list(prompt) for prompt in prompts]
-    store: Store | None = None
+    store: TorchRows | None = None
+    assert isinstance(model.backend, TorchBackend)
     with torch.inference_mode():
         for prompt in prompts:
-            cache = model.new_cache()
-            model.forward(prompt, cache)
-            fits = Slots.can_hold(model, cache, longest)
-            store = store or (Slots(model, 8, longest) if fits else Apart(model))
-            store.add(cache, prompt)
+            store = store or TorchRows(model.backend, 8, longest)
+            store.read(prompt)
         assert store is not None
-        assert isinstance(store, Apart if name == "sliding" else Slots)
+        assert isinstance(store.rows, Apart if name == "sliding" else Slots)
         for _ in range(25):
             change = choose.choice(["", "", "copy", "remove", "rewind"])
             row = choose.randrange(len(rows))
@@ -481,7 +487,7 @@ def test_rows_with_captured_steps_serve_the_next_batch(embedded: FimModel, monke
         return [own[0][0] for own in found]
 
     wanted = [texts(CUTS[:3], 12), texts(CUTS[3:5], 8), texts(CUTS, 12)]
-    monkeypatch.setattr(batches, "StaticRows", Counted)
+    monkeypatch.setattr(torch_batches, "StaticRows", Counted)
     assert isinstance(embedded.backend, TorchBackend)
     try:
         assert texts(CUTS[:3], 12) == wanted[0]

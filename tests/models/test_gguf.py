@@ -117,12 +117,12 @@ def test_caches_know_nothing_of_each_other_and_of_who_had_their_memory(model: Fi
 def test_contexts_are_used_again_and_few_are_kept(file: Path) -> None:
     backend = GgufBackend(file, 1)
     caches = [backend.new_cache(256) for _ in range(MOST_SPARE + 3)]
-    contexts = {id(cache._context) for cache in caches}
+    contexts = {id(cache.context) for cache in caches}
     caches.clear()
     assert len(backend._spare) == MOST_SPARE
-    assert id(backend.new_cache(256)._context) in contexts
+    assert id(backend.new_cache(256).context) in contexts
     big = backend.new_cache(1024)
-    assert big._context.room == 1024
+    assert big.context.room == 1024
     del backend
     big.forward([5, 6])  # a cache outlives the backend that made it
 

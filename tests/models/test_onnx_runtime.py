@@ -234,8 +234,8 @@ def test_a_cache_gives_back_only_what_it_holds(exported: FimModel) -> None:
     exported.forward([5], cache)
 
 
-def test_only_torch_reads_batches(exported: FimModel) -> None:
-    with pytest.raises(ValueError, match="only torch reads many rows"):
+def test_onnxruntime_reads_no_batches(exported: FimModel) -> None:
+    with pytest.raises(ValueError, match="which reads one row at a time"):
         decode_together(exported, [])
 
 

@@ -64,6 +64,47 @@ class Network(Scripted):
         return self.script(middle)
 
 
+class Rows:
+    """The rows of a batch (:class:`fim_server.models.backend.Store`): the tokens of each middle."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._rows: list[list[int]] = []
+
+    def read(self, prompt: Sequence[int]) -> torch.Tensor:
+        self._rows.append([])
+        return self._script([])
+
+    def copy(self, row: int) -> None:
+        self._rows.append(list(self._rows[row]))
+
+    def remove(self, row: int) -> None:
+        self._rows[row] = self._rows[-1]
+        self._rows.pop()
+
+    def rewind(self, row: int, n_tokens: int) -> None:
+        del self._rows[row][-n_tokens:]
+
+    def forward(self, tokens: Sequence[int]) -> torch.Tensor:
+        for row, token in zip(self._rows, tokens, strict=True):
+            row.append(token)
+        return torch.stack([self._script(list(row)) for row in self._rows])
+
+    def close(self) -> None:
+        self._rows.clear()
+
+
+class ScriptedBackend(TorchBackend):
+    """Reads batches by a script; single middles are their model's."""
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(None, torch.device("cpu"), window=4096)
+        self._script = script
+
+    def store(self, rows: int, positions: int) -> Rows:
+        return Rows(self._script)
+
+
 class NoTokenizer:
     """The networks here read no prompt."""
 
@@ -76,5 +117,5 @@ def network(vocabulary: Vocabulary, script: Script) -> Network:
     bound = BoundFormat(
         "test", tokenizer, (Slot.SUFFIX, -1), tuple(vocabulary.end_token_ids), frozenset(), plain=lambda text: []
     )
-    backend = TorchBackend(None, torch.device("cpu"), window=4096)
+    backend = ScriptedBackend(script)
     return Network("test", backend, bound, vocabulary, script=script)

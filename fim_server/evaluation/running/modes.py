@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.batches import decode_together
 from fim_server.decoding.closing import ClosedSession, Closing
 from fim_server.decoding.conclusion import final_length, text_of, winner
 from fim_server.decoding.healing import Healing
@@ -30,6 +31,7 @@ from fim_server.decoding.run import Run, Watch, start
 from fim_server.evaluation.running.measures import stretches
 from fim_server.evaluation.running.scoring import Score, score
 from fim_server.evaluation.running.settings import Reads
+from fim_server.models.backend import BatchBackend
 from fim_server.models.reading import Reading
 from fim_server.text.document import Split
 from fim_server.tokens.formats import Slot
@@ -164,9 +166,7 @@ class Decoder:
         modes = self._decoding.modes
         found: list[Offers] = []
         with ThreadPoolExecutor(1, thread_name_prefix="fim-mask") as worker:
-            if self.model.runtime == "torch":
-                from fim_server.decoding.batches import decode_together
-
+            if isinstance(self.model.backend, BatchBackend):
                 tasks = [self._task(one, modes, worker) for one in samples]
                 outcomes = decode_together(self.model, [Task(one.prompt, list(runs.values())) for one, runs in tasks])
                 for (one, runs), own in zip(tasks, outcomes, strict=True):

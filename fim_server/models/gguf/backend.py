@@ -2,7 +2,8 @@
 
 Rows of logits are numpy arrays, read where the library keeps them and copied once, since the next pass writes over
 them. Each cache is a context of the library's own: attention goes over all that a context holds, so that a shared one
-would slow every reading down by what the others have read.
+would slow every reading down by what the others have read. Rows that are read together (:mod:`.rows`) are sequences of
+one context, each in a buffer of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import sys
 import threading
 import weakref
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fim_server.errors import ModelError, StoppedError
 from fim_server.language.stop import telling
 from fim_server.models.backend import LEAST_PROMPT_TOKENS, LLAMA_CPP, PREFILL_CHUNK
 from fim_server.models.gguf.library import load_library, said
+from fim_server.models.gguf.rows import ABORTED, Sequences
 from fim_server.models.gguf.tokenizer import GgufTokenizer
 from fim_server.models.masking import word_count
 from fim_server.models.numpy_logits import NumpyArithmetic
@@ -44,9 +46,6 @@ MOST_SPARE = 2
 
 MOST_ROWS = 16
 """Rows of logits of a pass at most: a draft's tokens, and the one before them. The library keeps memory for them."""
-
-ABORTED = 2
-"""What a pass returns that was left."""
 
 
 class GgufBackend:
@@ -122,6 +121,15 @@ class GgufBackend:
         """As :meth:`..backend.RowsBackend.forward_rows`; of at most :data:`MOST_ROWS` rows."""
         return cache.forward_rows(token_ids, rows)
 
+    def batching(self) -> AbstractContextManager[None]:
+        """As :meth:`..backend.BatchBackend.batching`."""
+        return nullcontext()
+
+    def store(self, rows: int, positions: int) -> Sequences:
+        """As :meth:`..backend.BatchBackend.store`."""
+        room = -(-min(positions, self.window) // STEP_OF_ROOM) * STEP_OF_ROOM
+        return Sequences(Context(self._network, room, self.threads, max(2, rows)), self.size)
+
     def mask_words(self, size: int) -> NDArray[np.uint32]:
         """As :meth:`..backend.Backend.mask_words`."""
         return np.zeros(word_count(size), dtype=np.uint32)
@@ -155,21 +163,21 @@ class Network:
 
 
 class Context:
-    """A context of the library's (``llama_context``) with one sequence in it."""
+    """A context of the library's (``llama_context``), with one sequence in it, or several of equal room."""
 
-    def __init__(self, network: Network, room: int, threads: int) -> None:
-        """Raises RuntimeError where there is not enough memory."""
+    def __init__(self, network: Network, room: int, threads: int, sequences: int = 1) -> None:
+        """``room``: tokens of a sequence. Raises RuntimeError where there is not enough memory."""
         self.room, self._network = room, network
         self._library = library = network.library
         options = library.llama_context_default_params()
-        options.room = room
-        options.batch = options.pass_tokens = min(room, PREFILL_CHUNK)
+        options.room, options.sequences = room * sequences, sequences
+        options.batch = options.pass_tokens = max(sequences, min(room, PREFILL_CHUNK))
         options.threads = options.threads_of_batch = threads
-        options.outputs = min(MOST_ROWS, int(options.batch))
+        options.outputs = max(sequences, min(MOST_ROWS, int(options.batch)))
         said.begin()
         self._context = library.llama_init_from_model(network.address, options)
         if not self._context:
-            raise RuntimeError(f"llama.cpp has no room for {room} tokens ({said.reason})")
+            raise RuntimeError(f"llama.cpp has no room for {room * sequences} tokens ({said.reason})")
         weakref.finalize(self, library.llama_free, self._context)
         self._memory = library.llama_get_memory(self._context)
         # The library asks before each operator whether to leave the pass, by a function of one argument. One in Python
@@ -181,7 +189,7 @@ class Context:
             library.llama_set_adapters_lora(self._context, one, 1, whole)
         self._batch = library.llama_batch_init(int(options.batch), 0, 1)
         weakref.finalize(self, library.llama_batch_free, self._batch)
-        self.most = int(options.batch)
+        self.most, self.sequences = int(options.batch), sequences
         array = np.ctypeslib.as_array
         self._tokens = array(self._batch.tokens, (self.most,))
         self._positions = array(self._batch.positions, (self.most,))
@@ -194,19 +202,37 @@ class Context:
         """Forget all that was read."""
         self._library.llama_memory_clear(self._memory, False)
 
-    def keep(self, length: int) -> bool:
-        """Forget what was read behind so many tokens; False where the network cannot."""
-        return bool(self._library.llama_memory_seq_rm(self._memory, 0, length, -1))
+    def keep(self, length: int, sequence: int = 0) -> bool:
+        """Forget what was read behind so many tokens of a sequence; False where the network cannot."""
+        return bool(self._library.llama_memory_seq_rm(self._memory, sequence, length, -1))
+
+    def copy(self, sequence: int, to: int) -> None:
+        """Have a sequence be what another one is."""
+        self._library.llama_memory_seq_rm(self._memory, to, -1, -1)
+        self._library.llama_memory_seq_cp(self._memory, sequence, to, -1, -1)
 
     def decode(self, token_ids: Sequence[int], start: int, rows: int) -> int:
         """A pass over tokens, the first of them at a position; returns what the library does.
 
         ``rows``: how many of the last of them have their logits kept.
         """
+        return self.decode_at(token_ids, np.arange(start, start + len(token_ids)), None, rows)
+
+    def decode_at(
+        self,
+        token_ids: Sequence[int],
+        positions: NDArray[np.intp] | Sequence[int],
+        sequences: Sequence[int] | None,
+        rows: int,
+    ) -> int:
+        """The same with a position for each token, and its sequence where there are several."""
         batch, count = self._batch, len(token_ids)
         batch.count = count
+        if sequences is not None:
+            for number, sequence in enumerate(sequences):
+                batch.sequences[number][0] = sequence
         self._tokens[:count] = token_ids
-        self._positions[:count] = np.arange(start, start + count)
+        self._positions[:count] = positions
         self._wanted[:count] = 0
         self._wanted[count - rows : count] = 1
         self._flag[0] = b"\0"
@@ -226,10 +252,14 @@ class Context:
 
 
 class GgufCache:
-    """What a model has read. One thread at a time."""
+    """What a model has read. One thread at a time.
+
+    Attributes:
+        context: Where it is kept.
+    """
 
     def __init__(self, backend: GgufBackend, context: Context) -> None:
-        self._context, self._size, self._length = context, backend.size, 0
+        self.context, self._size, self._length = context, backend.size, 0
         weakref.finalize(self, give_back_to, weakref.ref(backend), context).atexit = False
 
     def forward(self, token_ids: Sequence[int]) -> NDArray[np.float32]:
@@ -244,7 +274,7 @@ class GgufCache:
                 tokens or :data:`MOST_ROWS`, or the library has failed.
             StoppedError: What watches the thread was set; nothing was read.
         """
-        count, context = len(token_ids), self._context
+        count, context = len(token_ids), self.context
         if not count or min(token_ids) < 0 or max(token_ids) >= self._size:
             raise RuntimeError(f"not tokens of {self._size}: {'ids beyond them' if count else 'none'}")
         if not 0 < rows <= min(count, MOST_ROWS):
@@ -272,7 +302,7 @@ class GgufCache:
         """
         if length >= 0 or self._length + length < 0:
             raise ValueError(f"cannot take back {-length} of {self._length} tokens")
-        if not self._context.keep(self._length + length):
+        if not self.context.keep(self._length + length):
             raise RuntimeError("the network cannot take tokens back")
         self._length += length
 

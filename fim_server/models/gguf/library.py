@@ -114,6 +114,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "llama_init_from_model": (Address, [Address, ContextOptions]),
     "llama_log_set": (None, [Address, Address]),
     "llama_memory_clear": (None, [Address, ctypes.c_bool]),
+    "llama_memory_seq_cp": (None, [Address, INT, INT, INT, INT]),
     "llama_memory_seq_rm": (ctypes.c_bool, [Address, INT, INT, INT]),
     "llama_model_default_params": (ModelOptions, []),
     "llama_model_desc": (INT, [Address, TEXT, ctypes.c_size_t]),

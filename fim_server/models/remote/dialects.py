@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fim_server.models.remote.client import Client, Patience
+    from fim_server.models.remote.rows import Told
     from fim_server.models.remote.texts import Pieces, Prompts
     from fim_server.tokens.vocabulary import Vocabulary
 
 TOLD = 20
 """Tokens whose log probabilities are asked for at each place; vLLM tells no more by default."""
 
-HOT, DRAWS = 2.0, 3
+HOT, DRAWS = 5.0, 3
 """The temperature at which anything may be written, and how often that is tried: each is a trip."""
 
 CERTAIN = 1000.0
@@ -193,19 +194,28 @@ class Texts:
     def __init__(self, client: Client, vocabulary: Vocabulary, model: str, prompts: Prompts, pieces: Pieces) -> None:
         self._client, self._vocabulary, self._model = client, vocabulary, model
         self.prompts, self.pieces = prompts, pieces
+        self._last_drawn: tuple[tuple[int, ...], Told] = (), {}
+        """Of the last place where something unlikely was written: several of its tokens may be asked for."""
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`, of those that are told where something is written.
 
         Of a place where the likeliest is to end nothing is: it is asked to write something unlikely there.
         """
+        place, told = self._last_drawn
+        if place != tuple(prefix):
+            told = self._told(prefix, patience)
+            self._last_drawn = tuple(prefix), told
+        known = {token: told[token] for token in set(tokens) & told.keys()}
+        return max(known.items(), key=lambda entry: entry[1]) if known else None
+
+    def _told(self, prefix: Sequence[int], patience: Patience) -> Told:
+        """What is told where something unlikely is written after a prefix; nothing where that would be the end."""
         for seed in range(DRAWS):
             found = self._drawn(prefix, seed, patience)
             if found is not None:
-                told = self.pieces.tokens(found.told)  # type: ignore[arg-type]
-                known = {token: told[token] for token in set(tokens) & told.keys()}
-                return max(known.items(), key=lambda entry: entry[1]) if known else None
-        return None
+                return self.pieces.tokens(found.told)  # type: ignore[arg-type]
+        return {}
 
     def _drawn(self, prefix: Sequence[int], seed: int, patience: Patience) -> Step | None:
         """A step after a prefix, nearly by lot; None where that was to end, or where no others are told."""

@@ -1,0 +1,157 @@
+"""The caches of rows that torch reads together: in one buffer a layer, or a cache a row where that cannot be.
+
+Prompts are read one after the other, each into a cache of its own, which then becomes a row.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from fim_server.models.backend import PREFILL_CHUNK
+from fim_server.models.torch_rows import StaticRows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.models.torch_backend import TorchBackend
+
+
+class TorchRows:
+    """Rows in one buffer where the first prompt's cache allows that, else apart (:class:`..backend.Store`)."""
+
+    def __init__(self, backend: TorchBackend, rows: int, positions: int) -> None:
+        """As :meth:`..backend.BatchBackend.store`."""
+        self._backend, self._most, self._positions = backend, rows, positions
+        self._rows: Slots | Apart | None = None
+
+    @property
+    def rows(self) -> Slots | Apart:
+        """Where they are. Only once there is one."""
+        assert self._rows is not None, "something was read"
+        return self._rows
+
+    def read(self, prompt: Sequence[int]) -> torch.Tensor:
+        """As :meth:`..backend.Store.read`."""
+        cache, backend = self._backend.new_cache(), self._backend
+        logits = read(backend, cache, prompt)
+        if self._rows is None:
+            fits = Slots.can_hold(backend, cache, self._positions)
+            self._rows = Slots(backend, self._most, self._positions) if fits else Apart(backend)
+        self._rows.add(cache, prompt)
+        return logits
+
+    def copy(self, row: int) -> None:
+        """As :meth:`..backend.Store.copy`."""
+        self.rows.copy(row)
+
+    def remove(self, row: int) -> None:
+        """As :meth:`..backend.Store.remove`."""
+        self.rows.remove(row)
+
+    def rewind(self, row: int, n_tokens: int) -> None:
+        """As :meth:`..backend.Store.rewind`."""
+        self.rows.rewind(row, n_tokens)
+
+    def forward(self, tokens: Sequence[int]) -> torch.Tensor:
+        """As :meth:`..backend.Store.forward`: a tensor [rows, V]."""
+        return self.rows.forward(tokens)
+
+    def close(self) -> None:
+        """As :meth:`..backend.Store.close`."""
+        if isinstance(self._rows, Slots):
+            self._rows.keep()
+
+
+def read(backend: TorchBackend, cache: Any, tokens: Sequence[int]) -> torch.Tensor:
+    """Append tokens to a cache, in pieces. Logits [V] after the last one. Raises ValueError where there are none."""
+    if not tokens:
+        raise ValueError("no tokens to read")
+    for begin in range(0, len(tokens), PREFILL_CHUNK):
+        logits = backend.forward(tokens[begin : begin + PREFILL_CHUNK], cache)
+    return logits
+
+
+class Apart:
+    """A cache for each row, read one after the other: for caches that are more than keys and values by position."""
+
+    def __init__(self, backend: TorchBackend) -> None:
+        self._backend = backend
+        self._rows: list[tuple[Any, list[int]]] = []
+        """The caches, and the tokens in them."""
+
+    def add(self, cache: Any, prompt: Sequence[int]) -> None:
+        """A row at the end, with the cache of a prompt. The same cache may be added twice."""
+        self._rows.append((copy.deepcopy(cache), list(prompt)))
+
+    def copy(self, row: int) -> None:
+        """As :meth:`..backend.Store.copy`."""
+        self.add(*self._rows[row])
+
+    def remove(self, row: int) -> None:
+        """As :meth:`..backend.Store.remove`."""
+        self._rows[row] = self._rows[-1]
+        self._rows.pop()
+
+    def rewind(self, row: int, n_tokens: int) -> None:
+        """As :meth:`..backend.Store.rewind`. What such caches have left behind, they do not know: all is read again."""
+        cache, kept = self._backend.new_cache(), self._rows[row][1][:-n_tokens]
+        read(self._backend, cache, kept)
+        self._rows[row] = cache, kept
+
+    def forward(self, tokens: Sequence[int]) -> torch.Tensor:
+        """As :meth:`..backend.Store.forward`: a tensor [rows, V]."""
+        logits: list[torch.Tensor] = []
+        for token, (cache, read) in zip(tokens, self._rows, strict=True):
+            logits.append(self._backend.forward([token], cache))
+            read.append(token)
+        return torch.stack(logits)
+
+
+class Slots:
+    """All rows in one buffer a layer (:class:`.torch_rows.StaticRows`)."""
+
+    def __init__(self, backend: TorchBackend, rows: int, positions: int, span_step: int | None = None) -> None:
+        """Room for so many rows of so many tokens; the memory is taken when the first is added.
+
+        Where an earlier batch left rows that are as many and as long, they are taken.
+        """
+        self._backend = backend
+        kept, backend.kept_rows = backend.kept_rows, None
+        if kept is not None and kept.most_rows >= rows and kept.positions >= positions:
+            kept.clear()
+            self._rows = kept
+        else:
+            self._rows = StaticRows(backend.network, backend.place, rows, positions, span_step=span_step)
+
+    @staticmethod
+    def can_hold(backend: TorchBackend, cache: Any, positions: int) -> bool:
+        """As :meth:`.torch_rows.StaticRows.can_hold`."""
+        return StaticRows.can_hold(backend.network, cache, positions)
+
+    def keep(self) -> None:
+        """Leave the rows to the next batch, where any was captured: that takes longer than a few steps."""
+        if self._rows.captured:
+            self._backend.kept_rows = self._rows
+
+    def add(self, cache: Any, prompt: Sequence[int]) -> None:
+        """A row at the end, with the cache of a prompt. The same cache may be added twice."""
+        self._rows.add(cache, len(prompt))
+
+    def copy(self, row: int) -> None:
+        """As :meth:`..backend.Store.copy`."""
+        self._rows.copy(row)
+
+    def remove(self, row: int) -> None:
+        """As :meth:`..backend.Store.remove`."""
+        self._rows.remove(row)
+
+    def rewind(self, row: int, n_tokens: int) -> None:
+        """As :meth:`..backend.Store.rewind`."""
+        self._rows.rewind(row, n_tokens)
+
+    def forward(self, tokens: Sequence[int]) -> torch.Tensor:
+        """As :meth:`..backend.Store.forward`: a tensor [rows, V]."""
+        return self._rows.forward(tokens)
