@@ -55,6 +55,11 @@ class SharedModels:
         self.given_up: list[WatchedThread] = []
         self.warm: WeakSet[Turn] = WeakSet()
 
+    def names(self) -> set[str | None]:
+        """What the models that are loaded, or on their way, were asked for by; None for the default."""
+        with self._lock:
+            return {key[0] for key in (*self._loaded, *self._loading)}
+
     def get(self, settings: ServerSettings, afresh: bool = False) -> FimModel:
         """The model that some settings ask for: loaded here, or by another worker, which is waited for.
 

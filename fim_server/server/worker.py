@@ -111,7 +111,8 @@ class CompletionWorker:
         """``models``: those of the process, shared with other workers. ``project``: what is known of the client's."""
         self._project = project
         self._settings = settings
-        self._models = SharedModels() if models is None else models
+        self.models = SharedModels() if models is None else models
+        """Those of the process."""
         self._afresh = False
         self._ahead = Stop()
         """Stops what is read before anybody asks."""
@@ -159,8 +160,8 @@ class CompletionWorker:
     @property
     def given_up(self) -> int:
         """How many threads that were given up have not come back, those of the process's other workers among them."""
-        self._models.given_up = [thread for thread in self._models.given_up if thread.is_busy]
-        return len(self._models.given_up)
+        self.models.given_up = [thread for thread in self.models.given_up if thread.is_busy]
+        return len(self.models.given_up)
 
     def load(self, report: Callable[[str, float], None] = lambda message, share: None) -> Future[FimModel]:
         """Start loading the model, once. The future raises ModelError if that fails, now and ever after.
@@ -349,10 +350,10 @@ class CompletionWorker:
             else:
                 del self._lanes[lane.uri]
             lane.give_up()
-            self._models.given_up.append(lane)
+            self.models.given_up.append(lane)
             replaced.append(Replaced(lane.uri, left, in_model))
         for stuck in self.unfinished.look_after():
-            self._models.given_up.append(stuck.thread)
+            self.models.given_up.append(stuck.thread)
             replaced.append(Replaced(stuck.uri, stuck.left, False, finishing=True))
         if model is not None and model.turn.is_lost and not self.is_closed:
             self.lose()
@@ -374,11 +375,11 @@ class CompletionWorker:
         self.is_overdue = False
         for load in tuple(self._loads):
             silent, turn = load.thread.look(), load.turn
-            if silent < (SILENT_LOOKS if turn is not None and turn in self._models.warm else LOADING_LOOKS):
+            if silent < (SILENT_LOOKS if turn is not None and turn in self.models.warm else LOADING_LOOKS):
                 continue
             if turn is not None:
                 turn.lose()
-                self._models.given_up.append(load.thread)
+                self.models.given_up.append(load.thread)
             elif load.found is self._loading and not self.is_closed:
                 self.is_overdue = True
                 continue
@@ -410,10 +411,10 @@ class CompletionWorker:
 
         while True:
             report("loading the model", 0.4)
-            model = load.model = self._models.get(settings, afresh)
+            model = load.model = self.models.get(settings, afresh)
             try:
                 loaded = self._prepare(model, settings, report)
-                self._models.warm.add(model.turn)
+                self.models.warm.add(model.turn)
                 return loaded
             except RuntimeError:
                 if not model.turn.is_lost:
