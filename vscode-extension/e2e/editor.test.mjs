@@ -585,7 +585,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.press("Escape");
     await editor.statusItem.first().click();
     await editor.pick("Turn On in Go Anyway");
-    await editor.waitForStatus(/: ready$/);
+    await editor.waitForStatus(/: ready \(/);
     await editor.press("Control+1"); // back from the status bar
     await editor.type("i");
     await editor.waitForGhostText();

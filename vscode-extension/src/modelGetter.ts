@@ -36,15 +36,15 @@ export class ModelGetter implements vscode.Disposable {
     this.subscription.dispose();
   }
 
-  /** Have the server get the model. Its answer comes when that has ended. */
-  async get(): Promise<void> {
+  /** Have the server get the model. Its answer, whether the model is there, comes when that has ended. */
+  async get(): Promise<boolean> {
     const connection = await this.server.connected();
     if (connection === undefined) {
       sayNotRunning(this.server);
-      return;
+      return false;
     }
     if (this.getting) {
-      return;
+      return false;
     }
     this.getting = true;
     try {
@@ -58,10 +58,12 @@ export class ModelGetter implements vscode.Disposable {
       } else if (told !== undefined) {
         void vscode.window.showInformationMessage(withoutLinks(told.message));
       }
+      return got?.done ?? false;
     } catch (error) {
       void vscode.window.showErrorMessage(
         withoutLinks(`fim-server: ${error instanceof Error ? error.message : error}`),
       );
+      return false;
     } finally {
       this.getting = false;
     }
