@@ -3,14 +3,12 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startEditor, until, VENV } from "./editor.mjs";
 
 const PICTURES = fileURLToPath(new URL("../images/", import.meta.url));
-const FAILURES = fileURLToPath(new URL("failures/", import.meta.url));
 const takesPictures = process.env["FIM_SERVER_PICTURES"] === "1";
 const MODEL = process.env["FIM_SERVER_E2E_MODEL"] ?? "embedded"; // whatever else the cache of who runs this has
 
@@ -164,11 +162,7 @@ function scenario(name, body) {
       await body(context);
       await editor.closeAll();
     } catch (error) {
-      const base = FAILURES + name.replaceAll(/\W+/g, "-");
-      await mkdir(FAILURES, { recursive: true });
-      await editor.picture(`${base}.png`);
-      await writeFile(`${base}.log`, await editor.logs());
-      context.diagnostic(`${base}.png and .log show what happened`);
+      context.diagnostic(`${await editor.keepEvidence(name)}.png and .log show what happened`);
       await editor.configure(SETTINGS);
       await editor.renew();
       throw error;
