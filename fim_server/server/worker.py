@@ -30,6 +30,7 @@ from fim_server.tokens import masks
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
+    from fim_server.models.store.transfer import Amount
     from fim_server.models.turn import Turn
     from fim_server.server.settings import ServerSettings
 
@@ -163,12 +164,15 @@ class CompletionWorker:
         self.models.given_up = [thread for thread in self.models.given_up if thread.is_busy]
         return len(self.models.given_up)
 
-    def load(self, report: Callable[[str, float], None] = lambda message, share: None) -> Future[FimModel]:
+    def load(
+        self, report: Callable[[str, float], None] = lambda message, share: None, tell: Amount | None = None
+    ) -> Future[FimModel]:
         """Start loading the model, once. The future raises ModelError if that fails, now and ever after.
 
-        ``report`` is told what is being done and how far it is, from 0 to 1, on another thread.
+        ``report`` is told what is being done and how far it is, from 0 to 1, on another thread. ``tell`` is told how
+        many bytes of how many have come, where the model is downloaded, on others.
         """
-        loading = self._load_once(report)
+        loading = self._load_once(report, tell)
         found: Future[FimModel] = Future()
 
         def pass_on(loading: Future[Loaded]) -> None:
@@ -177,6 +181,16 @@ class CompletionWorker:
 
         loading.add_done_callback(pass_on)
         return found
+
+    def leave_loading(self, reason: str) -> None:
+        """Stop the loading that is under way. Who waits for the model, now and later, gets a ModelError that says why.
+
+        The thread is left to itself: it looks at its stop where it downloads.
+        """
+        for load in tuple(self._loads):
+            if load.found is self._loading and not load.found.done():
+                self._loads.remove(load)
+                load.thread.give_up(ModelError(reason))
 
     def loads_like(self, settings: ServerSettings) -> bool:
         """Whether nothing is loaded yet, or what these settings ask for."""
@@ -391,7 +405,9 @@ class CompletionWorker:
         done = loading is not None and loading.done() and loading.exception() is None
         return loading.result() if loading is not None and done else None
 
-    def _load_once(self, report: Callable[[str, float], None] = lambda message, share: None) -> Future[Loaded]:
+    def _load_once(
+        self, report: Callable[[str, float], None] = lambda message, share: None, tell: Amount | None = None
+    ) -> Future[Loaded]:
         if self._loading is None:
             if self.is_closed:
                 raise RuntimeError("the worker is closed")
@@ -400,18 +416,25 @@ class CompletionWorker:
             # A thread for each: one that loads from a disk or a network that does not answer keeps no other waiting.
             load = Load()
             load.found = self._loading = load.thread.submit(
-                load.stop, lambda: self._load(load, settings, heeded(report), afresh)
+                load.stop, lambda: self._load(load, settings, heeded(report), afresh, tell)
             )
             self._loads.append(load)
         return self._loading
 
-    def _load(self, load: Load, settings: ServerSettings, report: Callable[[str, float], None], afresh: bool) -> Loaded:
+    def _load(
+        self,
+        load: Load,
+        settings: ServerSettings,
+        report: Callable[[str, float], None],
+        afresh: bool,
+        tell: Amount | None,
+    ) -> Loaded:
         report("loading the libraries", 0.05)
         import fim_server.decoding.complete  # noqa: F401  # they take a while, which is said before
 
         while True:
             report("loading the model", 0.4)
-            model = load.model = self.models.get(settings, afresh)
+            model = load.model = self.models.get(settings, afresh, tell)
             try:
                 loaded = self._prepare(model, settings, report)
                 self.models.warm.add(model.turn)
