@@ -2,7 +2,7 @@
 import { type Mode, SECTION, type Standing } from "./configuration";
 import { offerOf, offerWords } from "./offers";
 import type { LastRequest, ServerStatus } from "./protocol";
-import { problemOf, type State } from "./state";
+import { fetchingIn, isLoading, problemOf, type State } from "./state";
 import { counted, duration, GUARANTEE_WORDS, languageName, latencyParts, shortModelName } from "./words";
 
 export interface StatusView {
@@ -149,9 +149,12 @@ function modelRows(status: ServerStatus | undefined): Row[] {
 }
 
 function offerRows(state: State): Row[] {
-  const fetching = state.kind === "running" ? state.status?.fetching : undefined;
+  const fetching = fetchingIn(state);
   if (fetching) {
-    return [["Better&nbsp;model", escapeMarkdown(`${fetching.name} is on its way: ${fetching.message}`)]];
+    // Of one that is loaded the block above says it.
+    return isLoading(state)
+      ? []
+      : [["Better&nbsp;model", escapeMarkdown(`${fetching.name} is on its way: ${fetching.message}`)]];
   }
   const offer = offerOf(state);
   return offer === undefined

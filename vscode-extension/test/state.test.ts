@@ -5,7 +5,7 @@ import { levelOf, startFailure, Tail } from "../src/log";
 import { type MenuAction, menuGroups } from "../src/menu";
 import { OpenFiles } from "../src/openFiles";
 import { readStatus, type ServerStatus } from "../src/protocol";
-import { learntIn, Once, problemOf, type State, withoutLinks } from "../src/state";
+import { fetchingIn, isLoading, learntIn, Once, problemOf, type State, withoutLinks } from "../src/state";
 import { type ActiveLanguage, escapeMarkdown, statusView, TOOLTIP_COMMANDS } from "../src/statusText";
 
 const PYTHON: ActiveLanguage = { id: "python", mode: "automatic", isLearnt: true, isHeldBack: false };
@@ -152,6 +152,21 @@ test("what the model has learnt is known once it is loaded, from servers that sa
   assert.equal(learnt(null), null);
   assert.equal(learntIn({ kind: "starting" }), null);
   assert.equal(learntIn({ kind: "running", status: undefined }), null);
+});
+
+test("a download that the server loads from is said once, and is none of a better model", () => {
+  const message = "downloading owner/coder: 3 of 100 MB";
+  const fetching = { name: "owner/coder", message, progress: 0.03 };
+  const state = running({ state: "loading", message, progress: 0.41, fetching });
+  assert.ok(isLoading(state));
+  assert.equal(fetchingIn(state)?.message, message);
+  const { tooltip } = statusView(state, PYTHON);
+  assert.equal(tooltip.split("3 of 100 MB").length, 2);
+  assert.doesNotMatch(tooltip, /Better/);
+  const beside = running({ state: "ready", model: MODEL, fetching });
+  assert.match(statusView(beside, PYTHON).tooltip, /Better&nbsp;model \| owner\/coder is on its way/);
+  assert.equal(fetchingIn(running({ state: "ready" })), undefined);
+  assert.equal(fetchingIn({ kind: "starting" }), undefined);
 });
 
 test("the tooltip names documents that are set aside", () => {
