@@ -24,7 +24,7 @@ def progress_bar(tell: Amount) -> type:
     Where what watches this thread is set meanwhile, they raise StoppedError, which ends the download. The threads look
     at it whenever something comes, which shows as well that the download goes on.
     """
-    stops, lock = watching(), threading.Lock()
+    stops, lock = watching(), threading.RLock()
     base: Any = import_module("tqdm").tqdm
     most = [0, 0]
     last = [0.0]
@@ -40,6 +40,11 @@ def progress_bar(tell: Amount) -> type:
         def display(self, *values: Any, **options: Any) -> None:
             """Draw nothing."""
 
+        def refresh(self, *values: Any, **options: Any) -> None:
+            """Tell a total as soon as it is known: the library counts what comes by 10 MB, which may take a while."""
+            with lock:
+                self._tell()
+
         def update(self, count: float | None = 1) -> object:
             """Count, and tell it."""
             if not watching():
@@ -47,11 +52,12 @@ def progress_bar(tell: Amount) -> type:
             heed()
             with lock:
                 super().update(count)
-                if self.counts_bytes:
-                    self._tell()
+                self._tell()
             return None
 
         def _tell(self) -> None:
+            if not self.counts_bytes or not (self.n or self.total):
+                return
             # Two bars count bytes, those that have come and those that are written: the one that is ahead is told.
             most[0], most[1] = max(most[0], int(self.n)), max(most[1], int(self.total or 0), int(self.n))
             now = time.monotonic()

@@ -108,6 +108,7 @@ def test_a_download_ends_when_what_watches_it_is_set(small_hub: Hub, tmp_path: P
     told.clear()
     folder = Path(source.fetch(hub.NAME, lambda done, total: told.append((done, total))))
     assert {path.name for path in folder.iterdir()} == set(small_hub.names)
+    assert told[0][0] == 0
     assert told[-1][0] == told[-1][1]
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     told.clear()

@@ -1,5 +1,5 @@
 // Choosing and removing models as a user does: by the lists and questions of the editor. The cache is the tests' own, and
-// the endpoint plays llama.cpp's server over the embedded model. FIM_SERVER_VSIX names the packaged extension.
+// the endpoint plays llama.cpp's server over the embedded model, which the hub, of the tests' own as well, has. FIM_SERVER_VSIX names the packaged extension.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -12,6 +12,8 @@ import { fileURLToPath } from "node:url";
 import { startEditor, until, VENV } from "./editor.mjs";
 
 const EMBEDDED = fileURLToPath(new URL("../../fim_server/models/embedded", import.meta.url));
+const HUB = fileURLToPath(new URL("../../tests/support/hub.py", import.meta.url));
+const HUB_MODEL = "somebody/small-model";
 const ENDPOINT = fileURLToPath(new URL("../../tests/support/endpoint_program.py", import.meta.url));
 
 /** Those that *Look for Endpoints on This Machine…* asks. */
@@ -42,8 +44,10 @@ const STACK = `class Stack:
 
 /** @type {import("./editor.mjs").Editor} */
 let editor;
-/** The server's cache. @type {string} */
+/** The server's cache, and the hub's. @type {string} */
 let cache;
+/** Gives the rest of a model once it is told a line. @type {import("node:child_process").ChildProcessByStdio<import("node:stream").Writable, import("node:stream").Readable, null>} */
+let hub;
 
 /**
  * A test that starts with the embedded model chosen, and leaves a picture and the logs if it fails.
@@ -74,18 +78,34 @@ async function withEndpoint(model, ports, body) {
   const child = spawn(`${VENV}python`, [ENDPOINT, model, ...ports], { stdio: ["pipe", "pipe", "inherit"] });
   let asked = 0;
   try {
-    /** @type {string} */
-    const address = await new Promise((resolve, reject) => {
-      child.once("exit", (code) => reject(new Error(`the endpoint ended with ${code}`)));
-      createInterface({ input: child.stdout }).on("line", (line) => {
-        asked += line === "asked" ? 1 : 0;
-        resolve(line);
-      });
+    const address = await firstLine(child, (line) => {
+      asked += line === "asked" ? 1 : 0;
     });
     await body({ address, asked: () => asked });
   } finally {
     child.kill();
   }
+}
+
+/**
+ * What a program prints first: where it is.
+ * @param {typeof hub} child
+ * @param {(line: string) => void} tell Told of each line.
+ * @returns {Promise<string>}
+ */
+function firstLine(child, tell = () => {}) {
+  return new Promise((resolve, reject) => {
+    child.once("exit", (code) => reject(new Error(`${child.spawnargs.join(" ")} ended with ${code}`)));
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      tell(line);
+      resolve(line);
+    });
+  });
+}
+
+/** Waits for a message. @param {RegExp} pattern */
+async function expectMessage(pattern) {
+  await until(`the message ${pattern}`, async () => (await editor.messages()).some((text) => pattern.test(text)));
 }
 
 /** An entry of the list that is open, by what screen readers say: rows keep hidden texts of earlier lists. @param {string | RegExp} name */
@@ -113,12 +133,20 @@ describe("models in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assert.ok(vsix, "FIM_SERVER_VSIX has to name the packaged extension");
     cache = await mkdtemp(join(tmpdir(), "fim-server-e2e-cache-"));
     await mkdir(join(cache, "models"));
-    const environment = { FIM_SERVER_CACHE: cache };
+    hub = spawn(`${VENV}python`, [HUB], { stdio: ["pipe", "pipe", "inherit"] });
+    const address = await firstLine(hub);
+    const environment = {
+      FIM_SERVER_CACHE: cache,
+      HF_ENDPOINT: address,
+      HF_HOME: join(cache, "hub"),
+      HF_HUB_OFFLINE: "",
+    };
     editor = await startEditor({ vsix, settings: EMBEDDED_CHOSEN, environment });
   });
 
   after(async () => {
     await editor?.stop();
+    hub?.kill();
     await rm(cache, { recursive: true, force: true });
   });
 
@@ -169,9 +197,7 @@ describe("models in VS Code", { timeout: SUITE_TIMEOUT }, () => {
       await editor.choose("Remove a Model…");
       await editor.pick(name);
       await editor.page.locator(".monaco-dialog-box").getByRole("button", { name: "Remove" }).click();
-      await until("the model to be removed", async () =>
-        (await editor.messages()).some((text) => new RegExp(`${name} is removed, \\d+ MB are free`).test(text)),
-      );
+      await expectMessage(new RegExp(`${name} is removed, \\d+ MB are free`));
       assert.ok(!existsSync(path));
       await editor.run("notifications.clearAll");
     }
@@ -180,5 +206,29 @@ describe("models in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await entry("coder.gguf").waitFor({ state: "detached" });
     await entry("Remove a Model…").waitFor({ state: "detached" });
     await editor.press("Escape");
+  });
+
+  scenario("a model of the hub shows how far its download is, is cancelled, and serves when it has come", async () => {
+    const downloading = new RegExp(`downloading ${HUB_MODEL}: \\d+ of \\d+ MB`);
+    await editor.open("hub.py", STACK);
+    await editor.waitForStatus(/: ready \(embedded\)/);
+    await editor.choose("Choose a Model…");
+    await editor.pick("Folder or Hub Name…");
+    await editor.answer("A folder with a model, or a name on the Hugging Face hub", HUB_MODEL);
+    await expectMessage(downloading);
+    await editor.waitForStatus(/loading the model/);
+    await editor.page.locator(".notification-list-item").getByRole("button", { name: "Cancel" }).click();
+    await editor.waitForStatus(/reports an error/);
+    await expectMessage(new RegExp(`${HUB_MODEL}: the download was cancelled`));
+    await editor.run("notifications.clearAll");
+
+    await editor.choose("Restart Server");
+    await expectMessage(downloading);
+    hub.stdin.write("go on\n");
+    await expectMessage(new RegExp(`${HUB_MODEL} is here and serves from now on`));
+    await editor.waitForStatus(/: ready \(small-model\)/);
+    await editor.press("Control+1");
+    await editor.type("self.");
+    await editor.waitForGhostText();
   });
 });

@@ -113,8 +113,7 @@ export class ModelGetter implements vscode.Disposable {
     this.following = true;
     try {
       const connection = await this.server.connected();
-      const title = `fim-server: getting ${fetching.name}`;
-      const ended = await this.withProgress(title, connection, () => this.untilLoaded());
+      const ended = await this.withProgress("fim-server", connection, () => this.untilLoaded());
       if (isReady(ended)) {
         const told = outcomeMessage({ name: fetching.name, done: true, cancelled: false, problem: null });
         void vscode.window.showInformationMessage(withoutLinks(told?.message ?? ""));
