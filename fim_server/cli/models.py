@@ -126,7 +126,9 @@ def add_models(commands: Any) -> None:
     removing = steps.add_parser(
         "remove", help="delete a model from the cache", description="Delete a model, and what was fetched for it."
     )
-    removing.add_argument("name", metavar="NAME", help="as `models list` has it")
+    removing.add_argument(
+        "name", metavar="NAME", help="as `models list` has it: what was got, or a GGUF file in the models' folder"
+    )
     bind(removing, RemoveArguments, run_remove)
 
 
@@ -156,63 +158,14 @@ def run_get(arguments: GetArguments) -> int:
 
 def run_list(arguments: ListArguments) -> int:
     """Run the command; returns the exit status."""
-    from fim_server.evaluation.choosing.known import known_speeds, models_here, recommended
-    from fim_server.models.source import EMBEDDED_NAME, name_of
-    from fim_server.models.store.catalogue import catalogue
-    from fim_server.models.store.folders import cached_folder, size_of
-    from fim_server.models.store.state import State, state_of
+    from fim_server.evaluation.choosing.known import models_here
+    from fim_server.evaluation.choosing.listing import list_models
 
     here = models_here()
     if arguments.measure:
         measure_all(here)
-    serving, speeds = name_of(None), known_speeds()
-    rows: list[dict[str, Any]] = [
-        {
-            "name": entry.name,
-            "state": str(state),
-            "default": entry.name == serving,
-            "about": f"{entry.title}: {entry.about}",
-            "licence": entry.licence,
-            "bytes": size_of(folder) if folder is not None else None,
-            "folder": str(folder) if folder is not None else None,
-            "how": None if state is State.READY else entry.how,
-        }
-        for entry in catalogue().values()
-        for state, folder in [(state_of(entry), cached_folder(entry.name))]
-    ]
-    rows.append(
-        {
-            "name": EMBEDDED_NAME,
-            "state": "embedded",
-            "default": serving == EMBEDDED_NAME,
-            "about": "7 million parameters, in this package: shows the whole way",
-            "licence": "Apache-2.0",
-            "bytes": None,
-            "folder": None,
-            "how": None,
-        }
-    )
-    rows += [
-        {
-            "name": one.name,
-            "state": "file",
-            "default": False,
-            "about": "a GGUF file",
-            "licence": None,
-            "bytes": one.size,
-            "folder": None,
-            "how": None,
-        }
-        for one in here
-        if one.place.is_file()
-    ]
-    advice = recommended(here, speeds)
-    for row in rows:
-        speed = speeds.get(row["name"])
-        row["readTokensPerSecond"] = None if speed is None else round(speed.read)
-        row["writtenTokensPerSecond"] = None if speed is None else round(speed.written)
-        row["lineMs"] = None if speed is None else round(speed.line_ms)
-        row["recommended"] = advice is not None and row["name"] == advice[0]
+    listing = list_models(here)
+    rows, advice = listing.rows, listing.advice
     if arguments.json:
         print_json(rows)
         return DONE

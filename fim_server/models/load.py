@@ -30,6 +30,7 @@ from fim_server.tokens.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from fim_server.models.backend import Backend
     from fim_server.models.prompt import BoundFormat
+    from fim_server.models.store.transfer import Amount
 
 CPU = "cpu"
 
@@ -50,6 +51,7 @@ def load_model(
     device: str | None = None,
     runtime: str | None = None,
     options: LoadOptions = NO_OPTIONS,
+    tell: Amount | None = None,
 ) -> FimModel:
     """Load a model for filling in the middle.
 
@@ -57,8 +59,10 @@ def load_model(
     the hub, `smollm2`, `embedded`, or None for the first of these two that is there.
     ``device``: a torch device, or None for a GPU where there is one. ``runtime``: `torch` or `onnx`, or None for onnx
     where the device is the CPU, the folder has an export of its weights and onnxruntime is installed; torch is
-    not even imported then. A GGUF file runs on `llama.cpp` alone. Raises :class:`ModelError` for a model that cannot be
-    found, read or used, or a device or runtime that is not there; its message is one line.
+    not even imported then. A GGUF file runs on `llama.cpp` alone. ``tell``: told how many bytes of how many have come,
+    on other threads, where the model is downloaded. Raises :class:`ModelError` for a model that cannot be found, read
+    or used, or a device or runtime that is not there; its message is one line. And StoppedError where what watches this
+    thread is set during a download.
     """
     if runtime not in (None, *RUNTIMES):
         raise ModelError(f"runtime {runtime}: unknown; there are {', '.join(RUNTIMES[:-1])} and {RUNTIMES[-1]}")
@@ -81,7 +85,7 @@ def load_model(
     elif not is_cpu(device):
         device = named_device(device)
     name = name_of(name_or_path)
-    source = locate(name)
+    source = locate(name, tell)
     export = choose_export(runtime, device, Path(source), name)
     if export is None:
         return _load_on_torch(source, name, device)

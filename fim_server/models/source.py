@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module, resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fim_server.errors import ModelError
+from fim_server.errors import ModelError, StoppedError
 from fim_server.models.store.catalogue import DEFAULT_NAME, catalogue
 from fim_server.models.store.folders import cached_folder
+
+if TYPE_CHECKING:
+    from fim_server.models.store.transfer import Amount
 
 EMBEDDED_NAME = "embedded"
 
@@ -27,11 +31,12 @@ def name_of(name_or_path: str | None) -> str:
     return DEFAULT_NAME if cached_folder(DEFAULT_NAME) is not None else EMBEDDED_NAME
 
 
-def locate(name_or_path: str | None) -> str:
+def locate(name_or_path: str | None, tell: Amount | None = None) -> str:
     """The folder, or GGUF file, to load from. Raises :class:`ModelError` where there is none, or no model in it.
 
     None is the catalogue's default where that is in the cache, else the embedded model. The catalogue's names and
-    `embedded` stand above folders of such a name, which `./NAME` says.
+    `embedded` stand above folders of such a name, which `./NAME` says. ``tell``: as :func:`fetch` has it, for a name on
+    the hub.
     """
     name = name_of(name_or_path)
     if name == EMBEDDED_NAME:
@@ -44,10 +49,10 @@ def locate(name_or_path: str | None) -> str:
         if cached is None:
             raise ModelError(f"{name}: not here yet; run `{catalogue()[name].how}`")
         return str(cached)
-    return elsewhere(name)
+    return elsewhere(name, tell)
 
 
-def elsewhere(name_or_path: str) -> str:
+def elsewhere(name_or_path: str, tell: Amount | None = None) -> str:
     """The same for what is no name of this package's: a folder, or a name on the hub."""
     folder = Path(name_or_path).expanduser()
     if is_gguf(name_or_path):
@@ -62,26 +67,36 @@ def elsewhere(name_or_path: str) -> str:
         raise ModelError(f"{name_or_path}: not a model folder")
     if looks_like_path(name_or_path):
         raise ModelError(f"{name_or_path}: no such model folder")
-    return fetch(name_or_path)
+    return fetch(name_or_path, tell)
 
 
-def fetch(name: str) -> str:
+def fetch(name: str, tell: Amount | None = None) -> str:
     """The local folder of a hub model, downloaded or completed as far as the hub can be reached.
 
     One request that is not retried asks whether it can; the download itself would try for a minute. Raises
-    :class:`ModelError` for a name the hub does not know, and for one it cannot be asked about and is not cached.
+    :class:`ModelError` for a name the hub does not know, and for one it cannot be asked about and is not cached, and
+    StoppedError where what watches this thread is set while it is downloaded.
+
+    Args:
+        name: ``OWNER/NAME``.
+        tell: Told how many bytes of how many have come, on other threads. The total may grow as files are begun.
     """
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
 
+    from fim_server.models.hub_progress import progress_bar, was_stopped
+
     import_module("huggingface_hub.utils.logging").set_verbosity_error()  # the terminal is the user's
     import_module("huggingface_hub.utils").disable_progress_bars()
+    bar = None if tell is None else progress_bar(tell)
     try:
         HfApi().model_info(name, timeout=HUB_SECONDS)
-        return str(snapshot_download(name, allow_patterns=HUB_FILES))
+        return str(snapshot_download(name, allow_patterns=HUB_FILES, tqdm_class=bar))
     except (RepositoryNotFoundError, HFValidationError):
         raise ModelError(f"{name}: no such model, neither a folder here nor on the hub") from None
-    except Exception as error:  # noqa: BLE001  # whatever the hub's HTTP library raises
+    except Exception as error:  # whatever the hub's HTTP library raises
+        if was_stopped():
+            raise StoppedError(f"{name}: the download was stopped") from error
         problem = first_line(error)
     try:
         return str(snapshot_download(name, allow_patterns=HUB_FILES, local_files_only=True))

@@ -48,6 +48,8 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
     server.command(commands.SET_ENABLED)(commands.on_set_enabled)
     server.command(commands.RELOAD)(commands.on_reload)
     server.command(commands.GET_MODEL)(commands.on_get_model)
+    server.command(commands.MODELS)(commands.on_models)
+    server.command(commands.REMOVE_MODEL)(commands.on_remove_model)
     return server
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
 
 from fim_server.errors import DocumentError, LanguageError, ModelError, StoppedError
 from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
 from fim_server.server.arguments import member, position_of
 from fim_server.server.fetching import get_model, stop_getting
+from fim_server.server.installed import list_models, remove_model
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import reload
 from fim_server.server.messages import explanation_json
@@ -23,7 +24,7 @@ from fim_server.server.work import Request
 
 EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
 SET_ENABLED, RELOAD = "fim-server.setEnabled", "fim-server.reload"
-GET_MODEL = "fim-server.getModel"
+GET_MODEL, MODELS, REMOVE_MODEL = "fim-server.getModel", "fim-server.models", "fim-server.removeModel"
 
 
 def on_accepted(ls: FimLanguageServer, accepted: Any) -> None:
@@ -94,6 +95,23 @@ async def on_get_model(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]
     except ModelError as error:
         raise JsonRpcInvalidParams.of(error) from error
     return stop_getting(ls, entry) if cancel is True else await get_model(ls, entry)
+
+
+async def on_models(ls: FimLanguageServer, *arguments: Any) -> list[dict[str, Any]]:
+    """List the models of this machine."""
+    expect_one_at_most(arguments)
+    try:
+        return await list_models(ls)
+    except (ModelError, OSError) as error:
+        raise JsonRpcInternalError.of(error) from error
+
+
+async def on_remove_model(ls: FimLanguageServer, wanted: Any) -> dict[str, Any]:
+    """Delete a model that is here and not in use."""
+    name = member(wanted, "name")
+    if not isinstance(name, str) or not name:
+        raise JsonRpcInvalidParams.of(ValueError("name: a model's name expected"))
+    return await remove_model(ls, name)
 
 
 def expect_one_at_most(arguments: tuple[Any, ...]) -> None:

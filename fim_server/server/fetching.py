@@ -19,7 +19,7 @@ from lsprotocol import types
 
 from fim_server.models.store.catalogue import DEFAULT_NAME, Entry
 from fim_server.server.language_server import SERVER_NAME, Fetching, FimLanguageServer
-from fim_server.server.loading import begin_progress, reload
+from fim_server.server.loading import amount_in_words, begin_progress, reload
 from fim_server.server.status import tell_status
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ LOOK_SECONDS = 0.05
 
 DOWNLOADING_SHARE = 0.7
 """Of the progress that is shown: the rest is for building, whose end is not known beforehand."""
-
-MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -86,10 +84,14 @@ async def get_model(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
 
 
 def stop_getting(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
-    """Cancel that, where it is under way; returns the command's answer.
+    """Cancel that, or the download of the model that is being loaded; returns the command's answer.
 
     pygls does not tell a command that its request is cancelled, and not every editor shows progress.
     """
+    if ls.fetching is None and ls.downloading is not None:
+        name = ls.downloading.name
+        ls.worker.leave_loading(f"{name}: the download was cancelled")
+        return Outcome(cancelled=True).as_json(name)
     if ls.fetching is None:
         return Outcome(problem="nothing is being fetched").as_json(entry.name)
     ls.unwanted.set()
@@ -151,7 +153,7 @@ async def follow(process: Process, report: Callable[[str, float], None]) -> Outc
                 continue
             if told.get("total"):
                 share = DOWNLOADING_SHARE * told["done"] / told["total"]
-                message += f": {told['done'] / MEGABYTE:.0f} of {told['total'] / MEGABYTE:.0f} MB"
+                message += f": {amount_in_words(told['done'], told['total'])}"
             elif share:
                 share = DOWNLOADING_SHARE
             report(message, share)

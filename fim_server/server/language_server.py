@@ -97,6 +97,8 @@ class FimLanguageServer(LanguageServer):
         """The better model that can be had, and whether it is missing or outdated."""
         self.fetching: Fetching | None = None
         """The model that is being fetched."""
+        self.downloading: Fetching | None = None
+        """The model of the hub that is being downloaded, to be loaded."""
         self.fetcher: asyncio.subprocess.Process | None = None
         """What fetches it."""
         self.unwanted = asyncio.Event()

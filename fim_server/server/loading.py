@@ -12,7 +12,7 @@ from fim_server.errors import FimServerError
 from fim_server.models.store.state import to_be_got
 from fim_server.server.aside import ASIDE
 from fim_server.server.indexing import read_project
-from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
+from fim_server.server.language_server import SERVER_NAME, Fetching, FimLanguageServer
 from fim_server.server.process import resident_bytes
 from fim_server.server.status import offer_in_words, tell_status
 
@@ -21,21 +21,38 @@ T = TypeVar("T")
 OFFER_SECONDS = 2.0
 """How long is waited for the disk to say whether a better model can be had."""
 
+DOWNLOAD_BEGINS, DOWNLOAD_ENDS = 0.4, 0.7
+"""Where in the progress of loading a download is."""
+
+MEGABYTE = 1_000_000
+
 
 async def load(ls: FimLanguageServer) -> None:
     """Load the model; without one the server lives on and says why it offers nothing."""
     loop = asyncio.get_running_loop()
     ls.newer_load.set()
     newer = ls.newer_load = asyncio.Event()
-    ls.failure = None
+    ls.failure, ls.downloading = None, None
+    name = ls.settings.model or ""
     progress = await begin_progress(ls, f"{SERVER_NAME}: loading", "loading")
 
     def report(message: str, share: float) -> None:
         loop.call_soon_threadsafe(told, message, share)
 
-    def told(message: str, share: float) -> None:
+    def arrive(done: int, total: int) -> None:
+        loop.call_soon_threadsafe(arrived, done, total)
+
+    def arrived(done: int, total: int) -> None:
+        if newer.is_set() or future.done():
+            return
+        share = done / max(1, total)
+        words = f"downloading {name}: {amount_in_words(done, total)}"
+        told(words, DOWNLOAD_BEGINS + (DOWNLOAD_ENDS - DOWNLOAD_BEGINS) * share, Fetching(name, words, share))
+
+    def told(message: str, share: float, downloading: Fetching | None = None) -> None:
         if newer.is_set():
             return
+        ls.downloading = downloading
         ls.loading = (message, share)
         tell_status(ls)
         if progress is not None:
@@ -45,7 +62,7 @@ async def load(ls: FimLanguageServer) -> None:
     try:
         if newer.is_set():
             return
-        future = ls.worker.load(report)
+        future = ls.worker.load(report, arrive)
         ls.begin_watch()
         tell_status(ls)
         model = await unless(newer, asyncio.wrap_future(future))
@@ -68,7 +85,7 @@ async def load(ls: FimLanguageServer) -> None:
         )
     finally:
         if not newer.is_set():
-            ls.loading = None
+            ls.loading, ls.downloading = None, None
             await look_for_offer(ls)
         if progress is not None:
             ls.work_done_progress.end(progress, types.WorkDoneProgressEnd())
@@ -98,6 +115,11 @@ def fail(ls: FimLanguageServer, message: str) -> None:
     ls.failure = message
     ls.log(types.MessageType.Error, message)
     ls.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"{SERVER_NAME}: {message}"))
+
+
+def amount_in_words(done: int, total: int) -> str:
+    """How many bytes of how many there are."""
+    return f"{done / MEGABYTE:.0f} of {total / MEGABYTE:.0f} MB"
 
 
 async def look_for_offer(ls: FimLanguageServer) -> None:

@@ -13,6 +13,7 @@ from fim_server.errors import StoppedError
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
     from fim_server.models.options import LoadOptions
+    from fim_server.models.store.transfer import Amount
     from fim_server.models.turn import Turn
     from fim_server.server.settings import ServerSettings
     from fim_server.server.watched_threads import WatchedThread
@@ -55,11 +56,17 @@ class SharedModels:
         self.given_up: list[WatchedThread] = []
         self.warm: WeakSet[Turn] = WeakSet()
 
-    def get(self, settings: ServerSettings, afresh: bool = False) -> FimModel:
+    def names(self) -> set[str | None]:
+        """What the models that are loaded, or on their way, were asked for by; None for the default."""
+        with self._lock:
+            return {key[0] for key in (*self._loaded, *self._loading)}
+
+    def get(self, settings: ServerSettings, afresh: bool = False, tell: Amount | None = None) -> FimModel:
         """The model that some settings ask for: loaded here, or by another worker, which is waited for.
 
         One that is overdue is not waited for but begun again, and who waits for it already waits for that.
         ``afresh``: load it again though it is loaded, for what is on the disk may be another now; who has it keeps it.
+        ``tell``: as :func:`fim_server.models.load.load_model` has it, if it is loaded here.
         Raises ModelError and what the libraries raise, in each worker that asked; the next one tries again.
         """
         from fim_server.models.load import load_model
@@ -82,7 +89,7 @@ class SharedModels:
         if loading is not None:
             loading.is_settled.set()
         try:
-            model = load_model(*key)
+            model = load_model(*key, tell)
         except BaseException as error:
             mine.found.set_exception(error)
             raise

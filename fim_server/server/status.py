@@ -36,11 +36,12 @@ def tell_status(ls: FimLanguageServer) -> None:
         status["model"] = model_json(model)
     if ls.offer is not None:
         status["offer"] = offer_json(*ls.offer)
-    if ls.fetching is not None:
+    fetching = ls.fetching or ls.downloading
+    if fetching is not None:
         status["fetching"] = {
-            "name": ls.fetching.name,
-            "message": ls.fetching.message,
-            "progress": round(ls.fetching.share, 3),
+            "name": fetching.name,
+            "message": fetching.message,
+            "progress": round(fetching.share, 3),
         }
     if ls.set_aside:
         status["setAside"] = sorted(ls.set_aside)

@@ -30,6 +30,7 @@ from fim_server.tokens import masks
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
+    from fim_server.models.store.transfer import Amount
     from fim_server.models.turn import Turn
     from fim_server.server.settings import ServerSettings
 
@@ -111,7 +112,8 @@ class CompletionWorker:
         """``models``: those of the process, shared with other workers. ``project``: what is known of the client's."""
         self._project = project
         self._settings = settings
-        self._models = SharedModels() if models is None else models
+        self.models = SharedModels() if models is None else models
+        """Those of the process."""
         self._afresh = False
         self._ahead = Stop()
         """Stops what is read before anybody asks."""
@@ -159,15 +161,18 @@ class CompletionWorker:
     @property
     def given_up(self) -> int:
         """How many threads that were given up have not come back, those of the process's other workers among them."""
-        self._models.given_up = [thread for thread in self._models.given_up if thread.is_busy]
-        return len(self._models.given_up)
+        self.models.given_up = [thread for thread in self.models.given_up if thread.is_busy]
+        return len(self.models.given_up)
 
-    def load(self, report: Callable[[str, float], None] = lambda message, share: None) -> Future[FimModel]:
+    def load(
+        self, report: Callable[[str, float], None] = lambda message, share: None, tell: Amount | None = None
+    ) -> Future[FimModel]:
         """Start loading the model, once. The future raises ModelError if that fails, now and ever after.
 
-        ``report`` is told what is being done and how far it is, from 0 to 1, on another thread.
+        ``report`` is told what is being done and how far it is, from 0 to 1, on another thread. ``tell`` is told how
+        many bytes of how many have come, where the model is downloaded, on others.
         """
-        loading = self._load_once(report)
+        loading = self._load_once(report, tell)
         found: Future[FimModel] = Future()
 
         def pass_on(loading: Future[Loaded]) -> None:
@@ -176,6 +181,16 @@ class CompletionWorker:
 
         loading.add_done_callback(pass_on)
         return found
+
+    def leave_loading(self, reason: str) -> None:
+        """Stop the loading that is under way. Who waits for the model, now and later, gets a ModelError that says why.
+
+        The thread is left to itself: it looks at its stop where it downloads.
+        """
+        for load in tuple(self._loads):
+            if load.found is self._loading and not load.found.done():
+                self._loads.remove(load)
+                load.thread.give_up(ModelError(reason))
 
     def loads_like(self, settings: ServerSettings) -> bool:
         """Whether nothing is loaded yet, or what these settings ask for."""
@@ -349,10 +364,10 @@ class CompletionWorker:
             else:
                 del self._lanes[lane.uri]
             lane.give_up()
-            self._models.given_up.append(lane)
+            self.models.given_up.append(lane)
             replaced.append(Replaced(lane.uri, left, in_model))
         for stuck in self.unfinished.look_after():
-            self._models.given_up.append(stuck.thread)
+            self.models.given_up.append(stuck.thread)
             replaced.append(Replaced(stuck.uri, stuck.left, False, finishing=True))
         if model is not None and model.turn.is_lost and not self.is_closed:
             self.lose()
@@ -374,11 +389,11 @@ class CompletionWorker:
         self.is_overdue = False
         for load in tuple(self._loads):
             silent, turn = load.thread.look(), load.turn
-            if silent < (SILENT_LOOKS if turn is not None and turn in self._models.warm else LOADING_LOOKS):
+            if silent < (SILENT_LOOKS if turn is not None and turn in self.models.warm else LOADING_LOOKS):
                 continue
             if turn is not None:
                 turn.lose()
-                self._models.given_up.append(load.thread)
+                self.models.given_up.append(load.thread)
             elif load.found is self._loading and not self.is_closed:
                 self.is_overdue = True
                 continue
@@ -390,7 +405,9 @@ class CompletionWorker:
         done = loading is not None and loading.done() and loading.exception() is None
         return loading.result() if loading is not None and done else None
 
-    def _load_once(self, report: Callable[[str, float], None] = lambda message, share: None) -> Future[Loaded]:
+    def _load_once(
+        self, report: Callable[[str, float], None] = lambda message, share: None, tell: Amount | None = None
+    ) -> Future[Loaded]:
         if self._loading is None:
             if self.is_closed:
                 raise RuntimeError("the worker is closed")
@@ -399,21 +416,28 @@ class CompletionWorker:
             # A thread for each: one that loads from a disk or a network that does not answer keeps no other waiting.
             load = Load()
             load.found = self._loading = load.thread.submit(
-                load.stop, lambda: self._load(load, settings, heeded(report), afresh)
+                load.stop, lambda: self._load(load, settings, heeded(report), afresh, tell)
             )
             self._loads.append(load)
         return self._loading
 
-    def _load(self, load: Load, settings: ServerSettings, report: Callable[[str, float], None], afresh: bool) -> Loaded:
+    def _load(
+        self,
+        load: Load,
+        settings: ServerSettings,
+        report: Callable[[str, float], None],
+        afresh: bool,
+        tell: Amount | None,
+    ) -> Loaded:
         report("loading the libraries", 0.05)
         import fim_server.decoding.complete  # noqa: F401  # they take a while, which is said before
 
         while True:
             report("loading the model", 0.4)
-            model = load.model = self._models.get(settings, afresh)
+            model = load.model = self.models.get(settings, afresh, tell)
             try:
                 loaded = self._prepare(model, settings, report)
-                self._models.warm.add(model.turn)
+                self.models.warm.add(model.turn)
                 return loaded
             except RuntimeError:
                 if not model.turn.is_lost:

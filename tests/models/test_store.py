@@ -22,7 +22,7 @@ from fim_server.models.source import locate, name_of
 from fim_server.models.store import catalogue, registry, state, transfer
 from fim_server.models.store import get as getting
 from fim_server.models.store.catalogue import Entry
-from fim_server.models.store.get import get, remove
+from fim_server.models.store.get import get, is_removable, remove
 from fim_server.models.store.state import State, state_of, to_be_got
 from model_store import WEIGHTS, Habits, StandIn, Told, serving, small_entry
 
@@ -342,6 +342,44 @@ def test_a_model_is_removed_with_all_that_was_fetched(shop: Shop) -> None:
     assert shop.names() == set()
     with pytest.raises(ModelError, match="smollm2: not here"):
         remove("smollm2")
+
+
+def test_gguf_files_in_the_folder_of_models_are_removed_and_nothing_else_is(shop: Shop, tmp_path: Path) -> None:
+    get("smollm2", None, Told())
+    file = shop.models / "coders" / "coder.gguf"
+    kept = [
+        tmp_path / "elsewhere" / "other.gguf",
+        shop.models / "coders" / "readme.txt",
+        shop.folder / "weights.gguf",
+        shop.models / ".smollm2.downloads" / "base.gguf",
+    ]
+    for path in (file, *kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"12345")
+    link = shop.models / "link.gguf"
+    link.symlink_to(kept[0])
+    (shop.models / "outside").symlink_to(kept[0].parent)
+    around = [f"{shop.models}/coders/../../elsewhere/other.gguf", f"{shop.models}/outside/other.gguf", "coder.gguf"]
+    for name in (*map(str, kept), *around, str(shop.models), ".", "", "embedded", str(shop.models / "none.gguf")):
+        assert not is_removable(name)
+        with pytest.raises(ModelError, match="no GGUF file in"):
+            remove(name)
+    assert all(map(is_removable, ("smollm2", str(file), str(link))))
+    assert remove(str(file)) == 5
+    assert not file.exists()
+    remove(str(link))
+    assert not link.is_symlink()
+    assert all(path.read_bytes() == b"12345" for path in kept)
+    assert is_removable("smollm2")
+
+
+def test_a_model_that_cannot_be_deleted_is_said_in_one_line(shop: Shop) -> None:
+    shop.models.mkdir(parents=True, exist_ok=True)
+    (shop.models / "smollm2").symlink_to(shop.models)
+    with pytest.raises(ModelError) as refusal:
+        remove("smollm2")
+    assert "\n" not in str(refusal.value)
+    assert (shop.models / "smollm2").is_symlink()
 
 
 # --- which model serves -------------------------------------------------------------------------------------------

@@ -271,7 +271,7 @@ async def test_a_model_that_does_not_come_is_told_of_and_can_be_loaded_again(
     disk.gate.set()
     await eventually(lambda: len(disk.models) == 2)
     assert server.worker.model is disk.models[0]
-    assert server.worker._models.get(SETTINGS) is disk.models[0]
+    assert server.worker.models.get(SETTINGS) is disk.models[0]
     assert server.worker.given_up == 0  # waiting for a disk costs no processor
 
 

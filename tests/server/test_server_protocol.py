@@ -32,7 +32,7 @@ from editor import (
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-COMMANDS = {"accepted", "explainAt", "statistics", "setEnabled", "reload", "getModel"}
+COMMANDS = {"accepted", "explainAt", "statistics", "setEnabled", "reload", "getModel", "models", "removeModel"}
 LATENCY = {"totalMs", "debounceMs", "queueMs", "openMs", "prefillMs", "decodeMs", "engineMs", "serverMs"}
 TEXT = "import os\n\n\ndef names(path, count):\n    return \n"
 HERE = TEXT.index("return ") + 7
@@ -281,6 +281,11 @@ WRONG: list[tuple[str, list[Any]]] = [
     ("reload", [1, 2]),
     ("getModel", [1, 2]),
     ("getModel", [{"name": "no-such-model"}]),
+    ("models", [1, 2]),
+    ("removeModel", []),
+    ("removeModel", [{}]),
+    ("removeModel", [{"name": 5}]),
+    ("removeModel", [{"name": ""}]),
     ("noSuchCommand", []),
 ]
 

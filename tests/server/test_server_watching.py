@@ -255,7 +255,7 @@ def test_a_model_that_is_long_in_coming_keeps_no_other_from_being_loaded(monkeyp
     """A network or a disk that does not answer; somebody chooses another model then."""
     gate, slow, swift = threading.Event(), model_on(Gated()), model_on(Gated())
 
-    def get(self: SharedModels, settings: ServerSettings, afresh: bool) -> FimModel:
+    def get(self: SharedModels, settings: ServerSettings, *rest: object) -> FimModel:
         return swift if settings.model == "swift" or not gate.wait(PATIENCE) else slow
 
     monkeypatch.setattr(SharedModels, "get", get)

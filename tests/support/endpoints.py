@@ -117,8 +117,8 @@ def likeliest(row: np.ndarray[Any, Any], count: int) -> list[tuple[int, float]]:
 
 
 @contextmanager
-def serving(endpoint: Endpoint) -> Iterator[str]:
-    """The endpoint's address on this machine."""
+def serving(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
+    """The endpoint's address on this machine; the port 0 is any that is free. Raises OSError for one that is taken."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -190,7 +190,7 @@ def serving(endpoint: Endpoint) -> Iterator[str]:
         def log_message(self, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

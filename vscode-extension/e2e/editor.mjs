@@ -11,12 +11,13 @@ import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
 /** @typedef {Record<string, unknown>} Settings */
-/** @typedef {{ vsix: string, settings: Settings }} Options */
+/** @typedef {{ vsix: string, settings: Settings, environment?: Record<string, string> }} Options */
 
 /** The programs of the repository's virtual environment. */
 export const VENV = fileURLToPath(new URL("../../.venv/bin/", import.meta.url));
 
 const CODE_SERVER = fileURLToPath(new URL("node_modules/code-server/out/node/entry.js", import.meta.url));
+const FAILURES = fileURLToPath(new URL("failures/", import.meta.url));
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
 const CHROMIUM_FLAGS = [
   "--no-sandbox",
@@ -103,6 +104,8 @@ export class Editor {
   #page;
   #root;
   #address = "";
+  /** @type {Record<string, string>} */
+  #environment = {};
   #output = "";
 
   /** @param {string} root A folder that is ours. */
@@ -123,7 +126,8 @@ export class Editor {
   }
 
   /** @param {Options} options */
-  async start({ vsix, settings }) {
+  async start({ vsix, settings, environment = {} }) {
+    this.#environment = environment;
     await mkdir(this.folder);
     await this.configure(settings);
     const bindings = Object.entries(KEYS).map(([command, key]) => ({
@@ -202,6 +206,17 @@ export class Editor {
       ours.map(async (name) => `--- ${name}\n${await readFile(join(folder, name), "utf8")}`),
     );
     return [...texts, `--- code-server\n${this.#output}`].join("\n");
+  }
+
+  /**
+   * Leaves a picture and the logs of a test that has failed; returns how their names begin.
+   * @param {string} name
+   */
+  async keepEvidence(name) {
+    const base = FAILURES + name.replaceAll(/\W+/g, "-");
+    await this.picture(`${base}.png`);
+    await writeFile(`${base}.log`, await this.logs());
+    return base;
   }
 
   // --- hands ------------------------------------------------------------------------------------------------------
@@ -465,6 +480,7 @@ export class Editor {
     const ours = folders.map((word) => (word.startsWith("--") ? word : join(this.#root, word)));
     const child = spawn(process.execPath, [CODE_SERVER, ...ours, ...args], {
       detached: true, // a process group of its own
+      env: { ...process.env, ...this.#environment },
       stdio: ["ignore", "pipe", "pipe"],
     });
     for (const stream of [child.stdout, child.stderr]) {

@@ -3,14 +3,12 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startEditor, until, VENV } from "./editor.mjs";
 
 const PICTURES = fileURLToPath(new URL("../images/", import.meta.url));
-const FAILURES = fileURLToPath(new URL("failures/", import.meta.url));
 const takesPictures = process.env["FIM_SERVER_PICTURES"] === "1";
 const MODEL = process.env["FIM_SERVER_E2E_MODEL"] ?? "embedded"; // whatever else the cache of who runs this has
 
@@ -164,11 +162,7 @@ function scenario(name, body) {
       await body(context);
       await editor.closeAll();
     } catch (error) {
-      const base = FAILURES + name.replaceAll(/\W+/g, "-");
-      await mkdir(FAILURES, { recursive: true });
-      await editor.picture(`${base}.png`);
-      await writeFile(`${base}.log`, await editor.logs());
-      context.diagnostic(`${base}.png and .log show what happened`);
+      context.diagnostic(`${await editor.keepEvidence(name)}.png and .log show what happened`);
       await editor.configure(SETTINGS);
       await editor.renew();
       throw error;
@@ -585,7 +579,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.press("Escape");
     await editor.statusItem.first().click();
     await editor.pick("Turn On in Go Anyway");
-    await editor.waitForStatus(/: ready$/);
+    await editor.waitForStatus(/: ready \(/);
     await editor.press("Control+1"); // back from the status bar
     await editor.type("i");
     await editor.waitForGhostText();

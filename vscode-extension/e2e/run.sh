@@ -9,7 +9,8 @@ usage() {
 
 Runs the packaged extension in code-server (VS Code for browsers, from npm) in headless Chromium, with the real server and
 the embedded model: it types, accepts, asks, explains, and checks what is shown and what is saved. Before that, VS Code's
-own brackets, quotes and comments of each language are compared with the definitions. PATTERN is a regular expression that
+own brackets, quotes and comments of each language are compared with the definitions, and models are chosen and removed: of
+an endpoint that plays llama.cpp's server, and of a cache of the tests' own. PATTERN is a regular expression that
 names tests.
 
 --pictures          takes the README's pictures anew: vscode-extension/images/
@@ -60,4 +61,5 @@ if [ "$script" = situations.mjs ]; then
   FIM_SERVER_E2E_PATTERN="$pattern" exec node "$script"
 fi
 node --test-reporter=spec --test-name-pattern="$pattern" languages.test.mjs
+node --test-reporter=spec --test-name-pattern="$pattern" models.test.mjs
 exec node --test-reporter=spec --test-name-pattern="$pattern" "$script"

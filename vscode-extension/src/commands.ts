@@ -15,6 +15,7 @@ export const COMMANDS = [
   "fim-server.install",
   "fim-server.getBetterModel",
   "fim-server.chooseModel",
+  "fim-server.removeInstalledModel",
 ] as const;
 
 export type CommandId = (typeof COMMANDS)[number];

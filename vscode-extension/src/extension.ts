@@ -9,7 +9,7 @@ import { ExplainPanel } from "./explainPanel";
 import { createInterpreters } from "./finding/interpreters";
 import { Installer } from "./installer";
 import { ModelGetter } from "./modelGetter";
-import { chooseModel } from "./modelPicker";
+import { chooseModel, removeModel } from "./modelPicker";
 import { Resting } from "./resting";
 import { Server } from "./server";
 import { isReady, type State } from "./state";
@@ -58,7 +58,8 @@ export function activate(context: vscode.ExtensionContext): void {
     "fim-server.menu": () => showMenu(server),
     "fim-server.install": () => installer.offer(),
     "fim-server.getBetterModel": () => modelGetter.get(),
-    "fim-server.chooseModel": chooseModel,
+    "fim-server.chooseModel": () => chooseModel(server, modelGetter),
+    "fim-server.removeInstalledModel": () => removeModel(server),
   };
 
   context.subscriptions.push(

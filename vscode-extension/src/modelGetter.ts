@@ -1,4 +1,5 @@
-// Getting a better model: offered once, and fetched by the server with a progress that can be cancelled.
+// Getting a better model: offered once, and fetched by the server with a progress that can be cancelled. One of the hub
+// that was chosen is downloaded while the server loads it, and shown the same way.
 import * as vscode from "vscode";
 import { sayNotRunning } from "./actions";
 import type { Connection } from "./client";
@@ -15,7 +16,7 @@ import {
 } from "./offers";
 import { readGot, SERVER_COMMANDS } from "./protocol";
 import type { Server } from "./server";
-import { type State, withoutLinks } from "./state";
+import { fetchingIn, isLoading, isReady, type State, withoutLinks } from "./state";
 
 const ANSWERS = "fim-server.modelOffer";
 const SHOW_LOGS = "Show Logs";
@@ -24,27 +25,31 @@ export class ModelGetter implements vscode.Disposable {
   private readonly subscription: vscode.Disposable;
   private asking = false;
   private getting = false;
+  private following = false;
 
   constructor(
     private readonly server: Server,
     private readonly memory: vscode.Memento,
   ) {
-    this.subscription = server.onDidChangeState((state) => void this.offerOnce(state));
+    this.subscription = server.onDidChangeState((state) => {
+      void this.offerOnce(state);
+      void this.followDownload(state);
+    });
   }
 
   dispose(): void {
     this.subscription.dispose();
   }
 
-  /** Have the server get the model. Its answer comes when that has ended. */
-  async get(): Promise<void> {
+  /** Have the server get the model. Its answer, whether the model is there, comes when that has ended. */
+  async get(): Promise<boolean> {
     const connection = await this.server.connected();
     if (connection === undefined) {
       sayNotRunning(this.server);
-      return;
+      return false;
     }
     if (this.getting) {
-      return;
+      return false;
     }
     this.getting = true;
     try {
@@ -58,37 +63,77 @@ export class ModelGetter implements vscode.Disposable {
       } else if (told !== undefined) {
         void vscode.window.showInformationMessage(withoutLinks(told.message));
       }
+      return got?.done ?? false;
     } catch (error) {
       void vscode.window.showErrorMessage(
         withoutLinks(`fim-server: ${error instanceof Error ? error.message : error}`),
       );
+      return false;
     } finally {
       this.getting = false;
     }
   }
 
   private shown(connection: Connection): Thenable<unknown> {
-    const options = {
-      location: vscode.ProgressLocation.Notification,
-      title: "fim-server: getting a better model",
-      cancellable: true,
-    };
+    return this.withProgress("fim-server: getting a better model", connection, () =>
+      connection.execute(SERVER_COMMANDS.getModel, [{}]),
+    );
+  }
+
+  /** Shows what the server fetches, while `work` is done. */
+  private withProgress<T>(title: string, connection: Connection | undefined, work: () => Promise<T>): Thenable<T> {
+    const options = { location: vscode.ProgressLocation.Notification, title, cancellable: true };
     return vscode.window.withProgress(options, async (progress, cancelled) => {
       let percent = 0;
-      const subscription = this.server.onDidChangeState((state) => {
-        const fetching = state.kind === "running" ? state.status?.fetching : undefined;
+      const show = (state: State) => {
+        const fetching = fetchingIn(state);
         if (fetching) {
           const now = Math.round(100 * fetching.progress);
           progress.report({ message: fetching.message, increment: Math.max(0, now - percent) });
           percent = Math.max(percent, now);
         }
-      });
-      cancelled.onCancellationRequested(() => void connection.execute(SERVER_COMMANDS.getModel, [{ cancel: true }]));
+      };
+      const subscription = this.server.onDidChangeState(show);
+      cancelled.onCancellationRequested(() => void connection?.execute(SERVER_COMMANDS.getModel, [{ cancel: true }]));
+      show(this.server.state);
       try {
-        return await connection.execute(SERVER_COMMANDS.getModel, [{}]);
+        return await work();
       } finally {
         subscription.dispose();
       }
+    });
+  }
+
+  /** Why a download has failed is the state's to say, and lasts; that it has ended well is said here. */
+  private async followDownload(state: State): Promise<void> {
+    const fetching = fetchingIn(state);
+    if (!fetching || !isLoading(state) || this.getting || this.following) {
+      return;
+    }
+    this.following = true;
+    try {
+      const connection = await this.server.connected();
+      const ended = await this.withProgress("fim-server", connection, () => this.untilLoaded());
+      if (isReady(ended)) {
+        const told = outcomeMessage({ name: fetching.name, done: true, cancelled: false, problem: null });
+        void vscode.window.showInformationMessage(withoutLinks(told?.message ?? ""));
+      }
+    } finally {
+      this.following = false;
+    }
+  }
+
+  /** The first state in which nothing is loaded any more. */
+  private untilLoaded(): Promise<State> {
+    return new Promise((resolve) => {
+      const look = (state: State) => {
+        if (!isLoading(state)) {
+          subscription.dispose();
+          resolve(state);
+        }
+      };
+      const subscription = this.server.onDidChangeState(look);
+      look(this.server.state);
     });
   }
 

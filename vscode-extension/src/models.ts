@@ -1,15 +1,20 @@
-// The models that can be chosen, and endpoints that answer on this machine, as data.
+// The models that can be chosen and removed, and endpoints that answer on this machine, as data.
+import type { InstalledModel, Removed } from "./protocol";
+import { duration, megabytes } from "./words";
 
 /** What is there to choose. */
 export interface ModelChoice {
+  /** Those of one group stand together. */
+  readonly group: string;
   readonly label: string;
   readonly description?: string;
-  /** The setting `model`, or what is to be asked for it. */
+  readonly detail?: string;
+  /** The setting `model`, or what is to be asked or done for it. */
   readonly value: string | null | Ask;
 }
 
 export interface Ask {
-  readonly ask: "file" | "endpoints" | "address" | "name";
+  readonly ask: "file" | "endpoints" | "address" | "name" | "get" | "remove";
 }
 
 /** A model behind an endpoint. */
@@ -31,29 +36,101 @@ const PORTS: Readonly<Record<number, string>> = {
   8000: "vLLM",
 };
 
-/** The first page: `present` is the setting now. */
-export function modelChoices(present: unknown): ModelChoice[] {
+const HERE = "on this machine";
+const ELSEWHERE = "elsewhere";
+
+/** What every server has, for where none is asked, or an older one that does not tell. */
+const USUAL: readonly ModelChoice[] = [
+  { group: HERE, label: "smollm2", description: "135 million parameters, trained to fill in Python", value: "smollm2" },
+  { group: HERE, label: "embedded", description: "7 million parameters, comes with fim-server", value: "embedded" },
+];
+
+/** The first page: `present` is the setting now, `installed` what the server has told. */
+export function modelChoices(present: unknown, installed: readonly InstalledModel[] = []): ModelChoice[] {
+  const removable = installed.some((model) => model.removable);
   const choices: ModelChoice[] = [
-    { label: "Default", description: "smollm2 where it was fetched, else embedded", value: null },
-    { label: "smollm2", description: "135 million parameters, trained to fill in Python", value: "smollm2" },
-    { label: "embedded", description: "7 million parameters, comes with fim-server", value: "embedded" },
-    { label: "$(file) GGUF File…", description: "on llama.cpp, in the server", value: { ask: "file" } },
+    { group: HERE, label: "Default", description: "smollm2 where it was fetched, else embedded", value: null },
+    ...(installed.length > 0 ? installed.map(installedChoice) : USUAL),
+    { group: HERE, label: "$(file) GGUF File…", description: "on llama.cpp, in the server", value: { ask: "file" } },
+    ...(removable ? [{ group: HERE, label: "$(trash) Remove a Model…", value: { ask: "remove" } } as const] : []),
     {
+      group: ELSEWHERE,
       label: "$(search) Look for Endpoints on This Machine…",
       description: `asks ports ${Object.keys(PORTS).join(", ")}`,
       value: { ask: "endpoints" },
     },
-    { label: "$(globe) Address of an Endpoint…", value: { ask: "address" } },
-    { label: "$(cloud) Folder or Hub Name…", value: { ask: "name" } },
+    { group: ELSEWHERE, label: "$(globe) Address of an Endpoint…", value: { ask: "address" } },
+    { group: ELSEWHERE, label: "$(cloud) Folder or Hub Name…", value: { ask: "name" } },
   ];
   const now = typeof present === "string" && present !== "" ? present : null;
-  const known = choices.some((choice) => choice.value === now);
-  const all = known ? choices : [{ label: String(now), value: now }, ...choices];
+  const known = choices.some((choice) => choice.value === now) || installed.some(({ name }) => name === now);
+  const all = known ? choices : [{ group: "", label: String(now), value: now }, ...choices];
   return all.map((choice) =>
     choice.value === now
       ? { ...choice, description: ["chosen now", choice.description].filter(Boolean).join(": ") }
       : choice,
   );
+}
+
+/** One that is not here is fetched when it is chosen. */
+function installedChoice(model: InstalledModel): ModelChoice {
+  const isMissing = model.state === "missing";
+  return {
+    group: HERE,
+    ...named(model),
+    description: [isMissing ? "not here: downloads it" : "", ...facts(model)].filter(Boolean).join(", "),
+    value: isMissing ? { ask: "get" } : model.name,
+  };
+}
+
+/** How it is called; of a file the path stands below. */
+function named({ name, state, about }: InstalledModel): { label: string; detail?: string } {
+  return state === "file"
+    ? { label: name.split(/[\\/]/).pop() || name, detail: name }
+    : { label: name, ...(about === "" ? {} : { detail: about }) };
+}
+
+function facts(model: InstalledModel): string[] {
+  return [
+    ...(model.recommended ? ["recommended for this machine"] : []),
+    ...(model.state === "outdated" ? ["outdated"] : []),
+    ...(model.bytes === null ? [] : [megabytes(model.bytes)]),
+    ...(model.lineMs === null ? [] : [`a line in ${duration(model.lineMs)}`]),
+  ];
+}
+
+/** A model that can be removed. */
+export interface RemovalChoice {
+  readonly label: string;
+  readonly description: string;
+  readonly detail?: string;
+  readonly model: InstalledModel;
+}
+
+/** Those that the server would remove; one that is in use says so. */
+export function removalChoices(installed: readonly InstalledModel[]): RemovalChoice[] {
+  return installed
+    .filter((model) => model.removable)
+    .map((model) => ({
+      ...named(model),
+      description: [...(model.inUse ? ["in use"] : []), ...facts(model)].join(", "),
+      model,
+    }));
+}
+
+export function removalQuestion({ name, bytes }: InstalledModel): string {
+  const size = bytes === null ? "" : ` (${megabytes(bytes)})`;
+  return `Remove the model ${name}${size} from this machine?`;
+}
+
+/** What to tell of how it ended. */
+export function removalMessage(removed: Removed | undefined): { message: string; isProblem: boolean } {
+  return removed?.done
+    ? {
+        message: `fim-server: ${removed.name} is removed, ${megabytes(removed.freedBytes)} are free.`,
+        isProblem: false,
+      }
+    : { message: `fim-server: ${removed?.problem ?? "the model could not be removed"}`, isProblem: true };
 }
 
 /** The models of the endpoints that answer, in the order of the ports' list. */

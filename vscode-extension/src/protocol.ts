@@ -16,6 +16,8 @@ export const SERVER_COMMANDS = {
   setEnabled: "fim-server.setEnabled",
   reload: "fim-server.reload",
   getModel: "fim-server.getModel",
+  models: "fim-server.models",
+  removeModel: "fim-server.removeModel",
 } as const;
 
 const GUARANTEES = ["exact", "partial", "none"] as const;
@@ -71,6 +73,30 @@ export interface Got {
   readonly done: boolean;
   readonly cancelled: boolean;
   /** Why it is not there, in one line. */
+  readonly problem: string | null;
+}
+
+/** A model that can be named on the server's machine. */
+export interface InstalledModel {
+  /** The setting `model`; of a GGUF file its path. */
+  readonly name: string;
+  readonly state: string;
+  readonly inUse: boolean;
+  readonly recommended: boolean;
+  readonly removable: boolean;
+  readonly about: string;
+  /** On the disk; null: not here, or part of the server. */
+  readonly bytes: number | null;
+  /** For a line of code; null: not measured. */
+  readonly lineMs: number | null;
+}
+
+/** What came of removing a model. */
+export interface Removed {
+  readonly name: string;
+  readonly done: boolean;
+  readonly freedBytes: number;
+  /** Why it is still there, in one line. */
   readonly problem: string | null;
 }
 
@@ -279,6 +305,33 @@ export function readGot(value: unknown): Got | undefined {
     name: text(value["name"]),
     done: value["done"] === true,
     cancelled: value["cancelled"] === true,
+    problem: textOrNull(value["problem"]),
+  };
+}
+
+/** The models that can be named; those without a name are none. */
+export function readModels(value: unknown): InstalledModel[] {
+  return list(value, (item) => ({
+    name: text(item["name"]),
+    state: text(item["state"]),
+    inUse: item["inUse"] === true,
+    recommended: item["recommended"] === true,
+    removable: item["removable"] === true,
+    about: text(item["about"]),
+    bytes: numberOrNull(item["bytes"]),
+    lineMs: numberOrNull(item["lineMs"]),
+  })).filter((model) => model.name !== "");
+}
+
+/** What came of removing a model; undefined if the value is no object. */
+export function readRemoved(value: unknown): Removed | undefined {
+  if (!isFields(value)) {
+    return undefined;
+  }
+  return {
+    name: text(value["name"]),
+    done: value["done"] === true,
+    freedBytes: count(value["freedBytes"]),
     problem: textOrNull(value["problem"]),
   };
 }

@@ -1,7 +1,7 @@
 // What the extension knows about its server, as one value: the status bar, the menu and the messages are made from it.
 import type { Learnt } from "./configuration";
 import type { Missing } from "./finding/search";
-import type { ServerStatus } from "./protocol";
+import type { Fetching, ServerStatus } from "./protocol";
 
 export type State =
   /** No server is needed: nothing is open that is to be completed, or the settings switch everything off. */
@@ -102,6 +102,16 @@ export function learntIn(state: State): Learnt {
 /** Whether the server has a model and answers. */
 export function isReady(state: State): boolean {
   return state.kind === "running" && (state.status?.state === "ready" || state.status?.state === "busy");
+}
+
+/** Whether the server is loading a model. */
+export function isLoading(state: State): boolean {
+  return state.kind === "running" && state.status?.state === "loading";
+}
+
+/** The model that is on its way, if one is. */
+export function fetchingIn(state: State): Fetching | undefined {
+  return (state.kind === "running" && state.status?.fetching) || undefined;
 }
 
 /** Whether everything is switched off, by the settings or for this session. */

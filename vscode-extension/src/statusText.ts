@@ -2,8 +2,8 @@
 import { type Mode, SECTION, type Standing } from "./configuration";
 import { offerOf, offerWords } from "./offers";
 import type { LastRequest, ServerStatus } from "./protocol";
-import { problemOf, type State } from "./state";
-import { counted, duration, GUARANTEE_WORDS, languageName, latencyParts } from "./words";
+import { fetchingIn, isLoading, problemOf, type State } from "./state";
+import { counted, duration, GUARANTEE_WORDS, languageName, latencyParts, shortModelName } from "./words";
 
 export interface StatusView {
   /** With an icon, for the status bar. */
@@ -32,6 +32,8 @@ interface Headline {
   readonly icon: string;
   readonly words: string;
   readonly suffix?: string;
+  /** The model that answers. */
+  readonly model?: string;
   readonly background?: "warning" | "error";
 }
 
@@ -41,12 +43,12 @@ export function statusView(
   language: ActiveLanguage | undefined,
   snoozedMinutes?: number | undefined,
 ): StatusView {
-  const { icon, words, suffix, background } =
+  const { icon, words, suffix, model, background } =
     snoozedMinutes === undefined ? headline(state, language) : snoozedHeadline(state, language, snoozedMinutes);
   return {
-    text: `$(${icon}) fim${suffix === undefined ? "" : ` ${suffix}`}`,
+    text: [`$(${icon})`, "fim", model ?? suffix].filter((part) => part !== undefined).join(" "),
     tooltip: tooltip(state, words, language),
-    label: `fim-server: ${words}`,
+    label: `fim-server: ${words}${model === undefined ? "" : ` (${model})`}`,
     background: background ?? "none",
   };
 }
@@ -99,13 +101,20 @@ function runningHeadline(status: ServerStatus | undefined, language: ActiveLangu
       if (language?.mode === "off") {
         return { icon: "circle-slash", words: `off in ${languageName(language.id)}` };
       }
-      if (status.state === "busy") {
-        return { icon: "sync~spin", words: "computing a completion" };
-      }
-      return language?.isHeldBack
-        ? { icon: "circle-outline", words: `ready when asked: the model has not learnt ${languageName(language.id)}` }
-        : { icon: "symbol-array", words: "ready" };
+      return {
+        ...answeringHeadline(status, language),
+        ...(status.model ? { model: shortModelName(status.model.name) } : {}),
+      };
   }
+}
+
+function answeringHeadline(status: ServerStatus, language: ActiveLanguage | undefined): Headline {
+  if (status.state === "busy") {
+    return { icon: "sync~spin", words: "computing a completion" };
+  }
+  return language?.isHeldBack
+    ? { icon: "circle-outline", words: `ready when asked: the model has not learnt ${languageName(language.id)}` }
+    : { icon: "symbol-array", words: "ready" };
 }
 
 function tooltip(state: State, words: string, language: ActiveLanguage | undefined): string {
@@ -140,9 +149,12 @@ function modelRows(status: ServerStatus | undefined): Row[] {
 }
 
 function offerRows(state: State): Row[] {
-  const fetching = state.kind === "running" ? state.status?.fetching : undefined;
+  const fetching = fetchingIn(state);
   if (fetching) {
-    return [["Better&nbsp;model", escapeMarkdown(`${fetching.name} is on its way: ${fetching.message}`)]];
+    // Of one that is loaded the block above says it.
+    return isLoading(state)
+      ? []
+      : [["Better&nbsp;model", escapeMarkdown(`${fetching.name} is on its way: ${fetching.message}`)]];
   }
   const offer = offerOf(state);
   return offer === undefined

@@ -36,6 +36,22 @@ export function grouped(value: number): string {
   return value.toLocaleString("en-US");
 }
 
+/** `93 MB`. */
+export function megabytes(bytes: number): string {
+  return `${grouped(Math.round(bytes / 1_000_000))} MB`;
+}
+
+const LONGEST_MODEL_NAME = 24;
+
+/** A model's name where there is little room: of a path or a hub name the last part, without an ending. */
+export function shortModelName(name: string): string {
+  const last = name.split(/[\\/]/).pop() || name;
+  const stem = last.replace(/\.gguf$/i, "");
+  // `$(` begins an icon in VS Code.
+  const plain = stem.replaceAll("$(", "$ (");
+  return plain.length > LONGEST_MODEL_NAME ? `${plain.slice(0, LONGEST_MODEL_NAME - 1)}…` : plain;
+}
+
 /** `130 ms`, `1.3 s`; fractions only where they are most of what there is. */
 export function duration(milliseconds: number): string {
   if (milliseconds >= 1000) {

@@ -1,6 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addressProblem, findEndpoints, modelChoices } from "../src/models";
+import {
+  addressProblem,
+  findEndpoints,
+  modelChoices,
+  removalChoices,
+  removalMessage,
+  removalQuestion,
+} from "../src/models";
+import { readModels, readRemoved } from "../src/protocol";
+
+const EMBEDDED = { name: "embedded", state: "embedded", about: "7 million parameters", inUse: true };
+const SMOLLM2 = {
+  name: "smollm2",
+  state: "ready",
+  about: "SmolLM2-135M",
+  recommended: true,
+  removable: true,
+  bytes: 285_400_000,
+  lineMs: 612,
+};
+const FILE = { name: "/models/coder.gguf", state: "file", about: "a GGUF file", bytes: 1_600_000_000, lineMs: 3000 };
+const INSTALLED = readModels([SMOLLM2, EMBEDDED, FILE]);
 
 /** What answers on this machine, by URL. */
 function machine(answers: Readonly<Record<string, unknown>>, asked: string[] = []) {
@@ -18,6 +39,57 @@ test("the chosen model is marked, also where it is none of the list", () => {
   assert.equal(first?.description, "chosen now");
   assert.equal(second?.label, "Default");
   assert.equal(modelChoices("smollm2").filter((choice) => choice.description?.startsWith("chosen now")).length, 1);
+});
+
+test("what is installed is listed with its size, its speed and what is recommended", () => {
+  const choices = modelChoices("/models/coder.gguf", INSTALLED);
+  const shown = choices.map(({ label, description, value }) => [label, description, value]);
+  assert.deepEqual(shown.slice(0, 4), [
+    ["Default", "smollm2 where it was fetched, else embedded", null],
+    ["smollm2", "recommended for this machine, 285 MB, a line in 612 ms", "smollm2"],
+    ["embedded", "", "embedded"],
+    ["coder.gguf", "chosen now: 1,600 MB, a line in 3.0 s", "/models/coder.gguf"],
+  ]);
+  assert.equal(choices[3]?.detail, "/models/coder.gguf");
+  const groups = choices.map((choice) => choice.group);
+  assert.deepEqual(groups, [...groups].sort().reverse(), "each group stands together");
+});
+
+test("a model that is not here is fetched when it is chosen, and an outdated one says so", () => {
+  const [, missing] = modelChoices(null, readModels([{ ...SMOLLM2, state: "missing", bytes: null, removable: false }]));
+  assert.deepEqual(missing?.value, { ask: "get" });
+  assert.match(missing?.description ?? "", /^not here: downloads it/);
+  const [, outdated] = modelChoices(null, readModels([{ ...SMOLLM2, state: "outdated" }]));
+  assert.equal(outdated?.value, "smollm2");
+  assert.match(outdated?.description ?? "", /outdated/);
+  const chosen = modelChoices("smollm2", readModels([{ ...SMOLLM2, state: "missing" }]));
+  assert.equal(chosen.filter(({ label }) => label === "smollm2").length, 1);
+});
+
+test("without a server, and with an older one, the usual ones can be chosen and nothing removed", () => {
+  for (const told of [undefined, null, "no such command", {}, [3, null, {}]]) {
+    const choices = modelChoices(null, readModels(told));
+    assert.deepEqual(
+      choices.slice(1, 3).map(({ value }) => value),
+      ["smollm2", "embedded"],
+    );
+    assert.ok(choices.every(({ label }) => !label.includes("Remove")));
+  }
+  assert.ok(modelChoices(null, INSTALLED).some(({ label }) => label.includes("Remove")));
+});
+
+test("removing names the model and its size, and says what came of it", () => {
+  const [removable, ...others] = removalChoices(INSTALLED);
+  assert.ok(removable);
+  assert.deepEqual(others, []);
+  assert.match(removalQuestion(removable.model), /smollm2 \(285 MB\)/);
+  assert.match(removalChoices(readModels([{ ...SMOLLM2, inUse: true }]))[0]?.description ?? "", /^in use/);
+  const done = removalMessage(readRemoved({ name: "smollm2", done: true, freedBytes: 285_400_000, problem: null }));
+  assert.deepEqual(done, { message: "fim-server: smollm2 is removed, 285 MB are free.", isProblem: false });
+  const problem = "smollm2 is in use: choose another model first";
+  const refused = removalMessage(readRemoved({ name: "smollm2", done: false, freedBytes: 0, problem }));
+  assert.deepEqual(refused, { message: `fim-server: ${problem}`, isProblem: true });
+  assert.equal(removalMessage(readRemoved(null)).isProblem, true);
 });
 
 test("llama.cpp, Ollama and others are known by what they answer", async () => {

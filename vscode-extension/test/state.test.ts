@@ -5,7 +5,7 @@ import { levelOf, startFailure, Tail } from "../src/log";
 import { type MenuAction, menuGroups } from "../src/menu";
 import { OpenFiles } from "../src/openFiles";
 import { readStatus, type ServerStatus } from "../src/protocol";
-import { learntIn, Once, problemOf, type State, withoutLinks } from "../src/state";
+import { fetchingIn, isLoading, learntIn, Once, problemOf, type State, withoutLinks } from "../src/state";
 import { type ActiveLanguage, escapeMarkdown, statusView, TOOLTIP_COMMANDS } from "../src/statusText";
 
 const PYTHON: ActiveLanguage = { id: "python", mode: "automatic", isLearnt: true, isHeldBack: false };
@@ -90,6 +90,22 @@ test("states look different where they matter", () => {
   assert.equal(look(running({ state: "ready" }), GO_FORCED), "$(symbol-array) fim none");
 });
 
+test("the model that answers is named beside the icon, short", () => {
+  const text = (name: string, state = "ready") =>
+    statusView(running({ state, model: { ...MODEL, name } }), PYTHON).text;
+  assert.equal(text("smollm2"), "$(symbol-array) fim smollm2");
+  assert.equal(text("smollm2", "busy"), "$(sync~spin) fim smollm2");
+  assert.equal(text("owner/Coder-0.5B"), "$(symbol-array) fim Coder-0.5B");
+  assert.equal(text("coder:1.5b"), "$(symbol-array) fim coder:1.5b");
+  assert.equal(text("/models/coder-q8_0.gguf"), "$(symbol-array) fim coder-q8_0");
+  assert.equal(text("C:\\models\\coder.GGUF"), "$(symbol-array) fim coder");
+  assert.equal(text("http://127.0.0.1:8080"), "$(symbol-array) fim 127.0.0.1:8080");
+  assert.equal(text("$(bug)"), "$(symbol-array) fim $ (bug)");
+  assert.equal(text("a-very-long-name-of-a-model-with-all-its-merits"), "$(symbol-array) fim a-very-long-name-of-a-m…");
+  assert.equal(text("smollm2", "off"), "$(circle-slash) fim");
+  assert.equal(statusView(running({ state: "ready", model: MODEL }), JSON_OFF).text, "$(circle-slash) fim");
+});
+
 test("the tooltip says the model, the last answer, its guarantee and where the time went", () => {
   const { tooltip } = statusView(running({ state: "ready", message: "ready", model: MODEL, last: LAST }), PYTHON);
   assert.match(tooltip, /\| Model \| embedded, on cpu \|/);
@@ -102,13 +118,13 @@ test("the tooltip says the model, the last answer, its guarantee and where the t
 test("a language that the model has not learnt is said to be one, with what turns it on", () => {
   const ready = running({ state: "ready", message: "ready", model: { ...MODEL, languages: ["python"] } });
   const held = statusView(ready, GO_HELD);
-  assert.equal(held.label, "fim-server: ready when asked: the model has not learnt Go");
+  assert.equal(held.label, "fim-server: ready when asked: the model has not learnt Go (embedded)");
   const turnOn = "[Turn it on anyway](command:fim-server.toggleLanguage)";
   assert.ok(held.tooltip.includes(`| Go | when asked, since the model has not learnt it. ${turnOn} |`), held.tooltip);
   assert.ok(TOOLTIP_COMMANDS.includes("fim-server.toggleLanguage"));
 
   const forced = statusView(ready, GO_FORCED);
-  assert.equal(forced.label, "fim-server: ready");
+  assert.equal(forced.label, "fim-server: ready (embedded)");
   assert.ok(forced.tooltip.includes("| Go | while you type, though the model has not learnt it |"), forced.tooltip);
   assert.match(statusView(ready, JSON_OFF).tooltip, /\| JSON \| off \|/);
 
@@ -136,6 +152,21 @@ test("what the model has learnt is known once it is loaded, from servers that sa
   assert.equal(learnt(null), null);
   assert.equal(learntIn({ kind: "starting" }), null);
   assert.equal(learntIn({ kind: "running", status: undefined }), null);
+});
+
+test("a download that the server loads from is said once, and is none of a better model", () => {
+  const message = "downloading owner/coder: 3 of 100 MB";
+  const fetching = { name: "owner/coder", message, progress: 0.03 };
+  const state = running({ state: "loading", message, progress: 0.41, fetching });
+  assert.ok(isLoading(state));
+  assert.equal(fetchingIn(state)?.message, message);
+  const { tooltip } = statusView(state, PYTHON);
+  assert.equal(tooltip.split("3 of 100 MB").length, 2);
+  assert.doesNotMatch(tooltip, /Better/);
+  const beside = running({ state: "ready", model: MODEL, fetching });
+  assert.match(statusView(beside, PYTHON).tooltip, /Better&nbsp;model \| owner\/coder is on its way/);
+  assert.equal(fetchingIn(running({ state: "ready" })), undefined);
+  assert.equal(fetchingIn({ kind: "starting" }), undefined);
 });
 
 test("the tooltip names documents that are set aside", () => {

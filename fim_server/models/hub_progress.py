@@ -1,0 +1,78 @@
+"""How far a download from the hub is: the hub's library tells it to the progress bars that it would draw."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fim_server.errors import StoppedError
+from fim_server.language.stop import heed, watch_also, watching
+
+if TYPE_CHECKING:
+    from fim_server.models.store.transfer import Amount
+
+TOLD_SECONDS = 0.2
+"""Between two things that are told of a download."""
+
+
+def progress_bar(tell: Amount) -> type:
+    """A class of progress bars that draw nothing and tell the bytes that have come, from the library's threads.
+
+    Where what watches this thread is set meanwhile, they raise StoppedError, which ends the download. The threads look
+    at it whenever something comes, which shows as well that the download goes on.
+    """
+    stops, lock = watching(), threading.RLock()
+    base: Any = import_module("tqdm").tqdm
+    most = [0, 0]
+    last = [0.0]
+
+    class Bar(base):  # type: ignore[misc]  # the library's classes have no types
+        monitor_interval = 0  # no thread that would draw it anew
+
+        def __init__(self, *values: Any, **options: Any) -> None:
+            options.pop("name", None)  # the hub's own bars know it
+            self.counts_bytes = options.get("unit") == "B"
+            super().__init__(*values, **{**options, "file": io.StringIO(), "disable": False})
+
+        def display(self, *values: Any, **options: Any) -> None:
+            """Draw nothing."""
+
+        def refresh(self, *values: Any, **options: Any) -> None:
+            """Tell a total as soon as it is known: the library counts what comes by 10 MB, which may take a while."""
+            with lock:
+                self._tell()
+
+        def update(self, count: float | None = 1) -> object:
+            """Count, and tell it."""
+            if not watching():
+                watch_also(stops)
+            heed()
+            with lock:
+                super().update(count)
+                self._tell()
+            return None
+
+        def _tell(self) -> None:
+            if not self.counts_bytes or not (self.n or self.total):
+                return
+            # Two bars count bytes, those that have come and those that are written: the one that is ahead is told.
+            most[0], most[1] = max(most[0], int(self.n)), max(most[1], int(self.total or 0), int(self.n))
+            now = time.monotonic()
+            if now - last[0] >= TOLD_SECONDS or most[0] == most[1]:
+                last[0] = now
+                tell(most[0], most[1])
+
+    Bar.set_lock(threading.RLock())  # its own one would start a process
+    return Bar
+
+
+def was_stopped() -> bool:
+    """Whether what watches this thread is set: an error of the library may be what came of that."""
+    try:
+        heed()
+    except StoppedError:
+        return True
+    return False

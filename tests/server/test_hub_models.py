@@ -1,0 +1,125 @@
+"""A model of the hub, downloaded while it is loaded: told of, cancelled, and then serving. The hub is the tests'."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+import hub
+from editor import Client, Editor, capabilities, serving
+from fim_server.errors import ModelError, StoppedError
+from fim_server.language import Stop
+from fim_server.models import source
+from hub import Hub
+
+TEXT = "import os\n\n\ndef names(path, count):\n    return \n"
+HERE = TEXT.index("return ") + 7
+
+
+@pytest.fixture
+def small_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub for the processes that are started, which know no other and have downloaded nothing."""
+    found = Hub()
+    with hub.serving(found) as address:
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+        yield found
+
+
+@asynccontextmanager
+async def server(model: str) -> AsyncIterator[Client]:
+    offered = capabilities()
+    offered.window = types.WindowClientCapabilities(work_done_progress=True)
+    async with serving(offered, "--model", model) as client:
+        yield client
+
+
+def downloading(client: Client) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = client.statuses[-1].get("fetching") if client.statuses else None
+    return found
+
+
+@pytest.mark.asyncio
+async def test_a_download_is_told_of_until_the_model_serves(small_hub: Hub) -> None:
+    async with server(hub.NAME) as client:
+        await client.until(lambda: downloading(client))
+        told = downloading(client)
+        assert told is not None
+        assert told["name"] == hub.NAME
+        assert told["message"].startswith(f"downloading {hub.NAME}: ")
+        assert told["message"].endswith(" MB")
+        assert 0 <= told["progress"] < 1
+        status = client.statuses[-1]
+        assert (status["state"], status["message"]) == ("loading", told["message"])
+        small_hub.goes_on.set()
+        await client.is_ready()
+        assert downloading(client) is None
+        assert client.statuses[-1]["model"]["name"] == hub.NAME
+        (reports,) = client.progress_reports.values()
+        assert any(getattr(report, "message", None) == told["message"] for report in reports)
+        assert await Editor(client, "a.py", TEXT).ask(HERE)
+
+
+@pytest.mark.asyncio
+async def test_a_download_is_cancelled_and_not_begun_again_by_typing(small_hub: Hub) -> None:
+    async with server(hub.NAME) as client:
+        await client.until(lambda: downloading(client))
+        answer = await client.run("getModel", {"cancel": True})
+        assert answer == {"name": hub.NAME, "done": False, "cancelled": True, "problem": None}
+        await client.until(lambda: client.statuses[-1]["state"] == "error")
+        assert client.statuses[-1]["message"] == f"{hub.NAME}: the download was cancelled"
+        assert downloading(client) is None
+        assert await Editor(client, "a.py", TEXT).ask(HERE) == []
+        assert client.statuses[-1]["state"] == "error"
+        assert (await client.run("getModel", {"cancel": True}))["problem"] == "nothing is being fetched"
+        small_hub.goes_on.set()
+        await client.run("reload")
+        await client.is_ready()
+        assert client.statuses[-1]["model"]["name"] == hub.NAME
+
+
+@pytest.mark.asyncio
+async def test_a_name_that_the_hub_does_not_know_is_said_in_one_line(small_hub: Hub) -> None:
+    async with server("nobody/nothing") as client:
+        await client.until(lambda: client.statuses and client.statuses[-1]["state"] == "error")
+        message = "nobody/nothing: no such model, neither a folder here nor on the hub"
+        assert client.statuses[-1]["message"] == message
+        assert all("fetching" not in status for status in client.statuses)
+
+
+def test_a_download_ends_when_what_watches_it_is_set(small_hub: Hub, tmp_path: Path, in_process: None) -> None:
+    small_hub.goes_on.set()
+    stop, told = Stop(), list[tuple[int, int]]()
+
+    def tell(done: int, total: int) -> None:
+        told.append((done, total))
+        stop.set()
+
+    with stop, pytest.raises(StoppedError, match="the download was stopped"):
+        source.fetch(hub.NAME, tell)
+    assert told
+    told.clear()
+    folder = Path(source.fetch(hub.NAME, lambda done, total: told.append((done, total))))
+    assert {path.name for path in folder.iterdir()} == set(small_hub.names)
+    assert told[0][0] == 0
+    assert told[-1][0] == told[-1][1]
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    told.clear()
+    assert source.fetch(hub.NAME, lambda done, total: told.append((done, total))) == str(folder)
+    assert told == []  # nothing is downloaded twice
+    with pytest.raises(ModelError, match="neither a folder here nor on the hub"):
+        source.fetch("nobody/nothing", lambda done, total: None)
+
+
+@pytest.fixture
+def in_process(small_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub for this process as well, whose library has read the variables already."""
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", os.environ["HF_ENDPOINT"])
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
