@@ -202,8 +202,8 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
     parser.add_argument(
         "--runtime",
         choices=RUNTIMES,
-        help="what runs the model: torch decodes the samples of a batch together, onnx one after another (default: as "
-        "what is served, onnx where the model has an export)",
+        help="what runs the model: torch and llama.cpp decode the samples of a batch together, onnx one after another "
+        "(default: as what is served, onnx where the model has an export)",
     )
     add_prompting(parser)
     add_decoding(parser)
