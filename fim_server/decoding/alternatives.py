@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.aligned import drawn
@@ -18,7 +19,8 @@ from fim_server.decoding.protocols import FlooredSession
 from fim_server.decoding.results import Candidate, Statistics, StopReason
 from fim_server.decoding.run import Interrupted, Watch, budget_of, start
 from fim_server.decoding.search import searched
-from fim_server.language.stop import watch_also, watching
+from fim_server.errors import StoppedError
+from fim_server.language.stop import heed, watch_also, watching
 from fim_server.models.reading import Reading, passes
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
@@ -170,7 +172,22 @@ def read_ahead(
             break
         reading.forward(part)
         count += len(part)
+    else:
+        before = reading.patience
+        reading.wait_with(partial(unless, cancelled))
+        try:
+            reading.read_now()
+        except StoppedError:
+            heed()  # it may be what watches the thread
+        finally:
+            reading.wait_with(before)
     return count
+
+
+def unless(cancelled: CancelFlag) -> None:
+    """Raises StoppedError where what is read ahead is not wanted any more."""
+    if cancelled.is_set():
+        raise StoppedError("something else is asked")
 
 
 def take_likeliest(runners: list[RunnerUp]) -> RunnerUp | None:

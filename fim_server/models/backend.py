@@ -72,8 +72,16 @@ class CheckingBackend(Protocol):
 
 
 @runtime_checkable
+class AskedCache(RestingCache, Protocol):
+    """A cache whose model reads nothing of what it is given before a row is wanted."""
+
+    def read_now(self) -> None:
+        """Have it read all of it, for nobody: what goes wrong is not told. Raises what ``patience`` does."""
+
+
+@runtime_checkable
 class PacedBackend(Protocol):
-    """A backend that finds out by itself how fast it reads."""
+    """A backend that finds out by itself how fast it reads: how long a pass takes says nothing of it."""
 
     def reading_speed(self) -> float:
         """Prompt tokens a second. Raises RuntimeError where it cannot tell."""

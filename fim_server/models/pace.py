@@ -50,12 +50,14 @@ class Pace:
     def __init__(self) -> None:
         self.tokens_per_second = 0.0
         """0 as long as nothing is known."""
+        self.is_told = False
+        """Whether the backend has told it, and passes say nothing of it."""
         self._prompt_tokens = LEAST_PROMPT
         self._least_chunk = LEAST_CHUNK
 
     def note(self, tokens: int, seconds: float) -> None:
         """Take a pass, or several, into account."""
-        if seconds > 0:
+        if seconds > 0 and not self.is_told:
             self.tokens_per_second = max(self.tokens_per_second, tokens / seconds)
 
     def note_passes(self, short: tuple[int, float], long: tuple[int, float]) -> None:
@@ -98,7 +100,7 @@ def measure(model: FimModel) -> Pace:
     """
     pace = Pace()
     if isinstance(model.backend, PacedBackend):
-        pace.tokens_per_second = model.backend.reading_speed()
+        pace.tokens_per_second, pace.is_told = model.backend.reading_speed(), True
         return pace
     size, most = MEASURED_TOKENS
     size, most = min(size, model.window), min(most, model.window)

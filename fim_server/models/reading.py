@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fim_server.errors import StoppedError
 from fim_server.language.stop import heed
-from fim_server.models.backend import PREFILL_CHUNK, RestingCache
+from fim_server.models.backend import PREFILL_CHUNK, AskedCache, RestingCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -119,6 +119,11 @@ class Reading:
         """Have the model do nothing more ahead."""
         if isinstance(self._cache, RestingCache):
             self._cache.rest()
+
+    def read_now(self) -> None:
+        """Have a model that reads when a row is wanted read now, for nobody. Raises what is waited with."""
+        if isinstance(self._cache, AskedCache):
+            self._cache.read_now()
 
     def forget(self) -> None:
         """Start again with nothing read."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fim_server.models.backend import LEAST_PROMPT_TOKENS
+from fim_server.models.backend import LEAST_PROMPT_TOKENS, PacedBackend
 from fim_server.models.pace import Pace
 from fim_server.models.reading import Lent, Readings
 from fim_server.server.place import Place
@@ -57,6 +57,8 @@ class Prompts:
         self._model = model
         self._pace = pace
         kept = kept or KeptReadings(model)
+        self._reads_when_asked = isinstance(model.backend, PacedBackend)
+        """An endpoint: what it has read is not known here, and each thing that it reads is a request."""
         self._short = Lent(kept.short)
         self._long = Lent(kept.long)
 
@@ -107,9 +109,14 @@ class Prompts:
         heals: bool,
         both: bool = True,
     ) -> int:
-        """Read a cut's short prompt, then, if ``both``, the long one, until ``cancelled``; returns how many tokens."""
+        """Read a cut's short prompt, then, if ``both``, the long one, until ``cancelled``; returns how many tokens.
+
+        An endpoint reads for a cursor that rests alone, not after each key, where ``both`` are wanted.
+        """
         from fim_server.decoding.alternatives import read_ahead
 
+        if self._reads_when_asked and both:
+            return 0
         read = read_ahead(self._model, split, options, cancelled, self._short, heals, LEAST_AHEAD)
         # Encoded in any case, which takes milliseconds the first time: a request compares the two.
         longer = None if cancelled.is_set() else self._longer(request, split, options, heals)
@@ -126,7 +133,7 @@ class Prompts:
         """
         from fim_server.decoding.alternatives import prompt_of
 
-        if request.settings.prompt_tokens or not request.settings.prefetch:
+        if request.settings.prompt_tokens or not request.settings.prefetch or self._reads_when_asked:
             return None
         tokens = in_window(self._pace.long_prompt_tokens, self._model, request)
         self._long.room = tokens + written(request, self._model)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -124,6 +125,11 @@ class RemoteCache:
         if length >= 0 or len(self._tokens) + length < 0:
             raise ValueError(f"cannot take back {-length} of {len(self._tokens)} tokens")
         del self._tokens[length:]
+
+    def read_now(self) -> None:
+        """As :meth:`..backend.AskedCache.read_now`."""
+        with suppress(LostError):
+            self._backend.dialect.read(self._tokens, self.patience)
 
     def rest(self) -> None:
         """Have the endpoint write nothing more."""

@@ -1,15 +1,20 @@
-"""HTTP to an endpoint: requests with retries, and streams that can be left at any time."""
+"""HTTP to an endpoint: requests with retries, and streams that can be left at any time.
+
+An endpoint that is no longer wanted has to hear it, else it goes on reading a prompt that nobody waits for, and whoever
+comes next waits for that: Ollama and llama.cpp's server send nothing, no header either, before a prompt is read. A
+thread that waits for a socket cannot be left there, a task can. So requests are tasks of one loop, on a thread of its
+own for all endpoints.
+"""
 
 from __future__ import annotations
 
-import itertools
+import asyncio
 import json
 import queue
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,6 +24,8 @@ from fim_server.models.remote.address import is_loopback
 from fim_server.models.source import first_line
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from httpx2 import Response
 
     from fim_server.models.remote.address import Address
@@ -72,7 +79,7 @@ class Client:
         timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
         # A proxy that the environment names is for other machines.
         proxied = not is_loopback(urlsplit(address.base).hostname or "")
-        self._client = httpx2.Client(headers=headers, timeout=timeout, follow_redirects=False, trust_env=proxied)
+        self._client = httpx2.AsyncClient(headers=headers, timeout=timeout, follow_redirects=False, trust_env=proxied)
         self.trips = 0
         """Requests for text that were made."""
 
@@ -83,76 +90,92 @@ class Client:
 
     def get(self, path: str) -> Any:
         """What an endpoint says at a path, as JSON; None where it has nothing there. Raises LostError."""
-        return self._attempts(lambda: self._whole("GET", path, None, missing=(404, 405, 400, 501)), tries=2)
+        return self._answer("GET", path, None, missing=(404, 405, 400, 501), tries=2)
 
     def post(self, path: str, body: Mapping[str, Any], missing: tuple[int, ...] = ()) -> Any:
         """The answer to a request, as JSON; None where its status is one of ``missing``. Raises LostError."""
-        return self._attempts(lambda: self._whole("POST", path, body, missing=missing))
+        return self._answer("POST", path, body, missing)
 
     def ask(self, path: str, body: Mapping[str, Any], patience: Patience) -> Any:
         """As :meth:`post`, for text: counted as a trip, and left where ``patience`` raises."""
         self.trips += 1
-        stream: Stream = self._attempts(
-            lambda: begun(Stream(lambda: iter((self._whole("POST", path, body, ()),))), patience), patience
-        )
-        return stream.next(patience)
+        return self._answer("POST", path, body, (), patience)
 
     def stream(self, path: str, body: Mapping[str, Any], patience: Patience) -> Stream:
         """The events of a request's answer, once they begin. Raises LostError, and whatever ``patience`` does."""
         self.trips += 1
-        stream: Stream = self._attempts(lambda: self._begun(path, body, patience), patience)
-        return stream
+        return self._begun(lambda: self._events(path, body), patience)
 
-    def _begun(self, path: str, body: Mapping[str, Any], patience: Patience) -> Stream:
-        stream = Stream(lambda: self._events(path, body, stream))
-        return begun(stream, patience)
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        missing: tuple[int, ...],
+        patience: Patience = heed,
+        tries: int = TRIES,
+    ) -> Any:
+        stream = self._begun(lambda: self._whole(method, path, body, missing), patience, tries)
+        return stream.next(patience)
 
-    def _attempts(self, work: Callable[[], Any], patience: Patience = heed, tries: int = TRIES) -> Any:
+    def _begun(self, events: Callable[[], AsyncGenerator[Any]], patience: Patience, tries: int = TRIES) -> Stream:
         pause = FIRST_PAUSE_SECONDS
         for attempt in range(1, tries + 1):
+            stream = Stream(events)
             try:
-                return work()
+                stream.begin(patience)
             except Transient as failure:
+                stream.close()
                 if attempt == tries:
                     raise LostError(f"{self.base}: {failure}") from None
                 wait(min(LONGEST_PAUSE_SECONDS, pause if failure.pause is None else failure.pause), patience)
                 pause *= 2
+            except BaseException:
+                stream.close()
+                raise
+            else:
+                return stream
         raise AssertionError("every attempt returns or raises")
 
-    def _whole(self, method: str, path: str, body: Mapping[str, Any] | None, missing: tuple[int, ...]) -> Any:
+    async def _whole(
+        self, method: str, path: str, body: Mapping[str, Any] | None, missing: tuple[int, ...]
+    ) -> AsyncGenerator[Any]:
+        """An answer's JSON, or None, as the one event. Raises Transient and LostError."""
         try:
-            with self._client.stream(method, self.base + path, json=body) as response:
+            async with self._client.stream(method, self.base + path, json=body) as response:
                 if response.status_code in missing:
-                    return None
-                self._check(response)
-                return json.loads(limited(response))
+                    found = None
+                else:
+                    await self._check(response)
+                    found = json.loads(await limited(response))
         except self._errors as error:
             raise self._transient(error) from None
         except (ValueError, RecursionError):
             raise Transient("sends no JSON") from None
+        yield found
 
-    def _events(self, path: str, body: Mapping[str, Any], stream: Stream) -> Iterator[Any]:
-        """On the stream's own thread: each event's JSON. Raises Transient and LostError."""
+    async def _events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any]:
+        """Each event's JSON. Raises Transient and LostError."""
         try:
-            with self._client.stream("POST", self.base + path, json=body) as response:
-                stream.response = response
-                self._check(response)
-                for line in lines(response):
-                    data = line.removeprefix("data:").strip()
-                    if data == "[DONE]":
-                        return
-                    if data and not line.startswith((":", "event:", "id:", "retry:")):
-                        yield json.loads(data)
+            async with self._client.stream("POST", self.base + path, json=body) as response:
+                await self._check(response)
+                async with aclosing(lines(response)) as found:
+                    async for line in found:
+                        data = line.removeprefix("data:").strip()
+                        if data == "[DONE]":
+                            return
+                        if data and not line.startswith((":", "event:", "id:", "retry:")):
+                            yield json.loads(data)
         except self._errors as error:
             raise self._transient(error) from None
         except (ValueError, RecursionError):
             raise Transient("sends what is no JSON") from None
 
-    def _check(self, response: Response) -> None:
+    async def _check(self, response: Response) -> None:
         status = response.status_code
         if status == 200:
             return
-        said = self._hidden(said_of(response))
+        said = self._hidden(await said_of(response))
         problem = f"HTTP {status}{f' ({said})' if said else ''}"
         if status in AGAIN:
             raise Transient(problem, asked_pause(response))
@@ -170,20 +193,31 @@ class Client:
         return text if key is None else text.replace(key, "...")
 
 
-class Stream:
-    """Events that come on a thread of their own, so that whoever waits for one can leave."""
+def loop() -> asyncio.AbstractEventLoop:
+    """Where requests are made: one for the process."""
+    with LOOP_LOCK:
+        if not LOOPS:
+            found = asyncio.new_event_loop()
+            threading.Thread(target=found.run_forever, name="fim-remote", daemon=True).start()
+            LOOPS.append(found)
+        return LOOPS[0]
 
-    def __init__(self, events: Callable[[], Iterator[Any]]) -> None:
+
+LOOPS: list[asyncio.AbstractEventLoop] = []
+LOOP_LOCK = threading.Lock()
+
+
+class Stream:
+    """Events that come by a task of the loop, so that whoever waits for one can leave."""
+
+    def __init__(self, events: Callable[[], AsyncGenerator[Any]]) -> None:
         self._events, self._queue = events, queue.SimpleQueue[tuple[str, Any]]()
-        self.response: Response | None = None
-        """Set once there is one."""
         self._first: tuple[str, Any] | None = None
-        self._is_closed = False
-        self._thread = threading.Thread(target=self._read, name="fim-remote", daemon=True)
+        self._task: Future[None] | None = None
 
     def begin(self, patience: Patience) -> None:
         """Wait for the first event, or the end. Raises Transient, LostError, and whatever ``patience`` does."""
-        self._thread.start()
+        self._task = asyncio.run_coroutine_threadsafe(self._read(), loop())
         self._first = self._take(patience)
         if self._first[0] == "failed":
             raise self._first[1]
@@ -198,13 +232,8 @@ class Stream:
 
     def close(self) -> None:
         """Have nothing more of it; the endpoint notices that nobody listens."""
-        self._is_closed = True
-        response = self.response
-        if response is None or not self._thread.is_alive():
-            return
-        with suppress(Exception):  # the other thread may be waiting in the socket, which closing alone does not end
-            network = response.extensions["network_stream"]
-            network.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        if self._task is not None:
+            self._task.cancel()
 
     def _take(self, patience: Patience) -> tuple[str, Any]:
         end = time.monotonic() + READ_SECONDS
@@ -215,25 +244,18 @@ class Stream:
             patience()
         return "failed", Transient(f"says nothing for {READ_SECONDS:.0f} s")  # it may send signs of life all the while
 
-    def _read(self) -> None:
+    async def _read(self) -> None:
+        left = MOST_EVENTS
         try:
-            for event in itertools.islice(self._events(), MOST_EVENTS):
-                if self._is_closed:
-                    break
-                self._queue.put(("event", event))
+            async with aclosing(self._events()) as events:
+                async for event in events:
+                    self._queue.put(("event", event))
+                    left -= 1
+                    if not left:
+                        break
             self._queue.put(("end", None))
-        except BaseException as error:  # noqa: BLE001  # it is for who waits
+        except Exception as error:  # noqa: BLE001  # it is for who waits
             self._queue.put(("failed", error))
-
-
-def begun(stream: Stream, patience: Patience) -> Stream:
-    """A stream that has begun. Raises as :meth:`Stream.begin`."""
-    try:
-        stream.begin(patience)
-    except BaseException:
-        stream.close()
-        raise
-    return stream
 
 
 def wait(seconds: float, patience: Patience) -> None:
@@ -245,10 +267,10 @@ def wait(seconds: float, patience: Patience) -> None:
         time.sleep(min(left, SLICE_SECONDS))
 
 
-def lines(response: Response) -> Iterator[str]:
+async def lines(response: Response) -> AsyncGenerator[str]:
     """The lines of an answer as they come. Raises Transient for one without an end."""
     rest = b""
-    for chunk in response.iter_bytes():
+    async for chunk in response.aiter_bytes():
         rest += chunk
         if len(rest) > MOST_LINE:
             raise Transient("sends a line that does not end")
@@ -259,21 +281,21 @@ def lines(response: Response) -> Iterator[str]:
         yield rest.decode(errors="replace")
 
 
-def limited(response: Response) -> bytes:
+async def limited(response: Response) -> bytes:
     """All of an answer. Raises Transient for one that is too long."""
     found = bytearray()
-    for chunk in response.iter_bytes():
+    async for chunk in response.aiter_bytes():
         found += chunk
         if len(found) > MOST_LINE:
             raise Transient("sends an answer that does not end")
     return bytes(found)
 
 
-def said_of(response: Response) -> str:
+async def said_of(response: Response) -> str:
     """What a refusal says, in one short line."""
     text = ""
     with suppress(Exception):
-        text = limited(response).decode(errors="replace")
+        text = (await limited(response)).decode(errors="replace")
         found = json.loads(text)
         error = found.get("error", found) if isinstance(found, dict) else found
         text = str(error.get("message", error) if isinstance(error, dict) else error)

@@ -40,6 +40,9 @@ class Dialect(Protocol):
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
         """A stream of the likeliest text after a prefix, at most so many tokens of it. Raises LostError."""
 
+    def read(self, prefix: Sequence[int], patience: Patience) -> None:
+        """Have it read a prefix, and keep what it has read. Raises LostError."""
+
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """The likeliest of some tokens after a prefix, and its log probability; None where it does not tell."""
 
@@ -58,6 +61,10 @@ class LlamaCpp:
         body["logit_bias"] = [[token, False] for token in self._vocabulary.end_token_ids]
         stream = self._client.stream("/completion", {**body, "stream": True}, patience)
         return IdSource(prefix, stream, Gapless(), self._vocabulary)
+
+    def read(self, prefix: Sequence[int], patience: Patience) -> None:
+        """As :meth:`Dialect.read`."""
+        self._client.ask("/completion", {**self._body(prefix, 1), "stream": False}, patience)
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`."""
@@ -144,6 +151,10 @@ class VllmServer:
         stream = self._client.stream("/v1/completions", {**body, "stream": True}, patience)
         return IdSource(prefix, stream, self._steps, self._vocabulary)
 
+    def read(self, prefix: Sequence[int], patience: Patience) -> None:
+        """As :meth:`Dialect.read`."""
+        self._client.ask("/v1/completions", {**self._body(prefix, 1), "stream": False}, patience)
+
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`."""
         body = {**self._body(prefix, 1), "allowed_token_ids": [int(token) for token in tokens]}
@@ -196,6 +207,10 @@ class Texts:
         self.prompts, self.pieces = prompts, pieces
         self._last_drawn: tuple[tuple[int, ...], Told] = (), {}
         """Of the last place where something unlikely was written: several of its tokens may be asked for."""
+
+    def read(self, prefix: Sequence[int], patience: Patience) -> None:
+        """As :meth:`Dialect.read`."""
+        self._drawn(prefix, 0, patience)
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`, of those that are told where something is written.
