@@ -409,7 +409,7 @@ class Completer:
             scored=True,
             advice=self._advice(request, task.language),
             preference=self._preference(request, task.language, task.inside),
-            drafts=self._drafts(request),
+            drafts=self._drafts(request) if prompts.drafts_pay else None,
             word_ends=request.word_ends,
             least_likelihood=least_likelihood(
                 request,

@@ -67,6 +67,11 @@ class Prompts:
         """What was read of prompts for somebody who waits."""
         return self._short
 
+    @property
+    def drafts_pay(self) -> bool:
+        """Whether drafts save time with this model."""
+        return self._pace.drafts_pay
+
     def give_back(self) -> None:
         """Let others use what was read."""
         self._short.give_back()

@@ -125,6 +125,11 @@ class Remembering(Scripted):
     """Its logits are a hash of everything in its cache, so that one wrong token there is another text."""
 
     passes: list[list[int]] = field(default_factory=list)
+    rows_too: bool = False
+
+    @property
+    def gives_rows(self) -> bool:
+        return self.rows_too
 
     def forward(self, token_ids: Sequence[int], cache: Cache) -> torch.Tensor:
         self.passes.append([*token_ids])
@@ -313,3 +318,32 @@ def test_what_a_pass_costs_by_itself_is_paid_no_more_often_than_need_be(
             return super().forward(token_ids, cache)
 
     assert measure(Timed("timed", model.backend, model.format, model.vocabulary)).chunk == chunk
+
+
+@pytest.mark.parametrize(
+    ("first", "each", "pay"),
+    [
+        (0.012, 0.0006, True),  # SmolLM2-135M on onnxruntime
+        (0.011, 0.0097, False),  # the same on llama.cpp, in 8 bits
+        (0.0, 0.01, False),
+        (0.01, 0.0, True),
+    ],
+)
+def test_drafts_are_read_where_several_tokens_cost_little_more_than_one(
+    remembering: Callable[[], Remembering], first: float, each: float, pay: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, model = [0.0], remembering()
+    monkeypatch.setattr("fim_server.models.pace.time.perf_counter", lambda: clock[0])
+
+    class Timed(Remembering):
+        def forward(self, token_ids: Sequence[int], cache: Cache) -> torch.Tensor:
+            clock[0] += first + each * len(token_ids)
+            return super().forward(token_ids, cache)
+
+        def forward_rows(self, token_ids: Sequence[int], cache: Cache, rows: int) -> list[torch.Tensor]:
+            late = 0.0 if len(self.passes) % 2 else 0.05  # something else runs now and then
+            clock[0] += late
+            return [self.forward(token_ids, cache)] * rows
+
+    found = measure(Timed("timed", model.backend, model.format, model.vocabulary, rows_too=True))
+    assert found.drafts_pay is pay
