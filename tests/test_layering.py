@@ -55,9 +55,9 @@ TORCH_FILES = PLUG_INS | {
     "bench/gpu/measuring.py",
     "bench/gpu/shapes.py",
     "bench/torch_precisions.py",
-    "decoding/batches.py",
     "decoding/masked_steps.py",
     "models/torch_backend.py",
+    "models/torch_batches.py",
     "models/torch_rows.py",
 }
 TORCH_FOLDERS = frozenset({"training"})

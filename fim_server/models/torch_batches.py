@@ -6,7 +6,7 @@ Prompts are read one after the other, each into a cache of its own, which then b
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
@@ -16,13 +16,25 @@ from fim_server.models.torch_rows import StaticRows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fim_server.models.torch_backend import TorchBackend
+
+class Reader(Protocol):
+    """What is needed of a :class:`.torch_backend.TorchBackend`."""
+
+    network: Any
+    place: torch.device
+    kept_rows: StaticRows | None
+
+    def new_cache(self, room: int | None = None, /) -> Any:
+        """As :meth:`.backend.Backend.new_cache`."""
+
+    def forward(self, token_ids: Sequence[int], cache: Any, /) -> torch.Tensor:
+        """As :meth:`.backend.Backend.forward`."""
 
 
 class TorchRows:
     """Rows in one buffer where the first prompt's cache allows that, else apart (:class:`..backend.Store`)."""
 
-    def __init__(self, backend: TorchBackend, rows: int, positions: int) -> None:
+    def __init__(self, backend: Reader, rows: int, positions: int) -> None:
         """As :meth:`..backend.BatchBackend.store`."""
         self._backend, self._most, self._positions = backend, rows, positions
         self._rows: Slots | Apart | None = None
@@ -65,7 +77,7 @@ class TorchRows:
             self._rows.keep()
 
 
-def read(backend: TorchBackend, cache: Any, tokens: Sequence[int]) -> torch.Tensor:
+def read(backend: Reader, cache: Any, tokens: Sequence[int]) -> torch.Tensor:
     """Append tokens to a cache, in pieces. Logits [V] after the last one. Raises ValueError where there are none."""
     if not tokens:
         raise ValueError("no tokens to read")
@@ -77,7 +89,7 @@ def read(backend: TorchBackend, cache: Any, tokens: Sequence[int]) -> torch.Tens
 class Apart:
     """A cache for each row, read one after the other: for caches that are more than keys and values by position."""
 
-    def __init__(self, backend: TorchBackend) -> None:
+    def __init__(self, backend: Reader) -> None:
         self._backend = backend
         self._rows: list[tuple[Any, list[int]]] = []
         """The caches, and the tokens in them."""
@@ -113,7 +125,7 @@ class Apart:
 class Slots:
     """All rows in one buffer a layer (:class:`.torch_rows.StaticRows`)."""
 
-    def __init__(self, backend: TorchBackend, rows: int, positions: int, span_step: int | None = None) -> None:
+    def __init__(self, backend: Reader, rows: int, positions: int, span_step: int | None = None) -> None:
         """Room for so many rows of so many tokens; the memory is taken when the first is added.
 
         Where an earlier batch left rows that are as many and as long, they are taken.
@@ -127,7 +139,7 @@ class Slots:
             self._rows = StaticRows(backend.network, backend.place, rows, positions, span_step=span_step)
 
     @staticmethod
-    def can_hold(backend: TorchBackend, cache: Any, positions: int) -> bool:
+    def can_hold(backend: Reader, cache: Any, positions: int) -> bool:
         """As :meth:`.torch_rows.StaticRows.can_hold`."""
         return StaticRows.can_hold(backend.network, cache, positions)
 

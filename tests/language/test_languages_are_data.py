@@ -51,6 +51,7 @@ ALLOWED = {
     ("fim_server/cli", "--from"): "an option",
     ("fim_server/cli", "--unsafe"): "an option",
     ("fim_server/models", "type"): "a key of a model's configuration",
+    ("fim_server/models", "raw"): "a field of Ollama's requests",
     ("fim_server/models", "#"): "before the fragment of an address",
     ("fim_server/language", "%import"): "a statement of the notation that grammars are written in",
     ("fim_server/language", "("): "a bracket of that notation",

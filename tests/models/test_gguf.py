@@ -25,7 +25,8 @@ from fim_server.errors import ModelError, StoppedError
 from fim_server.language.stop import Stop
 from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.gguf import library
-from fim_server.models.gguf.backend import MOST_ROWS, MOST_SPARE, GgufBackend
+from fim_server.models.gguf.backend import MOST_SPARE, GgufBackend
+from fim_server.models.gguf.context import MOST_ROWS
 from fim_server.models.gguf.load import load_gguf
 from fim_server.models.gguf.writing import PRECISIONS, SPLITTERS, write_gguf
 from fim_server.models.load import load_model

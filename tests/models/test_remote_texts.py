@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import endpoints
 from corpus import cuts, python
 from endpoints import Endpoint, serving
 from fim_server.decoding.complete import complete
@@ -220,3 +221,22 @@ def test_a_model_without_marks_is_shown_what_is_left_of_the_cursor(local: FimMod
             "prompt": "a = ",
             "raw": True,
         }
+
+
+@pytest.mark.parametrize("odd", [None, [], 3, "x", {"models": 3}, {"models": [3, None]}, {"models": [{"name": None}]}])
+def test_answers_of_other_kinds_are_no_models(local: FimModel, odd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in ("/api/tags", "/api/ps"):
+        with monkeypatch.context() as patch, serving(Endpoint(local, "ollama", shows=True)) as address:
+            patch.setitem(endpoints.GETS["ollama"], path, lambda endpoint: odd)
+            if path == "/api/ps":
+                assert load_model(address).backend.window == 2048  # what the model was trained with
+            else:
+                with pytest.raises(ModelError):
+                    load_model(f"{address}#a-model")
+
+
+@pytest.mark.parametrize("odd", [[], "x", {"model_info": 3}, {"model_info": {"llama.context_length": "long"}}])
+def test_what_ollama_shows_may_be_anything(local: FimModel, odd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(endpoints.POSTS["ollama"], "/api/show", lambda endpoint, body: odd)
+    with serving(Endpoint(local, "ollama")) as address:
+        assert isinstance(dialect_of(load_model(address)).prompts, Sides)

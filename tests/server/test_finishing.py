@@ -197,7 +197,7 @@ def test_what_is_offered_on_a_part_is_asked_again(in_part: Budget, monkeypatch: 
 
     worker.make_contexts = make
     loaded: Future[Any] = Future()
-    model: Any = SimpleNamespace(turn=Turn(), eos_ids=())
+    model: Any = SimpleNamespace(turn=Turn(), eos_ids=(), backend=None)
     loaded.set_result(Loaded(model, Pace(), KeptReadings(model)))
     worker._loading = loaded
     seen: list[Opened] = []

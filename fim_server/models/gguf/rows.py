@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from fim_server.errors import StoppedError
+from fim_server.models.gguf.context import ABORTED
 from fim_server.models.gguf.library import said
 
 if TYPE_CHECKING:
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from fim_server.models.gguf.backend import Context
-
-ABORTED = 2
-"""What a pass returns that was left."""
+    from fim_server.models.gguf.context import Context
 
 
 class Sequences:

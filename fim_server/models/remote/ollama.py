@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import ModelError, VocabularyError
+from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.model import FimModel
 from fim_server.models.prompt import bind_format, plain_format
 from fim_server.models.remote.backend import RemoteBackend
@@ -36,13 +37,10 @@ def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> Fim
     Raises:
         ModelError: The model is not there, or neither fills in by its template nor has tokens that are known; one line.
     """
-    listed = client.get("/api/tags")
-    names = [str(entry.get("name")) for entry in (listed or {}).get("models") or []]
+    names = [str(entry.get("name")) for entry in models_of(client.get("/api/tags"))]
     model = choose_model(client, names, wanted)
-    shown = client.post("/api/show", {"model": model, "verbose": True}, missing=(404,))
-    shown = shown if isinstance(shown, dict) else {}
-    told, capabilities = shown.get("model_info"), shown.get("capabilities")
-    info = told if isinstance(told, dict) else {}
+    shown = fields(client.post("/api/show", {"model": model, "verbose": True}, missing=(404,)))
+    info, capabilities = fields(shown.get("model_info")), shown.get("capabilities")
     inserts = not isinstance(capabilities, list) or "insert" in capabilities
     try:
         bound, vocabulary = tokenizer_of(options.tokenizer) if options.tokenizer else told_tokens(info)
@@ -65,13 +63,23 @@ def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> Fim
 def window_of(client: Client, model: str, info: dict[str, Any]) -> int:
     """How many tokens Ollama has a model read. It says so of models that are loaded: this one is."""
     client.post("/api/generate", {"model": model}, missing=(400, 404))
-    running = client.get("/api/ps")
-    entries = (running if isinstance(running, dict) else {}).get("models") or []
-    for entry in entries:
-        if model in (entry.get("name"), str(entry.get("name")).removesuffix(":latest")) and entry.get("context_length"):
-            return int(entry["context_length"])
-    trained = [int(value) for name, value in info.items() if name.endswith(".context_length")]
-    return min([USUAL_WINDOW, *trained])
+    for entry in models_of(client.get("/api/ps")):
+        name, length = str(entry.get("name")), entry.get("context_length")
+        if model in (name, name.removesuffix(":latest")) and isinstance(length, int) and length >= LEAST_PROMPT_TOKENS:
+            return length
+    trained = [value for name, value in info.items() if name.endswith(".context_length")]
+    return min([USUAL_WINDOW, *(value for value in trained if isinstance(value, int) and value >= LEAST_PROMPT_TOKENS)])
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """An object of JSON; without fields where it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def models_of(answer: Any) -> list[dict[str, Any]]:
+    """The models that an answer lists."""
+    listed = fields(answer).get("models")
+    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
 def put_before(info: dict[str, Any]) -> int | None:
