@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.protocols import BegunReading, CancelFlag, Session
     from fim_server.decoding.results import Completion
     from fim_server.decoding.run import Choice, Run, RunnerUp
+    from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
     from fim_server.models.reading import Lent, Readings
     from fim_server.text.document import Split
@@ -169,6 +170,9 @@ def read_ahead(
         return 0
     for part in passes(prompt[:-1], reading.resume(prompt), options.prefill_chunk):
         if cancelled.is_set():
+            if reading.reads_late:
+                reading.forget()
+                return 0
             break
         reading.forward(part)
         count += len(part)
@@ -176,8 +180,9 @@ def read_ahead(
         before = reading.patience
         reading.wait_with(partial(unless, cancelled))
         try:
-            reading.read_now()
+            count = count if reading.read_now() else 0
         except StoppedError:
+            count = 0
             heed()  # it may be what watches the thread
         finally:
             reading.wait_with(before)
@@ -239,12 +244,24 @@ def candidates(
     """
     watch = Watch(options.deadline_ms, cancelled)
     prompt, reading = read_before(model, split, options, readings, bool(healing))
-    for part in passes(prompt, reading.resume(prompt), options.prefill_chunk):
-        try:
+    before = reading.patience
+    reading.wait_with(watch.check)
+    try:
+        for part in passes(prompt, reading.resume(prompt), options.prefill_chunk):
             watch.check()
-        except Interrupted:
-            return []
-        logits = reading.forward(part)
+            logits = reading.forward(part)
+        return likeliest_of(model, session, reading, logits, count, healing)
+    except Interrupted:
+        return []
+    finally:
+        reading.wait_with(before)
+        reading.rest()
+
+
+def likeliest_of(
+    model: FimModel, session: Session, reading: Reading, logits: Logits, count: int, healing: str
+) -> list[Candidate]:
+    """The same where the prompt is read; ``logits`` [V]: after it."""
     arithmetic = model.backend.arithmetic
     vocabulary = model.vocabulary
     rest = healing.encode()

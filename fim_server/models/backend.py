@@ -75,8 +75,8 @@ class CheckingBackend(Protocol):
 class AskedCache(RestingCache, Protocol):
     """A cache whose model reads nothing of what it is given before a row is wanted."""
 
-    def read_now(self) -> None:
-        """Have it read all of it, for nobody: what goes wrong is not told. Raises what ``patience`` does."""
+    def read_now(self) -> bool:
+        """Have it read all of it, for nobody; whether it has: what goes wrong is not told. Raises as ``patience``."""
 
 
 @runtime_checkable

@@ -120,10 +120,25 @@ class Reading:
         if isinstance(self._cache, RestingCache):
             self._cache.rest()
 
-    def read_now(self) -> None:
-        """Have a model that reads when a row is wanted read now, for nobody. Raises what is waited with."""
-        if isinstance(self._cache, AskedCache):
-            self._cache.read_now()
+    @property
+    def reads_late(self) -> bool:
+        """Whether its model reads when a row is wanted, so that nothing of what it was given may have been read."""
+        return isinstance(self._cache, AskedCache)
+
+    def read_now(self) -> bool:
+        """Have a model that reads when a row is wanted read now, for nobody; whether it has, as any other model.
+
+        Raises what is waited with. What was not read is forgotten.
+        """
+        if not isinstance(self._cache, AskedCache):
+            return True
+        has_read = False
+        try:
+            has_read = self._cache.read_now()
+        finally:
+            if not has_read:
+                self.forget()
+        return has_read
 
     def forget(self) -> None:
         """Start again with nothing read."""

@@ -17,6 +17,7 @@ from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
 from fim_server.errors import ModelError
+from fim_server.models.backend import LostError
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.options import LoadOptions
@@ -172,11 +173,15 @@ def test_a_token_that_the_endpoint_puts_first_is_not_sent_twice(local: FimModel)
 
 def sentence_piece(**others: Any) -> dict[str, Any]:
     names = ["<unk>", "<s>", "</s>", "<0x0A>", "▁", "▁a", "a", "=", "▁=", "1", "▁1", "    "]
+    letters = [character for character in map(chr, range(33, 127)) if character not in names]
     return {
         "tokenizer.ggml.model": "llama",
-        "tokenizer.ggml.tokens": names,
-        "tokenizer.ggml.token_type": [2, 3, 3, 6, 1, 1, 1, 1, 1, 1, 1, 4],
-        "tokenizer.ggml.scores": [0.0, 0.0, 0.0, 0.0, *(-float(number) for number in range(1, 8)), 0.0],
+        "tokenizer.ggml.tokens": names + letters,
+        "tokenizer.ggml.token_type": [2, 3, 3, 6, 1, 1, 1, 1, 1, 1, 1, 4, *([1] * len(letters))],
+        "tokenizer.ggml.scores": [0.0] * 4
+        + [-float(number) for number in range(1, 8)]
+        + [0.0]
+        + [-20.0] * len(letters),
         "tokenizer.ggml.bos_token_id": 1,
         "tokenizer.ggml.eos_token_id": 2,
         **others,
@@ -186,7 +191,7 @@ def sentence_piece(**others: Any) -> dict[str, Any]:
 def test_tokens_of_sentencepiece_s_kind_are_read() -> None:
     bound, vocabulary = told_tokens(sentence_piece())
     texts = [vocabulary.token_bytes(token) for token in range(vocabulary.size)]
-    assert texts == [b"", b"", b"", b"\n", b" ", b" a", b"a", b"=", b" =", b"1", b" 1", b"    "]
+    assert texts[:12] == [b"", b"", b"", b"\n", b" ", b" a", b"a", b"=", b" =", b"1", b" 1", b"    "]
     assert (bound.family, bound.pieces[0], bound.stop_ids) == (PLAIN, 1, (2,))
     assert b"".join(texts[token] for token in vocabulary.encode("a = 1\n    a")) == b"a = 1\n    a"
     unbegun, _ = told_tokens(sentence_piece(**{"tokenizer.ggml.add_bos_token": False}))
@@ -240,3 +245,59 @@ def test_what_ollama_shows_may_be_anything(local: FimModel, odd: Any, monkeypatc
     monkeypatch.setitem(endpoints.POSTS["ollama"], "/api/show", lambda endpoint, body: odd)
     with serving(Endpoint(local, "ollama")) as address:
         assert isinstance(dialect_of(load_model(address)).prompts, Sides)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"token": "a", "bytes": 300_000_000, "logprob": -1.0},
+        {"token": "a", "bytes": 10**30, "logprob": -1.0},
+        {"token": "a", "bytes": [400], "logprob": -1.0},
+        {"token": "a", "logprob": 1000.0},
+        {"token": "a", "logprob": float("nan")},
+        {"token": "a", "logprob": float("inf")},
+        {"token": "a", "logprob": "x"},
+    ],
+)
+def test_told_texts_that_are_none_are_not_used(local: FimModel, entry: dict[str, Any]) -> None:
+    endpoint = Endpoint(local, "ollama", shows=True, entry=entry)
+    with serving(endpoint) as address:
+        remote = load_model(address)
+        row = remote.forward(local.format.encode("a = ", "\n", 50), remote.new_cache())
+        with pytest.raises(LostError):
+            remote.backend.arithmetic.likeliest(row)
+
+
+def test_a_key_that_the_endpoint_repeats_is_in_no_message(local: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sesame-open-0123456789"
+    monkeypatch.setenv("A_KEY", key)
+    for said in (f"bad Bearer {key}", "x" * 190 + key):
+        endpoint = Endpoint(local, "ollama", shows=True, key=key, said=said)
+        with serving(endpoint) as address:
+            remote = load_model(address, options=LoadOptions(api_key_env="A_KEY"))
+            for faults in (["error"], ["400"]):
+                endpoint.faults = list(faults)
+                row = remote.forward(local.format.encode("a = ", "\n", 50), remote.new_cache())
+                with pytest.raises(LostError) as failure:
+                    remote.backend.arithmetic.likeliest(row)
+                assert "sesame" not in str(failure.value)
+
+
+def test_tokens_that_cannot_spell_source_code_are_none() -> None:
+    with pytest.raises(ModelError, match="tells tokens"):
+        told_tokens(sentence_piece(**{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": []}))
+    for odd in (-1, 10**20, 999, True, "x"):
+        bound, _ = told_tokens(sentence_piece(**{"tokenizer.ggml.bos_token_id": odd}))
+        assert len(bound.pieces) == 1
+
+
+def test_nothing_is_downloaded_because_an_endpoint_names_it(local: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetched(*values: Any, **options: Any) -> str:
+        raise AssertionError("something is fetched")
+
+    monkeypatch.setattr("fim_server.models.source.fetch", fetched)
+    with (
+        serving(Endpoint(local, "vllm", file="somebody/some-model")) as address,
+        pytest.raises(ModelError, match="name --tokenizer"),
+    ):
+        load_model(address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from endpoints import Endpoint
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.options import LoadOptions
-from fim_server.models.pace import LEAST_PROMPT, Pace, measure
+from fim_server.models.pace import LEAST_CHUNK, LEAST_PROMPT, Pace, measure
 from fim_server.models.source import locate
 from fim_server.server.prompts import Prompts
 from fim_server.server.settings import ServerSettings
@@ -93,8 +94,15 @@ def test_a_prompt_is_read_where_a_cursor_rests_and_that_is_one_request(endpoint:
 def test_who_is_asked_meanwhile_reads_nothing_more(endpoint: tuple[Endpoint, FimModel]) -> None:
     asked, model = endpoint
     prompts = Prompts(model, paced())
-    read_ahead(prompts, both=False, looks=1)
-    assert len(asked.asked) <= 1
+    assert read_ahead(prompts, both=False, looks=0) == 0
+    assert asked.asked == []
+    asked.faults = ["silent"]  # for half a minute
+    began = time.monotonic()
+    assert read_ahead(prompts, both=False, looks=LEAST_PROMPT // LEAST_CHUNK + 5) == 0
+    assert read_ahead(prompts, both=False, looks=8) == 0
+    assert time.monotonic() - began < 20
+    assert len(asked.asked) == 1
+    assert read_ahead(prompts, both=False) > 0  # it was not read, and is now
     patience = prompts.short.nearest([5, 6, 7]).patience
     patience()  # what was looked at then is not looked at now
 
@@ -102,5 +110,7 @@ def test_who_is_asked_meanwhile_reads_nothing_more(endpoint: tuple[Endpoint, Fim
 def test_an_endpoint_that_fails_meanwhile_is_told_of_when_somebody_asks(endpoint: tuple[Endpoint, FimModel]) -> None:
     asked, model = endpoint
     asked.faults = ["400"]
-    assert read_ahead(Prompts(model, paced()), both=False) > 0
+    prompts = Prompts(model, paced())
+    assert read_ahead(prompts, both=False) == 0
     assert len(asked.asked) == 1
+    assert read_ahead(prompts, both=False) > 0

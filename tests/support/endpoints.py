@@ -39,6 +39,8 @@ class Endpoint:
         shows: Whether Ollama tells its model's tokens.
         inserts: Whether Ollama's model comes with a template for filling in.
         unmarked: Whether those are without the tokens of its prompt format.
+        entry: What Ollama tells of a token, in place of what there is to tell.
+        said: What goes wrong, in the endpoint's words.
         key: That has to be shown.
         file: The model's file, as llama.cpp tells it.
         asked: The bodies of requests for text.
@@ -54,6 +56,8 @@ class Endpoint:
     shows: bool = False
     inserts: bool = True
     unmarked: bool = False
+    entry: dict[str, Any] | None = None
+    said: str = "out of memory"
     key: str | None = None
     file: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -145,7 +149,7 @@ def serving(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
             endpoint.asked.append(body)
             fault = endpoint.fault()
             if fault.isdecimal():
-                self._whole(int(fault), {"error": {"message": "not now"}}, retry="0.01")
+                self._whole(int(fault), {"error": {"message": endpoint.said}}, retry="0.01")
                 return
             if fault == "silent":
                 time.sleep(30)
@@ -179,7 +183,7 @@ def serving(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
                         return
                     text = "{nonsense" if fault == "garbage" else json.dumps(event)
                     if fault == "error":
-                        text = json.dumps({"error": {"message": "out of memory"}})
+                        text = json.dumps({"error": {"message": endpoint.said}})
                     self.wfile.write(form.format(text).encode())
                     self.wfile.flush()
                 if endpoint.kind in ("vllm", "openai"):
@@ -354,7 +358,10 @@ def ollama_generate(endpoint: Endpoint, body: dict[str, Any]) -> Any:
                 yield {"response": "", "done": True, "done_reason": "stop"}
                 return
             event: dict[str, Any] = {"response": text.decode(errors="replace"), "done": False}
-            if endpoint.told:
+            if endpoint.entry is not None:
+                event["response"] = endpoint.entry["token"]
+                event["logprobs"] = [{**endpoint.entry, "top_logprobs": [endpoint.entry]}]
+            elif endpoint.told:
                 event["logprobs"] = [{**one(text, told[0][1]), "top_logprobs": [one(*entry) for entry in told]}]
             yield event
         yield {"response": "", "done": True, "done_reason": "length"}

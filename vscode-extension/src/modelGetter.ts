@@ -56,10 +56,7 @@ export class ModelGetter implements vscode.Disposable {
       const got = readGot(await this.shown(connection));
       const told = outcomeMessage(got);
       if (told?.isProblem) {
-        const chosen = await vscode.window.showErrorMessage(withoutLinks(told.message), SHOW_LOGS);
-        if (chosen === SHOW_LOGS) {
-          await vscode.commands.executeCommand("fim-server.showLogs");
-        }
+        void offerLogs(withoutLinks(told.message)); // a message that slides away is answered by nobody
       } else if (told !== undefined) {
         void vscode.window.showInformationMessage(withoutLinks(told.message));
       }
@@ -157,5 +154,12 @@ export class ModelGetter implements vscode.Disposable {
 
   private remember(answers: Answers): Thenable<void> {
     return this.memory.update(ANSWERS, answers);
+  }
+}
+
+async function offerLogs(message: string): Promise<void> {
+  const chosen = await vscode.window.showErrorMessage(message, SHOW_LOGS);
+  if (chosen === SHOW_LOGS) {
+    await vscode.commands.executeCommand("fim-server.showLogs");
   }
 }

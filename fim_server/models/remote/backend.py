@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import time
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -126,10 +125,12 @@ class RemoteCache:
             raise ValueError(f"cannot take back {-length} of {len(self._tokens)} tokens")
         del self._tokens[length:]
 
-    def read_now(self) -> None:
+    def read_now(self) -> bool:
         """As :meth:`..backend.AskedCache.read_now`."""
-        with suppress(LostError):
-            self._backend.dialect.read(self._tokens, self.patience)
+        try:
+            return self._backend.dialect.read(self._tokens, self.patience)
+        except LostError:
+            return False
 
     def rest(self) -> None:
         """Have the endpoint write nothing more."""
@@ -138,8 +139,11 @@ class RemoteCache:
             source.close()
 
     def _told(self, prefix: Sequence[int]) -> Told:
-        """The row after a prefix."""
-        told = self._streamed(prefix)
+        """The row after a prefix. Raises LostError, in whose message no key is."""
+        try:
+            told = self._streamed(prefix)
+        except LostError as error:
+            raise LostError(self._backend.client.hidden(str(error))) from None
         self._known = prefix, len(told)
         return told
 
@@ -174,7 +178,10 @@ class RemoteCache:
         dialect = self._backend.dialect
         if not dialect.exact and self._known[0] == prefix and self._known[1] > 1:
             return None  # of others than it has told it tells nothing
-        return dialect.likeliest(prefix, tokens.tolist(), self.patience)
+        try:
+            return dialect.likeliest(prefix, tokens.tolist(), self.patience)
+        except LostError as error:
+            raise LostError(self._backend.client.hidden(str(error))) from None
 
     def _count(self, prefix: Sequence[int]) -> int:
         return max(1, min(STREAMED_TOKENS, self._backend.window - len(prefix)))

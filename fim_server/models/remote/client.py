@@ -160,7 +160,11 @@ class Client:
             async with self._client.stream("POST", self.base + path, json=body) as response:
                 await self._check(response)
                 async with aclosing(lines(response)) as found:
+                    size = 0
                     async for line in found:
+                        size += len(line)
+                        if size > MOST_LINE:  # it may send faster than anybody takes it
+                            raise Transient("sends a stream that does not end")
                         data = line.removeprefix("data:").strip()
                         if data == "[DONE]":
                             return
@@ -175,7 +179,7 @@ class Client:
         status = response.status_code
         if status == 200:
             return
-        said = self._hidden(await said_of(response))
+        said = shortened(self.hidden(await said_of(response)))
         problem = f"HTTP {status}{f' ({said})' if said else ''}"
         if status in AGAIN:
             raise Transient(problem, asked_pause(response))
@@ -184,10 +188,10 @@ class Client:
         raise LostError(f"{self.base}: {problem}")
 
     def _transient(self, error: Exception) -> Transient:
-        text = self._hidden(first_line(error)) or type(error).__name__
+        text = self.hidden(first_line(error)) or type(error).__name__
         return Transient(f"{type(error).__name__}: {text}")
 
-    def _hidden(self, text: str) -> str:
+    def hidden(self, text: str) -> str:
         """A text in which the key does not stand."""
         key = self._address.key
         return text if key is None else text.replace(key, "...")
@@ -269,11 +273,14 @@ def wait(seconds: float, patience: Patience) -> None:
 
 async def lines(response: Response) -> AsyncGenerator[str]:
     """The lines of an answer as they come. Raises Transient for one without an end."""
-    rest = b""
+    rest = bytearray()
     async for chunk in response.aiter_bytes():
+        known = len(rest)
         rest += chunk
         if len(rest) > MOST_LINE:
             raise Transient("sends a line that does not end")
+        if rest.find(b"\n", known) < 0:
+            continue
         *whole, rest = rest.split(b"\n")
         for line in whole:
             yield line.decode(errors="replace").strip("\r")
@@ -292,14 +299,18 @@ async def limited(response: Response) -> bytes:
 
 
 async def said_of(response: Response) -> str:
-    """What a refusal says, in one short line."""
+    """What a refusal says, in one line."""
     text = ""
     with suppress(Exception):
         text = (await limited(response)).decode(errors="replace")
         found = json.loads(text)
         error = found.get("error", found) if isinstance(found, dict) else found
         text = str(error.get("message", error) if isinstance(error, dict) else error)
-    text = " ".join(text.split())
+    return " ".join(text.split())
+
+
+def shortened(text: str) -> str:
+    """As much of a text as is told."""
     return text[:SAID] + ("..." if len(text) > SAID else "")
 
 

@@ -40,8 +40,8 @@ class Dialect(Protocol):
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
         """A stream of the likeliest text after a prefix, at most so many tokens of it. Raises LostError."""
 
-    def read(self, prefix: Sequence[int], patience: Patience) -> None:
-        """Have it read a prefix, and keep what it has read. Raises LostError."""
+    def read(self, prefix: Sequence[int], patience: Patience) -> bool:
+        """Have it read a prefix, and keep what it has read; False where it is not asked to. Raises LostError."""
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """The likeliest of some tokens after a prefix, and its log probability; None where it does not tell."""
@@ -62,9 +62,10 @@ class LlamaCpp:
         stream = self._client.stream("/completion", {**body, "stream": True}, patience)
         return IdSource(prefix, stream, Gapless(), self._vocabulary)
 
-    def read(self, prefix: Sequence[int], patience: Patience) -> None:
+    def read(self, prefix: Sequence[int], patience: Patience) -> bool:
         """As :meth:`Dialect.read`."""
         self._client.ask("/completion", {**self._body(prefix, 1), "stream": False}, patience)
+        return True
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`."""
@@ -78,7 +79,7 @@ class LlamaCpp:
         try:
             (found,) = answer["completion_probabilities"]
             token, share = int(found["id"]), float(found["logprob"])
-        except (LookupError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, ArithmeticError):
             raise LostError(f"{self._client.base}: answers without log probabilities") from None
         return (token, share) if token in wanted else None
 
@@ -87,7 +88,7 @@ class LlamaCpp:
         answer = self._client.ask("/completion", {**self._body(prefix, 1), "stream": False}, patience)
         try:
             return dict(entry_of(answer["completion_probabilities"][0]).told)  # type: ignore[arg-type]
-        except (LookupError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, ArithmeticError):
             raise LostError(f"{self._client.base}: answers without log probabilities") from None
 
     @staticmethod
@@ -115,7 +116,7 @@ class Gapless:
     def __call__(self, event: Any) -> Iterator[Step]:
         """Those of one event. Raises LookupError, TypeError or ValueError for what is none."""
         if "error" in event:
-            raise LostError(f"the endpoint has failed: {str(event['error'])[:200]}")
+            raise failed(event)
         found = event.get("completion_probabilities") or []
         if event.get("stop") or not found:
             return
@@ -133,7 +134,7 @@ class HeldBack(Exception):
 def entry_of(entry: Any) -> Step:
     """A step as llama.cpp tells it. Raises LookupError, TypeError or ValueError for what is none."""
     told = {int(other["id"]): float(other["logprob"]) for other in entry["top_logprobs"]}
-    return Step(int(entry["id"]), bytes(entry.get("bytes") or b""), told)
+    return Step(int(entry["id"]), octets(entry.get("bytes")), told)
 
 
 class VllmServer:
@@ -151,9 +152,10 @@ class VllmServer:
         stream = self._client.stream("/v1/completions", {**body, "stream": True}, patience)
         return IdSource(prefix, stream, self._steps, self._vocabulary)
 
-    def read(self, prefix: Sequence[int], patience: Patience) -> None:
+    def read(self, prefix: Sequence[int], patience: Patience) -> bool:
         """As :meth:`Dialect.read`."""
         self._client.ask("/v1/completions", {**self._body(prefix, 1), "stream": False}, patience)
+        return True
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`."""
@@ -161,7 +163,7 @@ class VllmServer:
         answer = self._client.ask("/v1/completions", body, patience)
         try:
             (step,) = self._steps(answer)
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
             raise LostError(f"{self._client.base}: answers without log probabilities") from None
         if step.token is None or step.token not in set(tokens):
             return None
@@ -208,9 +210,9 @@ class Texts:
         self._last_drawn: tuple[tuple[int, ...], Told] = (), {}
         """Of the last place where something unlikely was written: several of its tokens may be asked for."""
 
-    def read(self, prefix: Sequence[int], patience: Patience) -> None:
+    def read(self, prefix: Sequence[int], patience: Patience) -> bool:
         """As :meth:`Dialect.read`."""
-        self._drawn(prefix, 0, patience)
+        return self._drawn(prefix, 0, patience) is not None
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`, of those that are told where something is written.
@@ -275,7 +277,7 @@ class Ollama(Texts):
 
     def _steps(self, event: Any) -> Iterator[Step]:
         if "error" in event:
-            raise LostError(f"the endpoint has failed: {str(event['error'])[:200]}")
+            raise failed(event)
         yield from steps_of(event.get("logprobs") or [], event["response"].encode())
 
 
@@ -307,7 +309,7 @@ class OpenAi(Texts):
 
     def _steps(self, event: Any) -> Iterator[Step]:
         if "error" in event:
-            raise LostError(f"the endpoint has failed: {str(event['error'])[:200]}")
+            raise failed(event)
         for choice in event["choices"]:
             told, text = choice.get("logprobs") or {}, choice["text"].encode()
             if entries := told.get("content"):  # as chat completions tell them: llama.cpp and what is built on it
@@ -335,6 +337,11 @@ def steps_of(entries: Sequence[Any], text: bytes) -> Iterator[Step]:
         yield Step(None, text, {})
 
 
+def failed(event: Any) -> LostError:
+    """What an endpoint says that has failed in the middle of a stream."""
+    return LostError(f"the endpoint has failed: {' '.join(str(event['error']).split())[:200]}")
+
+
 def shares_of(entry: Any) -> dict[bytes, float]:
     """The log probabilities at a told token's place, by bytes."""
     return {bytes_of(other): float(other["logprob"]) for other in entry.get("top_logprobs") or [entry]}
@@ -342,5 +349,11 @@ def shares_of(entry: Any) -> dict[bytes, float]:
 
 def bytes_of(entry: Any) -> bytes:
     """A told token's bytes."""
-    known = entry.get("bytes")
-    return bytes(known) if known else str(entry["token"]).encode()
+    return octets(entry.get("bytes")) or str(entry["token"]).encode()
+
+
+def octets(known: Any) -> bytes:
+    """The bytes that a list tells; a number would be so much memory. Raises TypeError or ValueError for no bytes."""
+    if known is not None and not isinstance(known, list):
+        raise TypeError("bytes are a list")
+    return bytes(known or ())

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import ModelError
+from fim_server.models.backend import LEAST_PROMPT_TOKENS
 
 if TYPE_CHECKING:
     from fim_server.models.remote.client import Client
@@ -14,14 +15,28 @@ USUAL_WINDOW = 4096
 """Tokens, where an endpoint does not say how many it reads."""
 
 
+LEAST_WINDOW = 4 * LEAST_PROMPT_TOKENS
+
+MOST_NAMED, LONGEST_NAME = 10, 80
+"""Models that a message names, and characters of each."""
+
+
+def window_told(value: Any) -> int:
+    """How many tokens an endpoint says that it reads; the usual window where that cannot be."""
+    return value if type(value) is int and value >= LEAST_WINDOW else USUAL_WINDOW
+
+
 def choose_model(client: Client, names: list[str], wanted: str | None) -> str:
     """The model to ask for. Raises ModelError where it is not there, or several are and none was named."""
     if wanted is not None:
         if wanted not in names and f"{wanted}:latest" not in names:
-            raise ModelError(f"{client.base}: has no model {wanted}; there is {', '.join(names) or 'none'}")
+            known = [name for name in names if name.isprintable()]
+            there = ", ".join(name[:LONGEST_NAME] for name in known[:MOST_NAMED]) or "none"
+            raise ModelError(f"{client.base}: has no model {wanted}; there is {there}")
         return wanted
     if len(names) != 1:
-        what = f"has {len(names)} models: name one, {client.base}#{names[0]}" if names else "has no model"
+        first = next((name[:LONGEST_NAME] for name in names if name.isprintable()), "NAME")
+        what = f"has {len(names)} models: name one, {client.base}#{first}" if names else "has no model"
         raise ModelError(f"{client.base}: {what}")
     return names[0]
 

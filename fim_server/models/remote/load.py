@@ -15,10 +15,10 @@ from fim_server.models.remote.address import address_of
 from fim_server.models.remote.backend import RemoteBackend
 from fim_server.models.remote.client import Client
 from fim_server.models.remote.dialects import TOLD, LlamaCpp, OpenAi, VllmServer
-from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, vllm_models
+from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, vllm_models, window_told
 from fim_server.models.remote.ollama import load_ollama
 from fim_server.models.remote.texts import Pieces, Sides, Whole
-from fim_server.models.remote.tokens import has_llama_cpp, tokenizer_of
+from fim_server.models.remote.tokens import has_llama_cpp, here, tokenizer_of
 from fim_server.models.remote.vocabulary import ENDS, LlamaCppTokenizer
 from fim_server.models.source import EMBEDDED_NAME, is_gguf, locate
 from fim_server.tokens.vocabulary import Vocabulary
@@ -41,7 +41,7 @@ def load_remote(name: str, options: LoadOptions) -> FimModel:
     try:
         return probe(client, address.model, options)
     except LostError as error:
-        raise ModelError(str(error)) from error
+        raise ModelError(client.hidden(str(error))) from None
 
 
 def probe(client: Client, wanted: str | None, options: LoadOptions) -> FimModel:
@@ -66,7 +66,7 @@ def load_llama_cpp(client: Client, properties: dict[str, Any], options: LoadOpti
     """llama.cpp's server: its tokens from its file where that can be read here, else from itself."""
     path = str(properties.get("model_path") or "")
     settings = properties["default_generation_settings"]
-    window = int(settings.get("n_ctx") or USUAL_WINDOW) if isinstance(settings, dict) else USUAL_WINDOW
+    window = window_told(settings.get("n_ctx")) if isinstance(settings, dict) else USUAL_WINDOW
     bound: BoundFormat | None
     source = options.tokenizer
     if source is None and is_gguf(path) and Path(path).is_file() and has_llama_cpp():
@@ -88,12 +88,12 @@ def load_llama_cpp(client: Client, properties: dict[str, Any], options: LoadOpti
 
 def load_vllm(client: Client, model: str, entry: dict[str, Any], options: LoadOptions) -> FimModel:
     """vLLM: its tokens from where it has loaded its model, if that is here or in the hub's cache."""
-    source = options.tokenizer or str(entry.get("root") or model)
     try:
+        source = options.tokenizer or here(str(entry.get("root") or model))
         bound, vocabulary = tokenizer_of(source)
     except ModelError as error:
         raise ModelError(f"{client.base}: the tokens of its model are not known ({error}): name --tokenizer") from error
-    window = int(entry.get("max_model_len") or USUAL_WINDOW)
+    window = window_told(entry.get("max_model_len"))
     backend = RemoteBackend(client, VllmServer(client, vocabulary, model), vocabulary.size, window)
     return FimModel(model, backend, replace(bound, plain=vocabulary.encode), vocabulary)
 

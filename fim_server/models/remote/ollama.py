@@ -6,12 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import ModelError, VocabularyError
-from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.model import FimModel
 from fim_server.models.prompt import bind_format, plain_format
 from fim_server.models.remote.backend import RemoteBackend
 from fim_server.models.remote.dialects import Ollama
-from fim_server.models.remote.listing import USUAL_WINDOW, choose_model
+from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, window_told
 from fim_server.models.remote.texts import Pieces, Prompts, Sides, Whole
 from fim_server.models.remote.tokens import tokenizer_of
 from fim_server.models.source import EMBEDDED_NAME, first_line, locate
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
     from fim_server.models.options import LoadOptions
     from fim_server.models.prompt import BoundFormat
     from fim_server.models.remote.client import Client
+
+SPELT = "".join(map(chr, (*range(32, 127), 10)))
+"""What a vocabulary has to be able to write, to be a model's of source code."""
 
 UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 2, 3, 4, 5
 """Kinds of tokens (`tokenizer.ggml.token_type`) of which not all are text."""
@@ -64,11 +66,11 @@ def window_of(client: Client, model: str, info: dict[str, Any]) -> int:
     """How many tokens Ollama has a model read. It says so of models that are loaded: this one is."""
     client.post("/api/generate", {"model": model}, missing=(400, 404))
     for entry in models_of(client.get("/api/ps")):
-        name, length = str(entry.get("name")), entry.get("context_length")
-        if model in (name, name.removesuffix(":latest")) and isinstance(length, int) and length >= LEAST_PROMPT_TOKENS:
-            return length
-    trained = [value for name, value in info.items() if name.endswith(".context_length")]
-    return min([USUAL_WINDOW, *(value for value in trained if isinstance(value, int) and value >= LEAST_PROMPT_TOKENS)])
+        name = str(entry.get("name"))
+        if model in (name, name.removesuffix(":latest")) and entry.get("context_length"):
+            return window_told(entry["context_length"])
+    trained = (window_told(value) for name, value in info.items() if name.endswith(".context_length"))
+    return min([USUAL_WINDOW, *trained])
 
 
 def fields(value: Any) -> dict[str, Any]:
@@ -85,8 +87,14 @@ def models_of(answer: Any) -> list[dict[str, Any]]:
 def put_before(info: dict[str, Any]) -> int | None:
     """The token that every prompt begins with without being told to; None for none."""
     begins = info.get("tokenizer.ggml.add_bos_token", info.get("tokenizer.ggml.model") == "llama")
-    number = info.get("tokenizer.ggml.bos_token_id")
-    return number if begins and isinstance(number, int) else None
+    return id_told(info, "bos") if begins else None
+
+
+def id_told(info: dict[str, Any], name: str) -> int | None:
+    """The id of a token that has a part to play; None where none of the told tokens has it."""
+    number, tokens = info.get(f"tokenizer.ggml.{name}_token_id"), info.get("tokenizer.ggml.tokens")
+    known = type(number) is int and isinstance(tokens, list) and 0 <= number < len(tokens)
+    return number if known else None
 
 
 def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
@@ -106,13 +114,15 @@ def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
         tokenizer = FileTokenizer(Tokenizer.from_str(definition))
         bound = bind_format(tokenizer)
         if bound is None:
-            ends = [info.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom")]
+            ends = [id_told(info, name) for name in ("eos", "eot", "eom")]
             begin = put_before(info)
-            stops = [end for end in ends if isinstance(end, int)]
+            stops = [end for end in ends if end is not None]
             if not stops:
                 raise ModelError("does not tell which token ends its texts")
             bound = plain_format(tokenizer, () if begin is None else (begin,), stops)
-        return bound, Vocabulary.from_tokenizer(tokenizer, size=len(tokens), end_token_ids=bound.stop_ids)
+        vocabulary = Vocabulary.from_tokenizer(tokenizer, size=len(tokens), end_token_ids=bound.stop_ids)
+        vocabulary.encode(SPELT)
+        return bound, vocabulary
     except ModelError:
         raise
     except (VocabularyError, LookupError, TypeError, ValueError) as error:
@@ -162,7 +172,7 @@ def definition_of(info: dict[str, Any], tokens: list[str], kinds: list[int]) -> 
                 "vocab": [[name, float(score)] for name, score in zip(tokens, scores, strict=True)],
             },
         }
-    raise ModelError(f"has a tokenizer of the kind {model!r}, which is not known")
+    raise ModelError(f"has a tokenizer of the kind {model!r:.60}, which is not known")
 
 
 PLAIN_MATCH = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}

@@ -187,5 +187,5 @@ def read_event(steps: Callable[[object], Iterable[Step]], event: object) -> list
     """The steps of an event. Raises LostError where it is none."""
     try:
         return list(steps(event))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise LostError(f"the endpoint streams what is no completion ({type(error).__name__})") from None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from fim_server.models.backend import LostError
+from fim_server.models.remote.rows import MOST_LOG_PROBABILITY
 from fim_server.tokens.formats import known_formats
 from fim_server.tokens.tokenizer_file import END_NAMES
 
@@ -124,9 +126,11 @@ class Pieces:
         return self._vocabulary.token_at(text)
 
     def tokens(self, told: Mapping[bytes, float]) -> dict[int, float]:
-        """Log probabilities by token. A place where something was lost tells of the others alone."""
+        """Log probabilities by token. A place where something was lost tells of the others alone. Raises LostError."""
         from math import exp, log
 
+        if not all(share <= MOST_LOG_PROBABILITY for share in told.values()):  # nor is what is no number
+            raise LostError("the endpoint tells what is no log probability")
         shares: dict[int, float] = {}
         for text, share in told.items():
             token = None if LOST in text else self.token(text)

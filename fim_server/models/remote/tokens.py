@@ -37,6 +37,23 @@ def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
     return replace(bound, plain=vocabulary.encode), vocabulary
 
 
+def here(name: str) -> str:
+    """The folder or file of a model that an endpoint names: what is here, or in the hub's cache.
+
+    Nothing is downloaded because an endpoint says so. Raises ModelError.
+    """
+    path = Path(name).expanduser()
+    if path.exists() and (is_gguf(name) or (path / TOKENIZER_FILE).is_file()):
+        return str(path)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return str(snapshot_download(name, allow_patterns=["*.json"], local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError, OSError, ValueError):
+        raise ModelError(f"{name[:80]}: not here, nor in the hub's cache") from None
+
+
 def has_llama_cpp() -> bool:
     """Whether GGUF files can be read here."""
     from fim_server.models.gguf.library import is_installed

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import ModelError
 from fim_server.models.backend import LostError
+from fim_server.models.remote.dialects import octets
 from fim_server.tokens.formats import known_formats
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ class LlamaCppTokenizer:
         )
         try:
             entries = answer["completion_probabilities"][0]["top_logprobs"]
-            found = {int(entry["id"]): bytes(entry.get("bytes") or b"") for entry in entries}
-        except (LookupError, TypeError, ValueError):
+            found = {int(entry["id"]): octets(entry.get("bytes")) for entry in entries}
+        except (LookupError, TypeError, ValueError, ArithmeticError):
             raise ModelError(f"{client.base}: does not tell its vocabulary; --tokenizer names a file with it") from None
         if not found or min(found) < 0 or max(found) >= MOST_TOKENS:
             raise ModelError(f"{client.base}: tells no vocabulary")
@@ -70,7 +71,7 @@ class LlamaCppTokenizer:
         answer = self._client.post("/tokenize", {"content": text, "add_special": False, "parse_special": parse_special})
         try:
             return tuple(int(number) for number in answer["tokens"])
-        except (LookupError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, ArithmeticError):
             raise LostError(f"{self._client.base}: does not encode texts") from None
 
     def tokens(self) -> list[bytes | None]:
