@@ -123,3 +123,4 @@ def in_process(small_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """The hub for this process as well, whose library has read the variables already."""
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", os.environ["HF_ENDPOINT"])
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)

@@ -57,7 +57,7 @@ class Endpoint:
     inserts: bool = True
     unmarked: bool = False
     entry: dict[str, Any] | None = None
-    said: str = "out of memory"
+    said: str = ""
     key: str | None = None
     file: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -149,7 +149,7 @@ def serving(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
             endpoint.asked.append(body)
             fault = endpoint.fault()
             if fault.isdecimal():
-                self._whole(int(fault), {"error": {"message": endpoint.said}}, retry="0.01")
+                self._whole(int(fault), {"error": {"message": endpoint.said or "not now"}}, retry="0.01")
                 return
             if fault == "silent":
                 time.sleep(30)
@@ -183,7 +183,7 @@ def serving(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
                         return
                     text = "{nonsense" if fault == "garbage" else json.dumps(event)
                     if fault == "error":
-                        text = json.dumps({"error": {"message": endpoint.said}})
+                        text = json.dumps({"error": {"message": endpoint.said or "out of memory"}})
                     self.wfile.write(form.format(text).encode())
                     self.wfile.flush()
                 if endpoint.kind in ("vllm", "openai"):
