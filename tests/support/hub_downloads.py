@@ -1,4 +1,4 @@
-"""Downloads from the hub that the environment names, stopped and whole. Arguments: a model's name, and its files' names.
+"""Downloads from the hub that the environment names, stopped and whole. Arguments: a model, and its files' names.
 
 The hub's library reads the environment when it is first imported, so this is a process of its own.
 """
