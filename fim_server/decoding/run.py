@@ -557,7 +557,10 @@ class Run:
         """The token that writes again what is to be as it was; None where nothing is, or where it may not come."""
         if not self.healing:
             return None
-        token = self.model.vocabulary.encode(self.healing)[0]
+        try:
+            token = self.model.vocabulary.encode(self.healing)[0]
+        except ValueError:  # the rest of a character that was begun
+            return None
         return token if token < size and self._fits(token) and self._lands(token) else None
 
     def _way_to_end(self, complete: bool, size: int) -> int | None:

@@ -19,6 +19,7 @@ from fim_server.language.stop import Stop
 from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.gguf import library
 from fim_server.models.gguf.backend import GgufBackend
+from fim_server.models.gguf.context import Context
 from fim_server.models.gguf.writing import SPLITTERS, write_gguf
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
@@ -143,4 +144,25 @@ def test_a_pass_that_is_left_is_as_if_it_had_not_been(model: FimModel, text: lis
         store.forward([5, 6])
     found = store.forward([7, 8])
     for row, token, logits in zip(rows, (7, 8), found, strict=True):
+        assert np.abs(logits - alone(model, [*row, token])).max() < ROUNDING
+
+
+def test_rows_of_a_network_that_takes_nothing_back_are_read_again(
+    model: FimModel, text: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = backend_of(model).store(2, 300)
+    keep, tried = Context.keep, list[int]()
+
+    def keeps_nothing(context: Context, length: int, sequence: int = 0) -> bool:
+        tried.append(length)
+        return keep(context, length, sequence) if length == 0 else False
+
+    monkeypatch.setattr(Context, "keep", keeps_nothing)
+    rows = [text[:150], text[200:290]]
+    for row in rows:
+        store.read(row)
+    store.rewind(0, 20)
+    assert 130 in tried
+    found = store.forward([7, 8])
+    for row, token, logits in zip((rows[0][:130], rows[1]), (7, 8), found, strict=True):
         assert np.abs(logits - alone(model, [*row, token])).max() < ROUNDING

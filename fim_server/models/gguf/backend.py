@@ -124,7 +124,7 @@ class GgufBackend:
     def store(self, rows: int, positions: int) -> Sequences:
         """As :meth:`..backend.BatchBackend.store`."""
         room = -(-min(positions, self.window) // STEP_OF_ROOM) * STEP_OF_ROOM
-        return Sequences(Context(self._network, room, self.threads, max(2, rows)), self.size)
+        return Sequences(Context(self._network, room, self.threads, rows), self.size)
 
     def mask_words(self, size: int) -> NDArray[np.uint32]:
         """As :meth:`..backend.Backend.mask_words`."""

@@ -128,9 +128,10 @@ class RemoteCache:
     def read_now(self) -> bool:
         """As :meth:`..backend.AskedCache.read_now`."""
         try:
-            return self._backend.dialect.read(self._tokens, self.patience)
+            self._backend.dialect.read(self._tokens, self.patience)
         except LostError:
             return False
+        return True
 
     def rest(self) -> None:
         """Have the endpoint write nothing more."""

@@ -40,8 +40,8 @@ class Dialect(Protocol):
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
         """A stream of the likeliest text after a prefix, at most so many tokens of it. Raises LostError."""
 
-    def read(self, prefix: Sequence[int], patience: Patience) -> bool:
-        """Have it read a prefix, and keep what it has read; False where it is not asked to. Raises LostError."""
+    def read(self, prefix: Sequence[int], patience: Patience) -> None:
+        """Have it read a prefix, and keep what it has read. Raises LostError."""
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """The likeliest of some tokens after a prefix, and its log probability; None where it does not tell."""
@@ -62,10 +62,9 @@ class LlamaCpp:
         stream = self._client.stream("/completion", {**body, "stream": True}, patience)
         return IdSource(prefix, stream, Gapless(), self._vocabulary)
 
-    def read(self, prefix: Sequence[int], patience: Patience) -> bool:
+    def read(self, prefix: Sequence[int], patience: Patience) -> None:
         """As :meth:`Dialect.read`."""
         self._client.ask("/completion", {**self._body(prefix, 1), "stream": False}, patience)
-        return True
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`."""
@@ -152,10 +151,9 @@ class VllmServer:
         stream = self._client.stream("/v1/completions", {**body, "stream": True}, patience)
         return IdSource(prefix, stream, self._steps, self._vocabulary)
 
-    def read(self, prefix: Sequence[int], patience: Patience) -> bool:
+    def read(self, prefix: Sequence[int], patience: Patience) -> None:
         """As :meth:`Dialect.read`."""
         self._client.ask("/v1/completions", {**self._body(prefix, 1), "stream": False}, patience)
-        return True
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`."""
@@ -200,9 +198,14 @@ def id_of(token: str) -> int:
 
 
 class Texts:
-    """What endpoints that know no token ids are asked for."""
+    """What endpoints that know no token ids are asked for.
+
+    Attributes:
+        path: Where they are asked.
+    """
 
     exact = False
+    path: str
 
     def __init__(self, client: Client, vocabulary: Vocabulary, model: str, prompts: Prompts, pieces: Pieces) -> None:
         self._client, self._vocabulary, self._model = client, vocabulary, model
@@ -210,9 +213,16 @@ class Texts:
         self._last_drawn: tuple[tuple[int, ...], Told] = (), {}
         """Of the last place where something unlikely was written: several of its tokens may be asked for."""
 
-    def read(self, prefix: Sequence[int], patience: Patience) -> bool:
+    def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
+        """As :meth:`Dialect.open`."""
+        body = {**self._body(count), **self.prompts.fields(prefix), "stream": True}
+        return TextSource(
+            prefix, self._client.stream(self.path, body, patience), self._steps, self._vocabulary, self.pieces
+        )
+
+    def read(self, prefix: Sequence[int], patience: Patience) -> None:
         """As :meth:`Dialect.read`."""
-        return self._drawn(prefix, 0, patience) is not None
+        self._ask(prefix, self._body(1), patience)
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
         """As :meth:`Dialect.likeliest`, of those that are told where something is written.
@@ -242,28 +252,24 @@ class Texts:
         """Those of an event. Raises LostError, and LookupError, TypeError or ValueError for what is none."""
         raise NotImplementedError
 
-    def _step(self, prefix: Sequence[int], path: str, body: dict[str, Any], patience: Patience) -> Step | None:
-        """The first step of an answer that tells others at its place."""
-        answer = self._client.ask(path, {**body, **self.prompts.fields(prefix), "stream": False}, patience)
-        return next((step for step in read_event(self._steps, answer) if step.told), None)
+    def _body(self, count: int) -> dict[str, Any]:
+        """What is asked for but the prompt: so many tokens."""
+        raise NotImplementedError
 
-    def _source(self, prefix: Sequence[int], path: str, body: dict[str, Any], patience: Patience) -> Source:
-        stream = self._client.stream(path, {**body, **self.prompts.fields(prefix), "stream": True}, patience)
-        return TextSource(prefix, stream, self._steps, self._vocabulary, self.pieces)
+    def _ask(self, prefix: Sequence[int], body: dict[str, Any], patience: Patience) -> Step | None:
+        """The first step of an answer that tells others at its place; None where none does."""
+        answer = self._client.ask(self.path, {**body, **self.prompts.fields(prefix), "stream": False}, patience)
+        return next((step for step in read_event(self._steps, answer) if step.told), None)
 
 
 class Ollama(Texts):
-    """Ollama, by its own `/api/generate`."""
+    """Ollama, by its own `/api/generate`; a prompt that is too long is refused, not cut where it must not be."""
 
-    name = "Ollama"
-
-    def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
-        """As :meth:`Dialect.open`; a prompt that is too long is refused, not cut where it must not be."""
-        return self._source(prefix, "/api/generate", self._body(count), patience)
+    name, path = "Ollama", "/api/generate"
 
     def _drawn(self, prefix: Sequence[int], seed: int, patience: Patience) -> Step | None:
         body = self._body(1, temperature=HOT, seed=seed, top_p=1.0, min_p=0.0)
-        return self._step(prefix, "/api/generate", body, patience)
+        return self._ask(prefix, body, patience)
 
     def _body(self, count: int, temperature: float = 0, **options: float) -> dict[str, Any]:
         return {
@@ -284,7 +290,7 @@ class Ollama(Texts):
 class OpenAi(Texts):
     """Any server with OpenAI's older `/v1/completions`: LM Studio, SGLang, text-generation-webui and others."""
 
-    name = "OpenAI"
+    name, path = "OpenAI", "/v1/completions"
 
     def __init__(
         self, client: Client, vocabulary: Vocabulary, model: str, prompts: Prompts, pieces: Pieces, told: int
@@ -293,15 +299,11 @@ class OpenAi(Texts):
         super().__init__(client, vocabulary, model, prompts, pieces)
         self.told = told
 
-    def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
-        """As :meth:`Dialect.open`."""
-        return self._source(prefix, "/v1/completions", self._body(count), patience)
-
     def _drawn(self, prefix: Sequence[int], seed: int, patience: Patience) -> Step | None:
         if not self.told:
             return None
         body = {**self._body(1), "temperature": HOT, "seed": seed, "top_p": 1.0}
-        return self._step(prefix, "/v1/completions", body, patience)
+        return self._ask(prefix, body, patience)
 
     def _body(self, count: int) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self._model, "max_tokens": count, "temperature": 0}

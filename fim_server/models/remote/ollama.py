@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import ModelError, VocabularyError
@@ -93,8 +94,9 @@ def put_before(info: dict[str, Any]) -> int | None:
 def id_told(info: dict[str, Any], name: str) -> int | None:
     """The id of a token that has a part to play; None where none of the told tokens has it."""
     number, tokens = info.get(f"tokenizer.ggml.{name}_token_id"), info.get("tokenizer.ggml.tokens")
-    known = type(number) is int and isinstance(tokens, list) and 0 <= number < len(tokens)
-    return number if known else None
+    if type(number) is not int or number < 0:
+        return None
+    return None if isinstance(tokens, list) and number >= len(tokens) else number
 
 
 def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
@@ -122,7 +124,7 @@ def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
             bound = plain_format(tokenizer, () if begin is None else (begin,), stops)
         vocabulary = Vocabulary.from_tokenizer(tokenizer, size=len(tokens), end_token_ids=bound.stop_ids)
         vocabulary.encode(SPELT)
-        return bound, vocabulary
+        return replace(bound, plain=vocabulary.encode), vocabulary
     except ModelError:
         raise
     except (VocabularyError, LookupError, TypeError, ValueError) as error:

@@ -96,14 +96,13 @@ class Pieces:
         self._vocabulary, self._own = vocabulary, own
         self.end = min(vocabulary.end_token_ids)
         self._controls: dict[bytes, int | None] = {}
-        for row in known_formats():
-            others = row.repository.tokens if row.repository else []
-            self._enter((*row.tokens, *others), None)
-        if own:
-            self._enter((bound.tokenizer.convert_ids_to_tokens(number) for number in bound.control_ids), None)
+        if own:  # a text that is no other token is none
             for number in vocabulary.end_token_ids:
                 self._enter([bound.tokenizer.convert_ids_to_tokens(number)], number)
         else:
+            for row in known_formats():
+                others = row.repository.tokens if row.repository else []
+                self._enter((*row.tokens, *others), None)
             self._enter((name for row in known_formats() for name in row.stop), self.end)
             self._enter(END_NAMES, self.end)
 
@@ -136,4 +135,4 @@ class Pieces:
             token = None if LOST in text else self.token(text)
             if token is not None:
                 shares[token] = shares.get(token, 0.0) + exp(share)
-        return {token: log(share) if share > 0 else -1e3 for token, share in shares.items()}
+        return {token: log(min(1.0, share)) if share > 0 else -1e3 for token, share in shares.items()}
