@@ -27,6 +27,9 @@ GGUF files."""
 LEAST_PROMPT_TOKENS = 16
 """A shorter prompt would hold little but the tokens of its format."""
 
+LEAST_WINDOW = 4 * LEAST_PROMPT_TOKENS
+"""Tokens; half of a window is for the prompt."""
+
 PREFILL_CHUNK = 256
 """Prompt tokens in one forward pass at most: a pass is what an interruption waits for. Where somebody waits, passes are
 sized by :class:`.pace.Pace`; a fixed size makes a text depend on nothing but its inputs, since logits differ by

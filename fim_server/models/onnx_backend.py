@@ -23,7 +23,7 @@ import numpy as np
 from fim_server.errors import ModelError, StoppedError
 from fim_server.language.limited_files import parse_json, read_found
 from fim_server.language.stop import telling
-from fim_server.models.backend import LEAST_PROMPT_TOKENS
+from fim_server.models.backend import LEAST_WINDOW
 from fim_server.models.masking import word_count
 from fim_server.models.numpy_logits import NumpyArithmetic
 
@@ -50,9 +50,6 @@ POSITIONS = "logits_positions"
 
 KINDS: dict[str, type[np.generic]] = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 """Numbers of a graph, by the library's names."""
-
-LEAST_WINDOW = 4 * LEAST_PROMPT_TOKENS
-"""Tokens; half of a window is for the prompt."""
 
 FATAL = 4
 """The log level of onnxruntime that keeps its errors off the terminal: they come as exceptions, with the same words."""

@@ -32,15 +32,15 @@ class Reader(Protocol):
 
 
 class TorchRows:
-    """Rows in one buffer where the first prompt's cache allows that, else apart (:class:`..backend.Store`)."""
+    """Rows in one buffer a layer where the first prompt's cache allows that, else apart (:class:`..backend.Store`)."""
 
     def __init__(self, backend: Reader, rows: int, positions: int) -> None:
         """As :meth:`..backend.BatchBackend.store`."""
         self._backend, self._most, self._positions = backend, rows, positions
-        self._rows: Slots | Apart | None = None
+        self._rows: StaticRows | Apart | None = None
 
     @property
-    def rows(self) -> Slots | Apart:
+    def rows(self) -> StaticRows | Apart:
         """Where they are. Only once there is one."""
         assert self._rows is not None, "something was read"
         return self._rows
@@ -50,10 +50,22 @@ class TorchRows:
         cache, backend = self._backend.new_cache(), self._backend
         logits = read(backend, cache, prompt)
         if self._rows is None:
-            fits = Slots.can_hold(backend, cache, self._positions)
-            self._rows = Slots(backend, self._most, self._positions) if fits else Apart(backend)
-        self._rows.add(cache, prompt)
+            fits = StaticRows.can_hold(backend.network, cache, self._positions)
+            self._rows = self._buffers() if fits else Apart(backend)
+        if isinstance(self._rows, StaticRows):
+            self._rows.add(cache, len(prompt))
+        else:
+            self._rows.add(cache, prompt)
         return logits
+
+    def _buffers(self) -> StaticRows:
+        """Those that an earlier batch left, if they are as many and as long, or new ones."""
+        backend = self._backend
+        kept, backend.kept_rows = backend.kept_rows, None
+        if kept is None or kept.most_rows < self._most or kept.positions < self._positions:
+            return StaticRows(backend.network, backend.place, self._most, self._positions)
+        kept.clear()
+        return kept
 
     def copy(self, row: int) -> None:
         """As :meth:`..backend.Store.copy`."""
@@ -72,9 +84,12 @@ class TorchRows:
         return self.rows.forward(tokens)
 
     def close(self) -> None:
-        """As :meth:`..backend.Store.close`."""
-        if isinstance(self._rows, Slots):
-            self._rows.keep()
+        """As :meth:`..backend.Store.close`.
+
+        What was captured of the rows is left to the next batch: that takes longer than a few steps.
+        """
+        if isinstance(self._rows, StaticRows) and self._rows.captured:
+            self._backend.kept_rows = self._rows
 
 
 def read(backend: Reader, cache: Any, tokens: Sequence[int]) -> torch.Tensor:
@@ -120,50 +135,3 @@ class Apart:
             logits.append(self._backend.forward([token], cache))
             read.append(token)
         return torch.stack(logits)
-
-
-class Slots:
-    """All rows in one buffer a layer (:class:`.torch_rows.StaticRows`)."""
-
-    def __init__(self, backend: Reader, rows: int, positions: int, span_step: int | None = None) -> None:
-        """Room for so many rows of so many tokens; the memory is taken when the first is added.
-
-        Where an earlier batch left rows that are as many and as long, they are taken.
-        """
-        self._backend = backend
-        kept, backend.kept_rows = backend.kept_rows, None
-        if kept is not None and kept.most_rows >= rows and kept.positions >= positions:
-            kept.clear()
-            self._rows = kept
-        else:
-            self._rows = StaticRows(backend.network, backend.place, rows, positions, span_step=span_step)
-
-    @staticmethod
-    def can_hold(backend: Reader, cache: Any, positions: int) -> bool:
-        """As :meth:`.torch_rows.StaticRows.can_hold`."""
-        return StaticRows.can_hold(backend.network, cache, positions)
-
-    def keep(self) -> None:
-        """Leave the rows to the next batch, where any was captured: that takes longer than a few steps."""
-        if self._rows.captured:
-            self._backend.kept_rows = self._rows
-
-    def add(self, cache: Any, prompt: Sequence[int]) -> None:
-        """A row at the end, with the cache of a prompt. The same cache may be added twice."""
-        self._rows.add(cache, len(prompt))
-
-    def copy(self, row: int) -> None:
-        """As :meth:`..backend.Store.copy`."""
-        self._rows.copy(row)
-
-    def remove(self, row: int) -> None:
-        """As :meth:`..backend.Store.remove`."""
-        self._rows.remove(row)
-
-    def rewind(self, row: int, n_tokens: int) -> None:
-        """As :meth:`..backend.Store.rewind`."""
-        self._rows.rewind(row, n_tokens)
-
-    def forward(self, tokens: Sequence[int]) -> torch.Tensor:
-        """As :meth:`..backend.Store.forward`: a tensor [rows, V]."""
-        return self._rows.forward(tokens)

@@ -53,7 +53,7 @@ from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.reading import Reading
 from fim_server.models.torch_backend import TorchBackend
-from fim_server.models.torch_batches import Apart, Slots, TorchRows
+from fim_server.models.torch_batches import Apart, TorchRows
 from fim_server.models.torch_rows import StaticRows
 from fim_server.text.document import Split
 
@@ -405,7 +405,7 @@ def test_rows_read_what_they_would_read_alone(name: str) -> None:
             store = store or TorchRows(model.backend, 8, longest)
             store.read(prompt)
         assert store is not None
-        assert isinstance(store.rows, Apart if name == "sliding" else Slots)
+        assert isinstance(store.rows, Apart if name == "sliding" else StaticRows)
         for _ in range(25):
             change = choose.choice(["", "", "copy", "remove", "rewind"])
             row = choose.randrange(len(rows))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from fim_server.errors import StoppedError
+from fim_server.models.backend import LostError
 from fim_server.models.remote.address import address_of
 from fim_server.models.remote.client import Client, loop
 
@@ -107,3 +109,13 @@ def test_all_requests_share_one_loop() -> None:
     for thread in threads:
         thread.join()
     assert len(found) == 1
+
+
+def test_a_request_may_be_given_more_time_or_less() -> None:
+    with listening(b"") as (address, heard):
+        client = Client(address_of(address, None, False))
+        began = time.monotonic()
+        with pytest.raises(LostError, match=r"says nothing for|ReadTimeout"):
+            client.post("/api/generate", {}, tries=1, seconds=0.3)
+        assert time.monotonic() - began < 30
+        assert heard.left.wait(10)

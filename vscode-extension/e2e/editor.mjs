@@ -16,6 +16,18 @@ import { chromium } from "playwright-core";
 /** The programs of the repository's virtual environment. */
 export const VENV = fileURLToPath(new URL("../../.venv/bin/", import.meta.url));
 
+/** A file in which something is to be written at the mark. */
+export const STACK = `class Stack:
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+        ‸
+
+    def pop(self):
+        return self.items.pop()
+`;
+
 const CODE_SERVER = fileURLToPath(new URL("node_modules/code-server/out/node/entry.js", import.meta.url));
 const FAILURES = fileURLToPath(new URL("failures/", import.meta.url));
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];

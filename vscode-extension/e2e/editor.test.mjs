@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { startEditor, until, VENV } from "./editor.mjs";
+import { STACK, startEditor, until, VENV } from "./editor.mjs";
 
 const PICTURES = fileURLToPath(new URL("../images/", import.meta.url));
 const takesPictures = process.env["FIM_SERVER_PICTURES"] === "1";
@@ -26,17 +26,6 @@ const SILENCE = 3_000;
 const SNOOZE = 12_000;
 /** What fades in is there after that. */
 const FADING = 2_000;
-
-const STACK = `class Stack:
-    def __init__(self):
-        self.items = []
-
-    def push(self, item):
-        ‸
-
-    def pop(self):
-        return self.items.pop()
-`;
 
 const ASKED = `def largest(values):
     best = values[0]

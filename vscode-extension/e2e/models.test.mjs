@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { startEditor, until, VENV } from "./editor.mjs";
+import { STACK, startEditor, until, VENV } from "./editor.mjs";
 
 const EMBEDDED = fileURLToPath(new URL("../../fim_server/models/embedded", import.meta.url));
 const HUB = fileURLToPath(new URL("../../tests/support/hub.py", import.meta.url));
@@ -30,17 +30,6 @@ const EMBEDDED_CHOSEN = { ...SETTINGS, "fim-server.model": "embedded" };
 /** Milliseconds: what ends when something hangs. */
 const SUITE_TIMEOUT = 600_000;
 const TEST_TIMEOUT = 150_000;
-
-const STACK = `class Stack:
-    def __init__(self):
-        self.items = []
-
-    def push(self, item):
-        ‸
-
-    def pop(self):
-        return self.items.pop()
-`;
 
 /** @type {import("./editor.mjs").Editor} */
 let editor;

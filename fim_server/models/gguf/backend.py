@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fim_server.errors import ModelError, StoppedError
-from fim_server.models.backend import LEAST_PROMPT_TOKENS, LLAMA_CPP
+from fim_server.models.backend import LEAST_WINDOW, LLAMA_CPP
 from fim_server.models.gguf.context import ABORTED, MOST_ROWS, Context, Network
 from fim_server.models.gguf.library import load_library, said
 from fim_server.models.gguf.rows import Sequences
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-LEAST_WINDOW = 4 * LEAST_PROMPT_TOKENS
 
 MOST_WINDOW = 1 << 15
 """Tokens that a cache has room for at most, whatever the model says: a context's memory is taken when it is made."""

@@ -26,7 +26,7 @@ from fim_server.models.source import first_line
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from httpx2 import Response
+    from httpx2 import Response, Timeout
 
     from fim_server.models.remote.address import Address
 
@@ -76,10 +76,10 @@ class Client:
         headers = {"Accept": "application/json"}
         if address.key is not None:
             headers["Authorization"] = f"Bearer {address.key}"
-        timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
         # A proxy that the environment names is for other machines.
         proxied = not is_loopback(urlsplit(address.base).hostname or "")
-        self._client = httpx2.AsyncClient(headers=headers, timeout=timeout, follow_redirects=False, trust_env=proxied)
+        times = timeout(READ_SECONDS)
+        self._client = httpx2.AsyncClient(headers=headers, timeout=times, follow_redirects=False, trust_env=proxied)
         self.trips = 0
         """Requests for text that were made."""
 
@@ -92,9 +92,19 @@ class Client:
         """What an endpoint says at a path, as JSON; None where it has nothing there. Raises LostError."""
         return self._answer("GET", path, None, missing=(404, 405, 400, 501), tries=2)
 
-    def post(self, path: str, body: Mapping[str, Any], missing: tuple[int, ...] = ()) -> Any:
-        """The answer to a request, as JSON; None where its status is one of ``missing``. Raises LostError."""
-        return self._answer("POST", path, body, missing)
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        missing: tuple[int, ...] = (),
+        tries: int = TRIES,
+        seconds: float = READ_SECONDS,
+    ) -> Any:
+        """The answer to a request, as JSON; None where its status is one of ``missing``. Raises LostError.
+
+        ``seconds``: how long it may take to begin.
+        """
+        return self._answer("POST", path, body, missing, tries=tries, seconds=seconds)
 
     def ask(self, path: str, body: Mapping[str, Any], patience: Patience) -> Any:
         """As :meth:`post`, for text: counted as a trip, and left where ``patience`` raises."""
@@ -114,14 +124,21 @@ class Client:
         missing: tuple[int, ...],
         patience: Patience = heed,
         tries: int = TRIES,
+        seconds: float = READ_SECONDS,
     ) -> Any:
-        stream = self._begun(lambda: self._whole(method, path, body, missing), patience, tries)
+        stream = self._begun(lambda: self._whole(method, path, body, missing, seconds), patience, tries, seconds)
         return stream.next(patience)
 
-    def _begun(self, events: Callable[[], AsyncGenerator[Any]], patience: Patience, tries: int = TRIES) -> Stream:
+    def _begun(
+        self,
+        events: Callable[[], AsyncGenerator[Any]],
+        patience: Patience,
+        tries: int = TRIES,
+        seconds: float = READ_SECONDS,
+    ) -> Stream:
         pause = FIRST_PAUSE_SECONDS
         for attempt in range(1, tries + 1):
-            stream = Stream(events)
+            stream = Stream(events, seconds)
             try:
                 stream.begin(patience)
             except Transient as failure:
@@ -138,11 +155,12 @@ class Client:
         raise AssertionError("every attempt returns or raises")
 
     async def _whole(
-        self, method: str, path: str, body: Mapping[str, Any] | None, missing: tuple[int, ...]
+        self, method: str, path: str, body: Mapping[str, Any] | None, missing: tuple[int, ...], seconds: float
     ) -> AsyncGenerator[Any]:
         """An answer's JSON, or None, as the one event. Raises Transient and LostError."""
         try:
-            async with self._client.stream(method, self.base + path, json=body) as response:
+            times = timeout(seconds)
+            async with self._client.stream(method, self.base + path, json=body, timeout=times) as response:
                 if response.status_code in missing:
                     found = None
                 else:
@@ -197,6 +215,13 @@ class Client:
         return text if key is None else text.replace(key, "...")
 
 
+def timeout(seconds: float) -> Timeout:
+    """How long a connection may take, and anything after it."""
+    import httpx2
+
+    return httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
+
+
 def loop() -> asyncio.AbstractEventLoop:
     """Where requests are made: one for the process."""
     with LOOP_LOCK:
@@ -214,7 +239,9 @@ LOOP_LOCK = threading.Lock()
 class Stream:
     """Events that come by a task of the loop, so that whoever waits for one can leave."""
 
-    def __init__(self, events: Callable[[], AsyncGenerator[Any]]) -> None:
+    def __init__(self, events: Callable[[], AsyncGenerator[Any]], seconds: float = READ_SECONDS) -> None:
+        """``seconds``: how long one of them may take to come."""
+        self._seconds = seconds
         self._events, self._queue = events, queue.SimpleQueue[tuple[str, Any]]()
         self._first: tuple[str, Any] | None = None
         self._task: Future[None] | None = None
@@ -240,13 +267,13 @@ class Stream:
             self._task.cancel()
 
     def _take(self, patience: Patience) -> tuple[str, Any]:
-        end = time.monotonic() + READ_SECONDS
+        end = time.monotonic() + self._seconds
         while time.monotonic() < end:
             with suppress(queue.Empty):
                 return self._queue.get(timeout=SLICE_SECONDS)
             heed()
             patience()
-        return "failed", Transient(f"says nothing for {READ_SECONDS:.0f} s")  # it may send signs of life all the while
+        return "failed", Transient(f"says nothing for {self._seconds:.0f} s")  # it may send signs of life all the while
 
     async def _read(self) -> None:
         left = MOST_EVENTS

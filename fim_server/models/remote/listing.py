@@ -6,16 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import ModelError
-from fim_server.models.backend import LEAST_PROMPT_TOKENS
+from fim_server.models.backend import LEAST_WINDOW
 
 if TYPE_CHECKING:
     from fim_server.models.remote.client import Client
 
 USUAL_WINDOW = 4096
 """Tokens, where an endpoint does not say how many it reads."""
-
-
-LEAST_WINDOW = 4 * LEAST_PROMPT_TOKENS
 
 MOST_NAMED, LONGEST_NAME = 10, 80
 """Models that a message names, and characters of each."""

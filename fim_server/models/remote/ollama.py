@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SPELT = "".join(map(chr, (*range(32, 127), 10)))
 """What a vocabulary has to be able to write, to be a model's of source code."""
 
+LOAD_SECONDS = 600.0
+"""How long Ollama may take to load a model from its disk."""
+
 UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 2, 3, 4, 5
 """Kinds of tokens (`tokenizer.ggml.token_type`) of which not all are text."""
 
@@ -65,7 +68,7 @@ def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> Fim
 
 def window_of(client: Client, model: str, info: dict[str, Any]) -> int:
     """How many tokens Ollama has a model read. It says so of models that are loaded: this one is."""
-    client.post("/api/generate", {"model": model}, missing=(400, 404))
+    client.post("/api/generate", {"model": model}, missing=(400, 404), tries=1, seconds=LOAD_SECONDS)
     for entry in models_of(client.get("/api/ps")):
         name = str(entry.get("name"))
         if model in (name, name.removesuffix(":latest")) and entry.get("context_length"):
