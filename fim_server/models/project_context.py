@@ -48,7 +48,7 @@ class ProjectContext:
     path: str
     excerpts: tuple[tuple[str, str], ...]
     comment: str = ""
-    _made: dict[tuple[int, int], tuple[list[int], list[int]]] = field(
+    _made: dict[tuple[int, int], tuple[object, tuple[list[int], list[int]]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -60,8 +60,8 @@ class ProjectContext:
         """
         key = id(bound.tokenizer), most
         if key not in self._made:
-            self._made[key] = self._ids(bound, most)
-        return self._made[key]
+            self._made[key] = bound.tokenizer, self._ids(bound, most)  # kept, so that no other has its number
+        return self._made[key][1]
 
     def _ids(self, bound: Bound, most: int) -> tuple[list[int], list[int]]:
         layout = bound.repository

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from itertools import pairwise
 
 import pytest
@@ -100,3 +102,14 @@ def test_the_prompt_goes_on_beginning_alike_while_somebody_types(family: str) ->
         kept = len(before) - suffix
         moved += before[:kept] != after[:kept]
     assert moved <= len(typed) // 32 + 1
+
+
+def test_tokens_are_of_the_tokenizer_that_asks_not_of_one_that_is_gone() -> None:
+    """Once it is gone, another may stand where it stood in memory."""
+    context = ProjectContext("shop", "a/here.py", (("two.py", "x = 1\ny = 2"),), "# ")
+    bound = bound_to(FAMILIES["SmolLM2"])
+    context.ids(bound, 400)
+    gone = weakref.ref(bound.tokenizer)
+    del bound
+    gc.collect()
+    assert gone() is not None  # its place is not given to another one
