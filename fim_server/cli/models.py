@@ -127,7 +127,9 @@ def add_models(commands: Any) -> None:
         "remove", help="delete a model from the cache", description="Delete a model, and what was fetched for it."
     )
     removing.add_argument(
-        "name", metavar="NAME", help="as `models list` has it: what was got, or a GGUF file in the models' folder"
+        "name",
+        metavar="NAME",
+        help="as `models list` has it: what was got, a GGUF file in the models' folder, a model in the hub's cache",
     )
     bind(removing, RemoveArguments, run_remove)
 
@@ -169,8 +171,8 @@ def run_list(arguments: ListArguments) -> int:
     if arguments.json:
         print_json(rows)
         return DONE
-    words = {"ready": "ready", "outdated": "outdated: run `{how}`", "missing": "not here: run `{how}`", "file": "ready"}
-    words["embedded"] = "comes with fim-server"
+    words = {"ready": "ready", "outdated": "outdated: run `{how}`", "missing": "not here: run `{how}`"}
+    words |= {"embedded": "comes with fim-server", "hub": "ready", "file": "ready"}
     header = ("", "name", "state", "MB", "line, ms", "licence", "what it is")
     cells = [
         (

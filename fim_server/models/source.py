@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 EMBEDDED_NAME = "embedded"
 
 GGUF_SUFFIX = ".gguf"
+
+PART = re.compile(r"-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.gguf)$", re.IGNORECASE)
+"""How the names of GGUF files end that llama.cpp wrote in parts; it finds the others by that of the first."""
 
 HUB_SECONDS = 10.0
 """How long the hub may take to answer whether it is there."""
@@ -107,6 +111,22 @@ def fetch(name: str, tell: Amount | None = None) -> str:
 def is_gguf(name: str) -> bool:
     """Whether a name is that of a GGUF file, there or not."""
     return name.lower().endswith(GGUF_SUFFIX)
+
+
+def names_gguf_model(name: str) -> bool:
+    """Whether a GGUF model is named by a file of that name: its only or first one, and no companion for pictures."""
+    part = PART.search(name)
+    return is_gguf(name) and "mmproj" not in name and (part is None or int(part["number"]) == 1)
+
+
+def parts_of(file: Path) -> list[Path]:
+    """The files of a model whose only or first one that is, as far as they are there."""
+    part = PART.search(file.name)
+    if part is None:
+        return [file]
+    numbers = range(1, int(part["count"]) + 1)
+    names = [f"{file.name[: part.start()]}-{number:05}-of-{part['count']}{part['suffix']}" for number in numbers]
+    return [path for path in map(file.with_name, names) if path.is_file()]
 
 
 def looks_like_path(name: str) -> bool:

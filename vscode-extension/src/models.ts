@@ -118,9 +118,10 @@ export function removalChoices(installed: readonly InstalledModel[]): RemovalCho
     }));
 }
 
-export function removalQuestion({ name, bytes }: InstalledModel): string {
+export function removalQuestion({ name, bytes, state }: InstalledModel): string {
   const size = bytes === null ? "" : ` (${megabytes(bytes)})`;
-  return `Remove the model ${name}${size} from this machine?`;
+  const shared = state === "hub" ? " It is in the hub's cache, which other programs use as well." : "";
+  return `Remove the model ${name}${size} from this machine?${shared}`;
 }
 
 /** What to tell of how it ended. */

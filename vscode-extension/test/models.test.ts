@@ -82,7 +82,8 @@ test("removing names the model and its size, and says what came of it", () => {
   const [removable, ...others] = removalChoices(INSTALLED);
   assert.ok(removable);
   assert.deepEqual(others, []);
-  assert.match(removalQuestion(removable.model), /smollm2 \(285 MB\)/);
+  assert.match(removalQuestion(removable.model), /smollm2 \(285 MB\) from this machine\?$/);
+  assert.match(removalQuestion({ ...removable.model, state: "hub" }), /other programs use/);
   assert.match(removalChoices(readModels([{ ...SMOLLM2, inUse: true }]))[0]?.description ?? "", /^in use/);
   const done = removalMessage(readRemoved({ name: "smollm2", done: true, freedBytes: 285_400_000, problem: null }));
   assert.deepEqual(done, { message: "fim-server: smollm2 is removed, 285 MB are free.", isProblem: false });

@@ -13,9 +13,10 @@ from typing import Any
 
 from fim_server.language.cache import cache_folder
 from fim_server.language.limited_files import parse_json, read_found
-from fim_server.models.source import EMBEDDED_NAME, GGUF_SUFFIX, locate
+from fim_server.models.source import EMBEDDED_NAME, locate, names_gguf_model, parts_of
 from fim_server.models.store.catalogue import catalogue
 from fim_server.models.store.folders import cached_folder, models_folder, size_of
+from fim_server.models.store.hub import hub_models
 
 FILE = "model-speeds.json"
 
@@ -37,11 +38,13 @@ class Here:
         name: As `--model` takes it.
         place: Its folder or file.
         size: In bytes.
+        is_of_hub: Whether it is in the hub's own cache.
     """
 
     name: str
     place: Path
     size: int
+    is_of_hub: bool = False
 
     @property
     def stamp(self) -> str:
@@ -66,12 +69,15 @@ class Kept:
 
 
 def models_here() -> list[Here]:
-    """The embedded model, those of the catalogue that are in the cache, and GGUF files in the usual folders."""
+    """The embedded model, those of the catalogue and of the hub that are in the caches, GGUF files in usual folders."""
     found = [(name, cached_folder(name)) for name in catalogue()]
     with suppress(Exception):  # an installation may have none
         found.append((EMBEDDED_NAME, Path(locate(EMBEDDED_NAME))))
-    files = [Here(str(path), path, path.stat().st_size) for path in gguf_files()]
-    return [Here(name, folder, size_of(folder)) for name, folder in found if folder is not None] + files
+    of_hub = hub_models()
+    paths = dict.fromkeys([*gguf_files(), *(path for one in of_hub for path in one.gguf_files)])
+    files = [Here(str(path), path, sum(part.stat().st_size for part in parts_of(path))) for path in paths]
+    fetched = [Here(one.name, one.folder, one.size, is_of_hub=True) for one in of_hub if one.is_loaded_by_name]
+    return [Here(name, folder, size_of(folder)) for name, folder in found if folder is not None] + fetched + files
 
 
 def gguf_files() -> list[Path]:
@@ -96,7 +102,7 @@ def below(folder: Path, levels: int, left: Iterator[int]) -> Iterator[Path]:
             if entry.is_dir(follow_symlinks=False):
                 if levels > 1:
                     yield from below(Path(entry.path), levels - 1, left)
-            elif entry.name.lower().endswith(GGUF_SUFFIX) and "mmproj" not in entry.name and entry.is_file():
+            elif names_gguf_model(entry.name) and entry.is_file():
                 yield Path(entry.path)
 
 

@@ -28,7 +28,7 @@ class Listing:
 
 
 def list_models(here: Sequence[Here]) -> Listing:
-    """The catalogue's models, the embedded one, and the GGUF files among those that are here."""
+    """The catalogue's models, the embedded one, and those of the hub and GGUF files among those that are here."""
     serving, speeds = name_of(None), known_speeds()
     rows: list[dict[str, Any]] = [
         {
@@ -59,17 +59,18 @@ def list_models(here: Sequence[Here]) -> Listing:
     rows += [
         {
             "name": one.name,
-            "state": "file",
+            "state": "hub" if one.is_of_hub else "file",
             "default": False,
-            "about": "a GGUF file",
+            "about": "from the hub, in its own cache" if one.is_of_hub else "a GGUF file",
             "licence": None,
             "bytes": one.size,
-            "folder": None,
+            "folder": str(one.place) if one.is_of_hub else None,
             "how": None,
         }
         for one in here
-        if one.place.is_file()
+        if one.is_of_hub or one.place.is_file()
     ]
+    of_hub = {one.name for one in here if one.is_of_hub}
     advice = recommended(list(here), speeds)
     for row in rows:
         speed = speeds.get(row["name"])
@@ -77,5 +78,5 @@ def list_models(here: Sequence[Here]) -> Listing:
         row["writtenTokensPerSecond"] = None if speed is None else round(speed.written)
         row["lineMs"] = None if speed is None else round(speed.line_ms)
         row["recommended"] = advice is not None and row["name"] == advice[0]
-        row["removable"] = is_removable(row["name"])
+        row["removable"] = row["name"] in of_hub or is_removable(row["name"])
     return Listing(rows, advice)

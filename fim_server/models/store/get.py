@@ -18,7 +18,7 @@ from typing import Protocol
 from filelock import FileLock, Timeout
 
 from fim_server.errors import ModelError
-from fim_server.models.source import is_gguf
+from fim_server.models.source import is_gguf, parts_of
 from fim_server.models.store.catalogue import Entry, Package, Pinned, catalogue, entry_of
 from fim_server.models.store.folders import (
     cached_folder,
@@ -30,6 +30,7 @@ from fim_server.models.store.folders import (
     models_folder,
     needed_folder,
 )
+from fim_server.models.store.hub import is_in_hub_cache, remove_from_hub_cache
 from fim_server.models.store.registry import fetch_package
 from fim_server.models.store.state import State, builder_of, state_of
 from fim_server.models.store.transfer import CHUNK, is_right, wrong
@@ -184,24 +185,27 @@ def hold(path: Path, wait: Callable[[], None]) -> Iterator[None]:
 
 
 def is_removable(name: str) -> bool:
-    """Whether :func:`remove` would delete something: a model in the cache, or a GGUF file in the folder of models."""
+    """Whether :func:`remove` would delete something: a model in a cache, or a GGUF file in the folder of models."""
+    if name in catalogue():
+        return cached_folder(name) is not None
     models = models_folder()
-    if models is None:
-        return False
-    return cached_folder(name) is not None if name in catalogue() else file_in(models, name) is not None
+    return (models is not None and file_in(models, name) is not None) or is_in_hub_cache(name)
 
 
 def remove(name: str) -> int:
     """Delete a model and all that was fetched for it, or a GGUF file; returns how many bytes that freed.
 
-    Nothing outside the folder of models is ever deleted. Raises ModelError where nothing of it is there, for what is
-    not in that folder, while another command is getting it, and where it cannot be deleted.
+    Nothing outside the folder of models is ever deleted, but a model that the hub's cache has under that very name.
+    Raises ModelError where nothing of it is there, for what is in neither place, while another command is getting it,
+    and where it cannot be deleted.
     """
-    models = needed_folder()
     try:
+        if is_in_hub_cache(name):
+            return remove_from_hub_cache(name)
+        models = needed_folder()
         return _remove_got(models, name) if name in catalogue() else _remove_file(models, name)
     except OSError as error:
-        raise ModelError(f"{error.filename or models}: {(error.strerror or str(error)).lower()}") from None
+        raise ModelError(f"{error.filename or name}: {(error.strerror or str(error)).lower()}") from None
 
 
 def _remove_got(models: Path, name: str) -> int:
@@ -223,8 +227,10 @@ def _remove_file(models: Path, name: str) -> int:
     file = file_in(models, name)
     if file is None:
         raise ModelError(f"{name}: not a model that was got, and no GGUF file in {models}")
-    freed = file.lstat().st_size
-    file.unlink()
+    freed = 0
+    for part in parts_of(file):
+        freed += part.lstat().st_size
+        part.unlink()
     return freed
 
 
