@@ -16,6 +16,8 @@ class Spelling:
         brackets: Opening and closing ones, pairwise.
         closers: The characters that editors put right of the cursor when their partner is typed. Where the file does
             not say, those of closing brackets and of quotes.
+        operators: The characters that want an operand more.
+        comments: What comments begin with.
         block_opener: What a line ends with that opens a block; empty if none does.
         step: Columns by which a block is indented further, where a document does not say.
         stand_ins: Lines that may stand for one that is left out.
@@ -26,6 +28,8 @@ class Spelling:
     placeholder: str = ""
     brackets: tuple[tuple[str, str], ...] = ()
     closers: frozenset[str] = frozenset()
+    operators: frozenset[str] = frozenset()
+    comments: tuple[str, ...] = ()
     block_opener: str = ""
     step: int = 0
     stand_ins: tuple[str, ...] = ()
@@ -42,6 +46,8 @@ class Spelling:
             placeholder=spec.get("placeholder", ""),
             brackets=brackets,
             closers=frozenset(spec.get("closers", written)),
+            operators=frozenset(spec.get("operators", "")),
+            comments=tuple(comment["prefix"] for comment in spec.get("comments", ())),
             block_opener=layout.get("block_opener", ""),
             step=layout.get("step", 0),
             stand_ins=tuple(recovery.get("stand_ins", ())),

@@ -18,6 +18,7 @@ from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.blocks import is_header, owes_block, with_empty_block, without_unsure_block
 from fim_server.server.choosing import cuts_of_lines, goes_on, others_of, together
+from fim_server.server.commas import with_last_comma
 from fim_server.server.contexts import (
     Contexts,
     Opened,
@@ -27,9 +28,8 @@ from fim_server.server.contexts import (
     without_repeats,
     without_repetition,
 )
-from fim_server.server.definitions import defined_again
 from fim_server.server.endings import with_shortest_ending
-from fim_server.server.imports import with_imports
+from fim_server.server.imports import is_needless_import, said_again, with_imports
 from fim_server.server.marks import with_marks
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
@@ -271,6 +271,8 @@ class Completer:
         cuts = cuts_of_lines(offer.text, offer.cuts)
         text = offer.text[: cuts[-1]] if cuts else ""
         if not cuts or fits(text, request.split, opened) is not None:
+            return None
+        if is_needless_import(text, language.name, request, self._project, self._preferences):
             return None
         reaches_line_end = text == offer.text or "\n" in offer.text[: len(text) + 1]
         whole = one.whole if reaches_line_end else 0.0
@@ -572,9 +574,9 @@ class Completer:
             def is_complete(shorter: str) -> bool:
                 return opened.session.check(shorter).complete
 
-            left, right = request.split.left, request.split.right
-            text = without_repetition(text, right, is_complete, left)
-            text = without_foreign_indentation(without_repeats(text, is_complete), left, is_complete)
+            text = without_repetition(text, request.split.right, is_complete, request.split.left)
+            text = without_foreign_indentation(without_repeats(text, is_complete), request.split.left, is_complete)
+            text = with_last_comma(text, request.split, opened.session.spelling, is_complete)
         if not text.strip():
             return "the model inserts nothing here"
         problem = fits(text, request.split, opened)
@@ -604,19 +606,17 @@ class Completer:
             goes_on(ends.cuts, text, completion, own),
             completion.written,
             self._unknown_names(language, request, text, opened),
+            said_again(language.name, request.split, text) if request.settings.names != "off" else 0,
             is_fresh(request.split, opened.session.spelling),
             header=is_header(request.split, language.name),
             owes_block=owes_block(request.split, language.name),
         )
 
     def _unknown_names(self, language: Language, request: Request, text: str, opened: Opened) -> tuple[int, ...]:
-        """The ends of the names in a text that nobody knows, or that it defines once more, where that counts."""
-        own = own_names(language.name)
-        if request.settings.names == "off" or own is None:
+        """The ends of the names in a text that nobody knows, where that counts."""
+        if request.settings.names == "off" or own_names(language.name) is None:
             return ()
-        unknown = self._names.unknown(language.name, request.split, text, opened.session)
-        again = defined_again(own, request.split, text)
-        return unknown if again is None else tuple(sorted({*unknown, again}))
+        return self._names.unknown(language.name, request.split, text, opened.session)
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:
         from fim_server.decoding.alternatives import candidates

@@ -19,6 +19,7 @@ from fim_server.server.showing import boundaries, likelihood
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
     from fim_server.language import Session
+    from fim_server.language.spelling import Spelling
     from fim_server.text.document import Split
 
 ENDING_LIKELIHOOD = 0.1
@@ -34,8 +35,9 @@ MOST_BEGINNINGS = 3
 def with_shortest_ending(completion: Completion, session: Session, split: Split, owes_block: bool) -> Completion:
     """A completion that has no text because it became unlikely, as what of its first line is worth most with an ending.
 
-    An ending has no words: closing brackets, and what a header ends with. It comes after a word or a bracket, not after
-    a comma or an operator. The completion as it is where there is none.
+    An ending has neither words nor operators: closing brackets, what a header ends with, a comma above another line of
+    the same list; and no comment, which would hide what stands right of it. It comes after a word or a bracket, not
+    after a comma or an operator. The completion as it is where there is none.
     ``owes_block``: the line needs a block, of which there is nothing yet, see :mod:`.blocks`.
     """
     if completion.text is not None or not completion.begun:
@@ -63,7 +65,7 @@ def with_shortest_ending(completion: Completion, session: Session, split: Split,
 
 
 def ending_after(beginning: str, session: Session, block_opener: str) -> str | None:
-    """The shortest text without a word that completes a beginning; None where there is none.
+    """The shortest text that completes a beginning, if it is an ending; else None.
 
     ``block_opener``: where it is not empty, what the ending ends with, for a block is still to come.
     """
@@ -78,4 +80,12 @@ def ending_after(beginning: str, session: Session, block_opener: str) -> str | N
     if ending is not None and block_opener:
         found = ending.find(block_opener)
         ending = ending[: found + len(block_opener)] if found >= 0 else None
-    return ending if ending and not any(is_word(one) or one == "\n" for one in ending) else None
+    return ending if ending and is_ending(ending, session.spelling) else None
+
+
+def is_ending(text: str, spelling: Spelling) -> bool:
+    """Whether a text only ends what is before it: no word, no operator that wants an operand, no comment."""
+    if any(prefix in text for prefix in spelling.comments):
+        return False
+    unwanted = spelling.operators - spelling.closers
+    return not any(is_word(one) or one == "\n" or one in unwanted for one in text)

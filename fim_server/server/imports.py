@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fim_server.server.definitions import defined_again
 from fim_server.server.names import module_of, own_names, word_start
 from fim_server.server.project import key_of
 
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fim_server.decoding.protocols import Advice
+    from fim_server.server.preferring import Preferences
     from fim_server.server.project import Project
     from fim_server.server.work import Request
+    from fim_server.text.document import Split
 
 IMPORT_SHARE = 0.8
 """Of the probability of a name's tokens, what is for names that the file lacks."""
@@ -114,17 +117,8 @@ def with_imports(
     module = module_of(language, "imports")
     if module is None:
         return others
-    split = request.split
-    start, end = split.left.rfind("\n") + 1, split.right.find("\n")
-    source = split.left[:start] + ("" if end < 0 else split.right[end:])
-    above = split.left.count("\n", 0, start)
-    own, known = own_names(language), project
-
-    def definitions(names: Sequence[str]) -> list[tuple[str, str]]:
-        if known is None or own is None:
-            return []
-        found = known.memory.related(key_of(request.uri), range(0), [], [], names, own.defining_words, MOST_DEFINITIONS)
-        return [(one.name, one.key) for one in found if one.name is not None]
+    start, source, above = around(request.split)
+    definitions = defined_elsewhere(language, request, project)
 
     def brought(line: str) -> tuple[str, Sequence[tuple[str, float]]] | None:
         if module.begun(line) is None:
@@ -133,4 +127,55 @@ def with_imports(
         imported: tuple[str, Sequence[tuple[str, float]]] | None = module.importable(line, source, definitions, modules)
         return imported
 
-    return LineAdvice(split.left[start:], brought, others)
+    return LineAdvice(request.split.left[start:], brought, others)
+
+
+def is_needless_import(
+    text: str, language: str, request: Request, project: Project | None, preferences: Preferences | None = None
+) -> bool:
+    """Whether a suggestion's first line imports none of the names that the file lacks, while it might.
+
+    ``preferences``: tells what can be imported.
+    """
+    module = module_of(language, "imports")
+    if module is None:
+        return False
+    modules = None if preferences is None else preferences.modules(request, language, project)
+    start, source, _ = around(request.split)
+    line = request.split.left[start:] + text.partition("\n")[0]
+    needless: bool = module.is_needless(line, source, defined_elsewhere(language, request, project), modules)
+    return needless
+
+
+def said_again(language: str, split: Split, text: str) -> int:
+    """The end, in characters of a suggestion's ``text``, of what it defines or imports once more; 0 if it does not."""
+    own, module = own_names(language), module_of(language, "imports")
+    end = None if own is None else defined_again(own, split, text)
+    if end is not None or module is None:
+        return end or 0
+    first = text.partition("\n")[0]
+    start, source, _ = around(split)
+    return len(first) if module.imports_again(split.left[start:] + first, source) else 0
+
+
+def around(split: Split) -> tuple[int, str, int]:
+    """Where the cursor's line begins, the document without that line, and how many of its lines stand above."""
+    start, end = split.left.rfind("\n") + 1, split.right.find("\n")
+    source = split.left[:start] + ("" if end < 0 else split.right[end:])
+    return start, source, split.left.count("\n", 0, start)
+
+
+def defined_elsewhere(
+    language: str, request: Request, project: Project | None
+) -> Callable[[Sequence[str]], list[tuple[str, str]]]:
+    """For names, those that the project's other files define, each with a file that does."""
+    own = own_names(language)
+
+    def definitions(names: Sequence[str]) -> list[tuple[str, str]]:
+        if project is None or own is None:
+            return []
+        key, words = key_of(request.uri), own.defining_words
+        found = project.memory.related(key, range(0), [], [], names, words, MOST_DEFINITIONS)
+        return [(one.name, one.key) for one in found if one.name is not None]
+
+    return definitions

@@ -51,6 +51,8 @@ class Offer:
     """The tokens of the text."""
     unknown: tuple[int, ...] = ()
     """The ends of names in it that it loads and nobody knows, in characters."""
+    again: int = 0
+    """The end of what it defines or imports once more, in characters; 0 where there is nothing of that."""
     fresh: bool = False
     """Whether the cursor is in a pair of brackets with nothing in it."""
     recalled: bool = False
@@ -240,6 +242,7 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         written=without_typed(offer.written, len(typed)),
         fresh=False,
         unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
+        again=max(0, offer.again - len(typed)),
         seen=max(0, offer.seen - len(typed)),
     )
 

@@ -51,6 +51,9 @@ FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0.48, 1.02, -1.76
 nobody knows. Fitted to texts in the packages for tuning, as `fim_server/bench/suggestions/calibration.py` fits them
 with 150 cursors in each."""
 
+AGAIN_CONFIDENCE = 0.001
+"""How sure is what is defined or imported once more: of 34 such offers in the packages for tuning none was right."""
+
 SEEN_SHARE = 0.5
 """How sure an offer has to be of which more is shown already than was typed, as a share of another: somebody who types
 along reads it, and its going away is one more thing to read."""
@@ -159,6 +162,8 @@ def mapped(offer: Offer, end: int, intercept: float, per_log_odds: float, per_un
     """The probability of an offer's first ``end`` characters, as a share of such texts that were right."""
     if not offer.written:
         return 1.0
+    if 0 < offer.again <= end:
+        return AGAIN_CONFIDENCE
     share = min(max(likelihood(offer.written, end), 1e-6), 1 - 1e-6)
     if offer.calibrated:
         return share

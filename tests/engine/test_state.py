@@ -138,6 +138,24 @@ def test_shortest_completion_completes() -> None:
     assert state.shortest_completion() == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "left", "right", "expected"),
+    [
+        ("python", "x = f(\n    g(a", "\n    b,\n)\n", "),"),
+        ("python", "x = f(\n    g(a)", "\n    b,\n)\n", ","),
+        ("go", "package a\nfunc f() {\n\tx(\n\t\ta", "\n\t\tb,\n\t)\n}\n", ","),
+        ("java", "class A { int[] b = {\n1", "\n2}; }\n", ","),
+        ("rust", "fn f() { g(\na", "\nb) }\n", ","),
+    ],
+)
+def test_of_the_shortest_completions_one_without_an_operator_comes_first(
+    name: str, left: str, right: str, expected: str
+) -> None:
+    state = Language.load(name).open(left, right).start()
+    assert state.shortest_completion() == expected
+    assert state.likely_next(state.explain("")) == f'"{expected[0]}"'
+
+
 def test_explain_says_what_is_open() -> None:
     explanation = python().open("a = f([", "])\n").start().explain("1]")
     assert explanation.accepted == "1]"

@@ -30,6 +30,9 @@ def begun(*tokens: tuple[str, float]) -> Completion:
         ("x = f(", "\n", False, [("a", 0.9), (", b", 0.01)], "a)"),
         ("if ", "\nx = 1\n", True, [("x", 0.9), (" is", 0.01)], "x:\n    pass"),
         ("x = f(", "\n", False, [("a", 0.9), (",", 0.9), (" b.", 0.1)], "a)"),
+        ("x = f(\n    g(", "\n    b,\n)\n", False, [("a", 0.9), (".c", 0.1)], "a),"),
+        ("x = f(\n    ", "\n    b,\n)\n", False, [("a", 0.9), (" for", 0.1)], "a,"),
+        ("x = f(", ")\n    b,\n)\n", False, [("a", 0.9), (", b", 0.1)], None),  # but for a comment that hides a bracket
         ("x = ", "\n", False, [("lambda", 0.9), (" a", 0.01)], None),  # what ends it has a word
         ("if ", "\n    pass\n", False, [("wor", 0.9)], None),  # the word may go on
         ("if ", "\n    pass\n", False, [("'a", 0.9), (" b", 0.1)], None),  # in a string

@@ -12,8 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from fim_server.languages.python.imports import begun, definable, importable, missing, public_names
-from fim_server.server.imports import IMPORT_SHARE, MOST_LINE, ImportAdvice, LineAdvice, with_imports
+from fim_server.languages.python.imports import (
+    begun,
+    definable,
+    importable,
+    imports_again,
+    is_needless,
+    missing,
+    public_names,
+)
+from fim_server.server.imports import (
+    IMPORT_SHARE,
+    MOST_LINE,
+    ImportAdvice,
+    LineAdvice,
+    is_needless_import,
+    said_again,
+    with_imports,
+)
 from fim_server.server.names import module_of
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request
@@ -245,3 +261,75 @@ def test_definitions_have_advice_as_imports_do(tmp_path: Path) -> None:
     advice = with_imports(None, "python", request, None)
     assert advice is not None
     assert advice("") == [("otal", IMPORT_SHARE)]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("import os", True),
+        ("import os, sys", True),
+        ("import os, json", False),
+        ("import os as o", False),
+        ("import os.path", False),
+        ("from a.b import c", True),
+        ("from a.b import c, d", True),
+        ("from a.b import c as d", False),
+        ("from .a.b import c", False),
+        ("from . import e", True),
+        ("from a.b import", False),
+        ("from a.b import (", False),
+        ("import", False),
+        ("    import os", False),  # in a function it may be meant
+        ("x = 1", False),
+        ("import x; import y", False),
+    ],
+)
+def test_what_is_imported_already(line: str, expected: bool) -> None:
+    source = (
+        "import os\nimport sys\nfrom a.b import c, d\nfrom . import e\ntry:\n    import x\nexcept OSError:\n    pass\n"
+    )
+    assert imports_again(line, source) is expected
+    assert not imports_again(line, source + "(")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("import os", True),
+        ("import logging", False),
+        ("import os as logging", False),
+        ("import os, json", False),
+        ("    import os", True),
+        ("from collections import OrderedDict", True),
+        ("from collections import Counter", False),
+        ("from lending.errors import LendingError", False),  # nothing that lacks could come from there
+        ("import", False),
+        ("words = import", False),
+    ],
+)
+def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> None:
+    assert is_needless(line, SOURCE, defined) is expected
+    assert not is_needless(line, "import os\n", defined)
+
+
+@pytest.mark.parametrize(
+    ("left", "text", "right", "expected"),
+    [
+        ("import os\nim", "port os\n\nx = 1", "\nimport sys\n", "port os"),
+        ("", "import sys", "\nimport sys\n", "import sys"),
+        ("import os\n", "import json", "\nimport sys\n", ""),
+        ("def f():\n    pass\n\ndef ", "f():\n    pass", "\n", "f"),
+        ("x = ", "f()", "\n", ""),
+    ],
+)
+def test_what_is_said_once_more(left: str, text: str, right: str, expected: str) -> None:
+    assert text[: said_again("python", Split(left, right), text)] == expected
+    assert said_again("json", Split(left, right), text) == 0
+
+
+def test_a_suggestion_that_imports_what_nothing_needs() -> None:
+    split = Split("import ", "\n" + SOURCE)
+    request = Request("file:///a.py", split, "python", "a.py", False, True, ServerSettings())
+    for text, expected in (("os", True), ("logging\nimport os", False), ("lo", True)):
+        assert is_needless_import(text, "python", request, None) is expected
+        assert not is_needless_import(text, "json", request, None)

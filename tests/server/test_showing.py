@@ -61,6 +61,17 @@ def test_a_text_is_cut_after_whole_words_and_nowhere_else() -> None:
     ]
 
 
+def test_what_is_said_once_more_is_not_shown_unasked() -> None:
+    sure = offer(("import", 0.99), (" os", 0.99), left="", right="\nimport os\n")
+    assert text_of(shown(sure, "", 0.45)) == "import os"
+    for again in (replace(sure, again=9), replace(sure, again=9, calibrated=True)):
+        assert first_confidence(again) > 0.9
+        assert shown(again, "", 0.45) is None
+        assert worth(again, "", 0.45) < 0
+        assert text_of(asked_for(again, "", 0.45)) == "import os"
+    assert text_of(shown(replace(sure, again=11), "", 0.45)) == "import os"  # it is beyond what is written
+
+
 def test_cuts_are_where_the_program_is_complete() -> None:
     session = Language.load("python").open("x = ", "\n")
     text = "first(a, b).c\ny = 2"

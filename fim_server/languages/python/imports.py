@@ -150,6 +150,56 @@ def importable(
     return (statement.typed, [(name, count / total) for name, count in found.items()]) if total else None
 
 
+def imports_again(line: str, source: str) -> bool:
+    """Whether a line imports nothing but what a module imports already, both at the top.
+
+    ``source``: the module without the line.
+    """
+    statement = import_of(line)
+    tree = None if statement is None or line[:1].isspace() else parsed(source)
+    if statement is None or tree is None:
+        return False
+    there = {entry for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) for entry in entries(node)}
+    return there.issuperset(entries(statement))
+
+
+def is_needless(line: str, source: str, definitions: Definitions, modules: Importable | None = None) -> bool:
+    """Whether a line imports none of the names that its file lacks, while it lacks some that it may import there.
+
+    Arguments as of :func:`importable`, but that the whole line is given.
+    """
+    statement = import_of(line.strip())
+    if statement is None:
+        return False
+    begun = "import " if isinstance(statement, ast.Import) else f"from {origin(statement)} import "
+    lacking = importable(begun, source, definitions, modules)
+    bound = {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+    return lacking is not None and bound.isdisjoint(name for name, _ in lacking[1])
+
+
+def import_of(line: str) -> ast.Import | ast.ImportFrom | None:
+    """The import statement that a line is, if it is a whole one."""
+    if not line.startswith(("import ", "from ")):
+        return None
+    try:
+        match ast.parse(line).body:
+            case [ast.Import() | ast.ImportFrom() as statement]:
+                return statement
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass
+    return None
+
+
+def entries(statement: ast.Import | ast.ImportFrom) -> set[tuple[str | None, str, str | None]]:
+    """What a statement imports: from where, what, and as what."""
+    return {(origin(statement), alias.name, alias.asname) for alias in statement.names}
+
+
+def origin(statement: ast.Import | ast.ImportFrom) -> str | None:
+    """Where a statement imports from, as it is written; None where modules are imported."""
+    return "." * statement.level + (statement.module or "") if isinstance(statement, ast.ImportFrom) else None
+
+
 def definable(line: str, source: str, at: int) -> tuple[str, list[tuple[str, float]]] | None:
     """What a definition that ends at the cursor may define: what is typed of its name, and names with weights.
 
