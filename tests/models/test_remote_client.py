@@ -1,16 +1,24 @@
-"""What an endpoint hears of whoever asks: that nobody waits any longer, at whatever stage its answer is."""
+"""What an endpoint hears of whoever asks, and who is believed to be one.
+
+That nobody waits any longer is heard at whatever stage the answer is.
+"""
 
 from __future__ import annotations
 
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
-from fim_server.errors import StoppedError
+from fim_server.errors import ModelError, StoppedError
 from fim_server.models.backend import LostError
 from fim_server.models.remote.address import address_of
 from fim_server.models.remote.client import Client, loop
@@ -119,3 +127,70 @@ def test_a_request_may_be_given_more_time_or_less() -> None:
             client.post("/api/generate", {}, tries=1, seconds=0.3)
         assert time.monotonic() - began < 30
         assert heard.left.wait(10)
+
+
+# --- certificates -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for this machine that no authority has signed, and its key, in one file."""
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("certificate")
+    made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    made += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(folder / "key"), "-out", str(folder / "cert")]
+    subprocess.run([program, *made], check=True, capture_output=True)
+    both = folder / "both.pem"
+    both.write_text((folder / "key").read_text() + (folder / "cert").read_text())
+    return both
+
+
+@contextmanager
+def encrypting(certificate: Path) -> Iterator[str]:
+    """The address of an endpoint with TLS that answers an empty object."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"https://localhost:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join(20)
+
+
+def test_an_authority_of_ones_own_is_believed_on_this_machine_too(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with encrypting(certificate) as base:
+        address = address_of(base, None, False)
+        monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+        with pytest.raises(LostError, match=r"certificate.*goes by SSL_CERT_FILE"):
+            Client(address).get("/v1/models")
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert Client(address).get("/v1/models") == {}
+
+
+def test_authorities_that_cannot_be_read_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    junk = tmp_path / "junk.pem"
+    junk.write_text("no certificate\n")
+    for file in (junk, tmp_path / "nowhere.pem"):
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        with pytest.raises(ModelError, match=r"^the certificates that SSL_CERT_FILE .*$"):
+            Client(address_of("https://example.com", None, False))
+        Client(address_of("http://127.0.0.1:1", None, False))  # which needs none

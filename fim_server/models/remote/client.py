@@ -18,6 +18,7 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from fim_server.errors import ModelError
 from fim_server.language.stop import heed
 from fim_server.models.backend import LostError
 from fim_server.models.remote.address import is_loopback
@@ -25,6 +26,7 @@ from fim_server.models.source import first_line
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from ssl import SSLContext
 
     from httpx2 import Response, Timeout
 
@@ -76,10 +78,15 @@ class Client:
         headers = {"Accept": "application/json"}
         if address.key is not None:
             headers["Authorization"] = f"Bearer {address.key}"
-        # A proxy that the environment names is for other machines.
+        # A proxy that the environment names is for other machines; authorities that it names are for all of them.
         proxied = not is_loopback(urlsplit(address.base).hostname or "")
-        times = timeout(READ_SECONDS)
-        self._client = httpx2.AsyncClient(headers=headers, timeout=times, follow_redirects=False, trust_env=proxied)
+        self._client = httpx2.AsyncClient(
+            headers=headers,
+            timeout=timeout(READ_SECONDS),
+            follow_redirects=False,
+            trust_env=proxied,
+            verify=authorities() if proxied or address.base.startswith("https:") else False,
+        )
         self.trips = 0
         """Requests for text that were made."""
 
@@ -207,12 +214,27 @@ class Client:
 
     def _transient(self, error: Exception) -> Transient:
         text = self.hidden(first_line(error)) or type(error).__name__
+        if "certificate" in text:
+            text += "; an authority of your own goes by SSL_CERT_FILE"
         return Transient(f"{type(error).__name__}: {text}")
 
     def hidden(self, text: str) -> str:
         """A text in which the key does not stand."""
         key = self._address.key
         return text if key is None else text.replace(key, "...")
+
+
+def authorities() -> SSLContext:
+    """Whose certificates are believed: the system's authorities, or those that `SSL_CERT_FILE` or `SSL_CERT_DIR` names.
+
+    Raises ModelError where that cannot be read.
+    """
+    import httpx2
+
+    try:
+        return httpx2.create_ssl_context()
+    except OSError as error:  # ssl.SSLError is one; neither says which file it is
+        raise ModelError(f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR names: {first_line(error)}") from None
 
 
 def timeout(seconds: float) -> Timeout:
