@@ -58,6 +58,10 @@ class ModelError(FimServerError, ValueError):
     """A model that cannot be found, loaded or used, or a device or runtime that is not there."""
 
 
+class AwayError(ModelError):
+    """A model behind an endpoint that does not answer now, and may later."""
+
+
 class FormatError(ModelError):
     """A model whose tokenizer has the tokens of no known prompt format: it was not trained to fill in the middle."""
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TypeVar
+from itertools import repeat
+from typing import TYPE_CHECKING, TypeVar
 
 from lsprotocol import types
 
-from fim_server.errors import FimServerError
+from fim_server.errors import AwayError, FimServerError
+from fim_server.models.remote.client import SilentError
 from fim_server.models.store.state import to_be_got
 from fim_server.server.aside import ASIDE
 from fim_server.server.indexing import read_project
 from fim_server.server.language_server import SERVER_NAME, Fetching, FimLanguageServer
 from fim_server.server.process import resident_bytes
 from fim_server.server.status import offer_in_words, tell_status
+
+if TYPE_CHECKING:
+    from fim_server.server.settings import ServerSettings
 
 T = TypeVar("T")
 
@@ -26,9 +31,21 @@ DOWNLOAD_BEGINS, DOWNLOAD_ENDS = 0.4, 0.7
 
 MEGABYTE = 1_000_000
 
+AWAY_SECONDS = (5.0, 10.0, 20.0, 40.0, 60.0)
+"""How long is waited before it is asked again whether an endpoint is there: at last, time after time."""
 
-async def load(ls: FimLanguageServer) -> None:
-    """Load the model; without one the server lives on and says why it offers nothing."""
+MOST_LOOKS = 24 * 60
+"""How often after that: for a day."""
+
+THERE_SECONDS = 90.0
+"""How long it may take to say so."""
+
+
+async def load(ls: FimLanguageServer, again: bool = False) -> None:
+    """Load the model; without one the server lives on and says why it offers nothing.
+
+    An endpoint that does not answer is waited for. ``again``: it was, so that people know already.
+    """
     loop = asyncio.get_running_loop()
     ls.newer_load.set()
     newer = ls.newer_load = asyncio.Event()
@@ -66,6 +83,10 @@ async def load(ls: FimLanguageServer) -> None:
         ls.begin_watch()
         tell_status(ls)
         model = await unless(newer, asyncio.wrap_future(future))
+    except (AwayError, SilentError) as error:
+        if not newer.is_set() and not ls.worker.is_closed:
+            fail(ls, str(error), quietly=again)
+            ls.spawn(load_once_there(ls, newer))
     except FimServerError as error:
         if not newer.is_set() and not ls.worker.is_closed:
             fail(ls, str(error))
@@ -92,6 +113,32 @@ async def load(ls: FimLanguageServer) -> None:
         tell_status(ls)
 
 
+async def load_once_there(ls: FimLanguageServer, newer: asyncio.Event) -> None:
+    """Load the model once its endpoint answers, unless another is loaded before."""
+    settings = ls.settings
+    for seconds in (*AWAY_SECONDS, *repeat(AWAY_SECONDS[-1], MOST_LOOKS)):
+        await unless(newer, asyncio.ensure_future(asyncio.sleep(seconds)))
+        if newer.is_set() or ls.worker.is_closed:
+            return
+        if await is_there_now(settings):
+            if not newer.is_set() and not ls.worker.is_closed:
+                ls.worker.reload(settings)
+                await load(ls, again=True)
+            return
+
+
+async def is_there_now(settings: ServerSettings) -> bool:
+    """Whether the endpoint of the settings answers; asked aside, for it may take its time."""
+    from fim_server.models.remote.load import is_there
+
+    name, options = settings.model or "", settings.load_options
+    begun = ASIDE.begin(("endpoint", name), lambda: is_there(name, options))
+    try:
+        return begun is not None and await asyncio.wait_for(asyncio.wrap_future(begun), THERE_SECONDS)
+    except (FimServerError, TimeoutError):
+        return False
+
+
 async def unless(event: asyncio.Event, found: asyncio.Future[T]) -> T | None:
     """What a future gives, or None once an event is set before: what never comes is not waited for then."""
     is_set = asyncio.ensure_future(event.wait())
@@ -110,10 +157,12 @@ async def reload(ls: FimLanguageServer) -> None:
     await load(ls)
 
 
-def fail(ls: FimLanguageServer, message: str) -> None:
-    """Say once that there is no model."""
+def fail(ls: FimLanguageServer, message: str, quietly: bool = False) -> None:
+    """Say once that there is no model; ``quietly``: not on the user's screen."""
     ls.failure = message
     ls.log(types.MessageType.Error, message)
+    if quietly:
+        return
     ls.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"{SERVER_NAME}: {message}"))
 
 

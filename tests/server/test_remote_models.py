@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import socket
 
 import pytest
 
@@ -43,7 +44,7 @@ async def test_items_come_from_an_endpoint(local: FimModel, kind: str, mode: str
         arguments = ["--model", address, *(["--tokenizer", locate("embedded")] if kind == "llama.cpp" else [])]
         async with serving(None, *arguments) as client:
             await client.is_ready()
-            await client.use(alternatives=1)
+            await client.use(alternatives=1, deadlineMs=30_000)  # however busy the machine is
             model = client.statuses[-1]["model"]
             assert (model["runtime"], model["mode"]) == ("remote", mode)
             assert address in model["device"]
@@ -57,6 +58,19 @@ async def test_items_come_from_an_endpoint(local: FimModel, kind: str, mode: str
             assert "HTTP 500" in str(client.last["reason"])
             endpoint.faults = []
             assert await offered(client, "after") == before
+
+
+async def test_an_endpoint_that_comes_later_is_waited_for(local: FimModel) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    async with serving(None, "--model", f"http://127.0.0.1:{port}", "--tokenizer", locate("embedded")) as client:
+        await client.until(lambda: client.statuses and client.statuses[-1]["state"] == "error")
+        editor = Editor(client, "a.py", "def f(values):\n    return \n")
+        assert await editor.ask(26) == []
+        with endpoints.serving(Endpoint(local, "llama.cpp"), port):
+            await client.is_ready()
+            assert await editor.ask(26)
+        assert len([message for message in client.messages if "ConnectError" in message.message]) == 1
 
 
 async def test_an_endpoint_that_is_not_there_is_told_of(local: FimModel) -> None:

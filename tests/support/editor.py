@@ -72,6 +72,11 @@ class Client(LanguageClient):
         await PlainClient.start_io(self, cmd, *args, **settings)
         self._stderr_forwarder = asyncio.create_task(self._keep_stderr())
 
+    def kill(self) -> None:
+        """End the server, whatever it does."""
+        if self._server is not None and self._server.returncode is None:
+            self._server.kill()
+
     async def stop(self) -> None:
         await super().stop()  # type: ignore[no-untyped-call]
 
@@ -168,6 +173,9 @@ async def serving(
         client.initialized_with = await client.initialize_session(params)
         yield client
         await asyncio.wait_for(client.shutdown_session(), PATIENCE)
+    except BaseException:
+        client.kill()  # it would go on until its input ends, and the client waits for it
+        raise
     finally:
         await client.stop()
 

@@ -68,6 +68,10 @@ class Transient(Exception):
         self.pause = pause
 
 
+class SilentError(LostError):
+    """An endpoint that did not answer in as many attempts as there are; later it may."""
+
+
 class Client:
     """Requests to one endpoint. Used from the threads of all who share the model."""
 
@@ -151,7 +155,7 @@ class Client:
             except Transient as failure:
                 stream.close()
                 if attempt == tries:
-                    raise LostError(f"{self.base}: {failure}") from None
+                    raise SilentError(f"{self.base}: {failure}") from None
                 wait(min(LONGEST_PAUSE_SECONDS, pause if failure.pause is None else failure.pause), patience)
                 pause *= 2
             except BaseException:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fim_server.errors import ModelError
+from fim_server.errors import AwayError, ModelError
 from fim_server.models.backend import LostError
 from fim_server.models.model import FimModel
 from fim_server.models.prompt import bind_format, plain_format
 from fim_server.models.remote.address import address_of
 from fim_server.models.remote.backend import RemoteBackend
-from fim_server.models.remote.client import Client
+from fim_server.models.remote.client import Client, SilentError
 from fim_server.models.remote.dialects import TOLD, LlamaCpp, OpenAi, VllmServer
 from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, vllm_models, window_told
 from fim_server.models.remote.ollama import load_ollama
@@ -33,6 +33,7 @@ def load_remote(name: str, options: LoadOptions) -> FimModel:
     """The model behind an address.
 
     Raises:
+        AwayError: Nothing there answers now.
         ModelError: The address is none, nothing there answers as an endpoint does, the model is not there, or its
             tokens are not known; one line.
     """
@@ -40,8 +41,21 @@ def load_remote(name: str, options: LoadOptions) -> FimModel:
     client = Client(address)
     try:
         return probe(client, address.model, options)
+    except SilentError as error:
+        raise AwayError(client.hidden(str(error))) from None
     except LostError as error:
         raise ModelError(client.hidden(str(error))) from None
+
+
+def is_there(name: str, options: LoadOptions) -> bool:
+    """Whether something answers at an address now, whatever it says. Raises ModelError where the address is none."""
+    try:
+        Client(address_of(name, options.api_key_env, options.allow_plain_http)).get("/v1/models")
+    except SilentError:
+        return False
+    except LostError:
+        pass
+    return True
 
 
 def probe(client: Client, wanted: str | None, options: LoadOptions) -> FimModel:
