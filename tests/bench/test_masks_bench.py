@@ -37,7 +37,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(corpus: Path, *more: str) -> list[str]:
-    counts = ("--files", "2", "--cursors", "2", "--steps", "6", "--batch", "1,3")
+    counts = ("--files", "1", "--cursors", "2", "--steps", "4", "--batch", "1,3")
     return ["bench", "masks", "--vocabulary", TOKENIZER, "--corpus", str(corpus), *counts, *more]
 
 

@@ -14,7 +14,7 @@ from fim_server import Session
 from toys import Oracle, Toy, check_contexts, contexts
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
-LANGUAGES = 800 if LONG else 36
+LANGUAGES = 800 if LONG else 22
 
 COMMENT = "d[abcd]*"
 BREAK = "(d[abcd]*)?e"

@@ -24,7 +24,7 @@ from fim_server.tokens import masks
 from toys import Oracle, Toy, check_contexts, contexts
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
-LANGUAGES = 1500 if LONG else 15
+LANGUAGES = 1500 if LONG else 12
 
 LEXEMES: tuple[tuple[str, str | None, str | None, int], ...] = (
     ("OPEN", "d", None, 0),

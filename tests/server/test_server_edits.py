@@ -38,7 +38,7 @@ from typist import PAIRS, Typist
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-EDITS = 5000 if os.environ.get("FIM_SERVER_LONG") else 300
+EDITS = 5000 if os.environ.get("FIM_SERVER_LONG") else 150
 EDITS_OF_A_FILE = 50
 MODULES = (
     "bisect",
