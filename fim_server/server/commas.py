@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 COMMA = ","
 
-LEAST_LISTS, LEAST_SHARE = 3, 0.9
+LEAST_LISTS, LEAST_SHARE = 2, 0.9
 """How many lists of a document have to end so for it to be its habit, and what share of all of them."""
 
 LOOKED_AT = 1 << 16
@@ -57,15 +57,18 @@ def ends_of_lists(lines: Sequence[str], opening: Sequence[str], closing: Sequenc
 def is_list(lines: Sequence[str], end: int, opening: Sequence[str], closing: Sequence[str]) -> bool:
     """Whether the line that begins with a closing bracket ends what may have a comma before it.
 
-    That is what begins with the bracket of a call or a definition, or of a list that is written out, and not the
-    brackets around a value, of an index, or of a block: in those a comma says something else, or nothing.
+    That is what begins with the bracket of a call or a definition, or of a list that is written out, and has several
+    entries, and not the brackets around a value, of an index, or of a block: in those a comma says something else, or
+    nothing.
     """
+    has_several = False
     column = len(lines[end]) - len(lines[end].lstrip())
     for number in range(end - 1, -1, -1):
         line = lines[number].rstrip()
         if not line or len(line) - len(line.lstrip()) > column:
+            has_several |= number < end - 1 and line.endswith(COMMA)
             continue
-        if number == end - 1 or not line.endswith(tuple(opening)):
+        if not has_several or not line.endswith(tuple(opening)):
             return False
         before = line[:-1]
         is_behind_value = is_word(before[-1:]) or before.endswith(tuple(closing))

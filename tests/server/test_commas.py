@@ -11,14 +11,17 @@ from fim_server.text.document import Split
 HABIT = """\
 a = f(
     b,
+    c,
 )
-c = [
-    d,
+d = [
+    e,
+    f
+    + g,
 ]
 
 
 def g(
-    h,
+    h
 ):
     if (
         h
@@ -29,7 +32,7 @@ def g(
             ]
         )
 """
-"""Three lists that end with a comma, and brackets that are none."""
+"""Two lists that end with a comma, one of a single entry, and brackets that are of no list."""
 
 
 def ended(left: str, text: str, right: str, name: str = "python") -> str:
@@ -41,15 +44,16 @@ def ended(left: str, text: str, right: str, name: str = "python") -> str:
     ("left", "text", "right", "comma"),
     [
         ("x = f(\n    a,\n    ", "b=1", "\n)\n", True),
-        ("x = f(\n    a\n    if b\n    else ", "c.d", "\n)\n", True),
+        ("x = f(\n    y,\n    a\n    if b\n    else ", "c.d", "\n)\n", True),
         ("x = f(\n    a,\n    ", "g(b)", "  \n)\n", True),
-        ("x = f()(\n    ", "'b'", "\n)\n", True),
-        ("x = [\n    ", "b", "\n]\n", True),
-        ("x = {\n    ", "b: c", "\n}\n", True),
-        ("x = {\n    ", "b: c,", "\n}\n", False),
+        ("x = f()(\n    a,\n\n    ", "'b'", "\n)\n", True),
+        ("x = [\n    a,\n    ", "b", "\n]\n", True),
+        ("x = {\n    a: b,\n    ", "b: c", "\n}\n", True),
+        ("x = f(\n    ", "b", "\n)\n", False),
+        ("x = {\n    a: b,\n    ", "b: c,", "\n}\n", False),
         ("x = f(\n    a,\n    ", "b +", "\n)\n", False),
-        ("x = (\n    ", "b", "\n)\n", False),  # it would be a tuple
-        ("x = y[\n    ", "b", "\n]\n", False),
+        ("x = (\n    f(a,\n      b)\n    + ", "b", "\n)\n", False),  # it would be a tuple
+        ("x = y[\n    a,\n    ", "b", "\n]\n", False),
         ("x = f(\n    ", "b for b in c", "\n)\n", False),  # it would be wrong
         ("x = f(\n    ", "b", "\n    , c\n)\n", False),
         ("x = f(\n    ", "b", ")\n", False),
@@ -62,7 +66,7 @@ def test_the_last_entry_has_a_comma(left: str, text: str, right: str, comma: boo
     assert ended(HABIT + left, text, right) == expected
     assert ended(left, text, right + HABIT) == expected
     assert ended(left, text, right) == text  # nothing says that it is the habit here
-    without = HABIT.replace("d,", "d")
+    without = HABIT.replace("+ g,", "+ g")
     assert ended(without + left, text, right) == text
     assert ended(HABIT + without + left, text, right) == text
 
