@@ -606,7 +606,7 @@ class Completer:
             goes_on(ends.cuts, text, completion, own),
             completion.written,
             self._unknown_names(language, request, text, opened),
-            said_again(language.name, request.split, text) if request.settings.names != "off" else 0,
+            said_again(language.name, opened.session.spelling, request.split, text),
             is_fresh(request.split, opened.session.spelling),
             header=is_header(request.split, language.name),
             owes_block=owes_block(request.split, language.name),

@@ -1,15 +1,26 @@
-"""Definitions that are there already: a suggestion that defines a name again, in the same block, is hardly meant."""
+"""What is there already: a suggestion that says once more what its block says is hardly meant.
+
+That is a definition of the same name, and a line that stands a few lines above or below. In the packages for tuning 0.3 %
+of the lines of three words and more have another like them that near in their block (of 51,500; in Go's library 0.1 %),
+and of 21 suggestions of such a line none was right.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
+from fim_server.server.place import contains_in_order
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fim_server.language.spelling import Spelling
     from fim_server.server.names import OwnNames
     from fim_server.text.document import Split
+
+NEAR, LEAST_WORDS = 8, 3
+"""How many lines above and below count as near, and how many words a line has to have: fewer say little."""
 
 LOOKED_AT = 1 << 16
 """Characters on either side of the cursor in which a definition is looked for."""
@@ -37,6 +48,27 @@ def defined_again(own: OwnNames, split: Split, text: str) -> int | None:
     before = reversed(split.left[:start][-LOOKED_AT:].split("\n"))
     after = split.right[:LOOKED_AT].split("\n")[1:]
     return end if any(is_in_block(lines, found[1], other) for lines in (before, after)) else None
+
+
+def stands_near(spelling: Spelling, split: Split, text: str) -> bool:
+    """Whether a suggestion's first line stands in the same block, a few lines above or below.
+
+    Not what begins a block or a list, which may be told apart by what is in it.
+    """
+    start = split.left.rfind("\n") + 1
+    rest, *below = split.right[:LOOKED_AT].split("\n", NEAR + 1)
+    line = (split.left[start:] + text.partition("\n")[0]).rstrip()
+    openers = (*(opening for opening, _ in spelling.brackets), *filter(None, [spelling.block_opener]))
+    if (
+        len(re.findall(r"\w+", line)) < LEAST_WORDS
+        or line.endswith(openers)
+        or not contains_in_order(text, rest.strip())
+    ):
+        return False
+    above = reversed(split.left[:start][-LOOKED_AT:].split("\n")[-NEAR - 1 : -1])
+    indentation = line[: len(line) - len(line.lstrip())]
+    wanted = re.compile(re.escape(line) + r"[ \t]*$")
+    return any(is_in_block(lines, indentation, wanted) for lines in (above, below[:NEAR]))
 
 
 def is_in_block(lines: Iterable[str], indentation: str, wanted: re.Pattern[str]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fim_server.server.definitions import defined_again
+from fim_server.server.definitions import defined_again, stands_near
 from fim_server.server.names import module_of, own_names, word_start
 from fim_server.server.project import key_of
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fim_server.decoding.protocols import Advice
+    from fim_server.language.spelling import Spelling
     from fim_server.server.preferring import Preferences
     from fim_server.server.project import Project
     from fim_server.server.work import Request
@@ -147,15 +148,16 @@ def is_needless_import(
     return needless
 
 
-def said_again(language: str, split: Split, text: str) -> int:
-    """The end, in characters of a suggestion's ``text``, of what it defines or imports once more; 0 if it does not."""
+def said_again(language: str, spelling: Spelling, split: Split, text: str) -> int:
+    """The end, in characters of a suggestion's ``text``, of what it says once more; 0 where there is nothing of that."""
     own, module = own_names(language), module_of(language, "imports")
     end = None if own is None else defined_again(own, split, text)
-    if end is not None or module is None:
-        return end or 0
+    if end is not None:
+        return end
     first = text.partition("\n")[0]
     start, source, _ = around(split)
-    return len(first) if module.imports_again(split.left[start:] + first, source) else 0
+    is_there = module is not None and module.imports_again(split.left[start:] + first, source)
+    return len(first) if is_there or stands_near(spelling, split, text) else 0
 
 
 def around(split: Split) -> tuple[int, str, int]:

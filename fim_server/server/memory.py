@@ -52,7 +52,7 @@ class Offer:
     unknown: tuple[int, ...] = ()
     """The ends of names in it that it loads and nobody knows, in characters."""
     again: int = 0
-    """The end of what it defines or imports once more, in characters; 0 where there is nothing of that."""
+    """The end of what it says once more, in characters; 0 where there is nothing of that."""
     fresh: bool = False
     """Whether the cursor is in a pair of brackets with nothing in it."""
     recalled: bool = False

@@ -52,7 +52,7 @@ nobody knows. Fitted to texts in the packages for tuning, as `fim_server/bench/s
 with 150 cursors in each."""
 
 AGAIN_CONFIDENCE = 0.001
-"""How sure is what is defined or imported once more: of 34 such offers in the packages for tuning none was right."""
+"""How sure is what says once more what is there (:mod:`.definitions`)."""
 
 SEEN_SHARE = 0.5
 """How sure an offer has to be of which more is shown already than was typed, as a share of another: somebody who types

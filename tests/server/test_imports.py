@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fim_server.language import Language
 from fim_server.languages.python.imports import (
     begun,
     definable,
@@ -320,11 +321,21 @@ def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> Non
         ("import os\n", "import json", "\nimport sys\n", ""),
         ("def f():\n    pass\n\ndef ", "f():\n    pass", "\n", "f"),
         ("x = ", "f()", "\n", ""),
+        ("a.b = c(d)\ne()\n", "a.b = c(d)", "\n", "a.b = c(d)"),
+        ("a.b = ", "c(d)", "\ne()\na.b = c(d)\n", "c(d)"),
+        ("a.b = c(", "d)", ")\ne()\na.b = c(d)\n", "d)"),
+        ("a.b = c(", "d", ") + 1\ne()\na.b = c(d)\n", ""),  # there is more in the line
+        ("a.b = c(d)\n" + 9 * "e()\n", "a.b = c(d)", "\n", ""),  # far away
+        ("if x:\n    a.b = c\nelse:\n    ", "a.b = c", "\n", ""),  # another block
+        ("a.b()\n", "a.b()", "\n", ""),
+        ("a.b(c,\n    d)\n", "a.b(c,", "\n", "a.b(c,"),
+        ("if a.b.c:\n    pass\n", "if a.b.c:", "\n", ""),
+        ("a.b(c)(\n)\n", "a.b(c)(", "\n", ""),
     ],
 )
 def test_what_is_said_once_more(left: str, text: str, right: str, expected: str) -> None:
-    assert text[: said_again("python", Split(left, right), text)] == expected
-    assert said_again("json", Split(left, right), text) == 0
+    spelling = Language.load("python").open("", "").spelling
+    assert text[: said_again("python", spelling, Split(left, right), text)] == expected
 
 
 def test_a_suggestion_that_imports_what_nothing_needs() -> None:
