@@ -1,8 +1,8 @@
 """What is there already: a suggestion that says once more what its block says is hardly meant.
 
-That is a definition of the same name, and a line that stands a few lines above or below. In the packages for tuning 0.3 %
-of the lines of three words and more have another like them that near in their block (of 51,500; in Go's library 0.1 %),
-and of 21 suggestions of such a line none was right.
+That is a definition of the same name, and a line that stands a few lines above or below. In the packages for tuning
+0.3 % of the lines of three words and more have another like them that near in their block (of 51,500; in Go's library
+0.1 %), and of 21 suggestions of such a line none was right.
 """
 
 from __future__ import annotations
@@ -59,12 +59,10 @@ def stands_near(spelling: Spelling, split: Split, text: str) -> bool:
     rest, *below = split.right[:LOOKED_AT].split("\n", NEAR + 1)
     line = (split.left[start:] + text.partition("\n")[0]).rstrip()
     openers = (*(opening for opening, _ in spelling.brackets), *filter(None, [spelling.block_opener]))
-    if (
-        len(re.findall(r"\w+", line)) < LEAST_WORDS
-        or line.endswith(openers)
-        or not contains_in_order(text, rest.strip())
-    ):
+    if len(re.findall(r"\w+", line)) < LEAST_WORDS or line.endswith(openers):
         return False
+    if not contains_in_order(text, rest.strip()):
+        return False  # there is more in the line
     above = reversed(split.left[:start][-LOOKED_AT:].split("\n")[-NEAR - 1 : -1])
     indentation = line[: len(line) - len(line.lstrip())]
     wanted = re.compile(re.escape(line) + r"[ \t]*$")

@@ -149,7 +149,7 @@ def is_needless_import(
 
 
 def said_again(language: str, spelling: Spelling, split: Split, text: str) -> int:
-    """The end, in characters of a suggestion's ``text``, of what it says once more; 0 where there is nothing of that."""
+    """The end, in characters of a suggestion's ``text``, of what it says once more; 0 where there is none."""
     own, module = own_names(language), module_of(language, "imports")
     end = None if own is None else defined_again(own, split, text)
     if end is not None:
