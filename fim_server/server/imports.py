@@ -119,7 +119,13 @@ def with_imports(
     if module is None:
         return others
     start, source, above = around(request.split)
-    definitions = defined_elsewhere(language, request, project)
+    own, known = own_names(language), project
+
+    def definitions(names: Sequence[str]) -> list[tuple[str, str]]:
+        if known is None or own is None:
+            return []
+        found = known.memory.related(key_of(request.uri), range(0), [], [], names, own.defining_words, MOST_DEFINITIONS)
+        return [(one.name, one.key) for one in found if one.name is not None]
 
     def brought(line: str) -> tuple[str, Sequence[tuple[str, float]]] | None:
         if module.begun(line) is None:
@@ -134,17 +140,16 @@ def with_imports(
 def is_needless_import(
     text: str, language: str, request: Request, project: Project | None, preferences: Preferences | None = None
 ) -> bool:
-    """Whether a suggestion's first line imports none of the names that the file lacks, while it might.
+    """Whether a suggestion's first line imports none of the modules that the file lacks, while it might.
 
     ``preferences``: tells what can be imported.
     """
     module = module_of(language, "imports")
-    if module is None:
+    line = first_line(request.split, text)
+    if module is None or module.import_of(line.strip()) is None:
         return False
     modules = None if preferences is None else preferences.modules(request, language, project)
-    start, source, _ = around(request.split)
-    line = request.split.left[start:] + text.partition("\n")[0]
-    needless: bool = module.is_needless(line, source, defined_elsewhere(language, request, project), modules)
+    needless: bool = module.is_needless(line, around(request.split)[1], modules)
     return needless
 
 
@@ -154,10 +159,15 @@ def said_again(language: str, spelling: Spelling, split: Split, text: str) -> in
     end = None if own is None else defined_again(own, split, text)
     if end is not None:
         return end
-    first = text.partition("\n")[0]
-    start, source, _ = around(split)
-    is_there = module is not None and module.imports_again(split.left[start:] + first, source)
-    return len(first) if is_there or stands_near(spelling, split, text) else 0
+    line = first_line(split, text)
+    is_import = module is not None and module.import_of(line) is not None
+    is_there = is_import and module.imports_again(line, around(split)[1])
+    return len(text.partition("\n")[0]) if is_there or stands_near(spelling, split, text) else 0
+
+
+def first_line(split: Split, text: str) -> str:
+    """The cursor's line up to it, and what of it a suggestion writes."""
+    return split.left[split.left.rfind("\n") + 1 :] + text.partition("\n")[0]
 
 
 def around(split: Split) -> tuple[int, str, int]:
@@ -165,19 +175,3 @@ def around(split: Split) -> tuple[int, str, int]:
     start, end = split.left.rfind("\n") + 1, split.right.find("\n")
     source = split.left[:start] + ("" if end < 0 else split.right[end:])
     return start, source, split.left.count("\n", 0, start)
-
-
-def defined_elsewhere(
-    language: str, request: Request, project: Project | None
-) -> Callable[[Sequence[str]], list[tuple[str, str]]]:
-    """For names, those that the project's other files define, each with a file that does."""
-    own = own_names(language)
-
-    def definitions(names: Sequence[str]) -> list[tuple[str, str]]:
-        if project is None or own is None:
-            return []
-        key, words = key_of(request.uri), own.defining_words
-        found = project.memory.related(key, range(0), [], [], names, words, MOST_DEFINITIONS)
-        return [(one.name, one.key) for one in found if one.name is not None]
-
-    return definitions

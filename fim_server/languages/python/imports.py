@@ -134,6 +134,8 @@ def importable(
     if statement is None:
         return None
     wanted = {name: count for name, count in missing(source).items() if name not in statement.known}
+    if not wanted:
+        return None
     if statement.module is None:
         known = sys.stdlib_module_names if modules is None else modules.below("")
         found = {name: count for name, count in wanted.items() if name in known}
@@ -163,16 +165,16 @@ def imports_again(line: str, source: str) -> bool:
     return there.issuperset(entries(statement))
 
 
-def is_needless(line: str, source: str, definitions: Definitions, modules: Importable | None = None) -> bool:
-    """Whether a line imports none of the names that its file lacks, while it lacks some that it may import there.
+def is_needless(line: str, source: str, modules: Importable | None = None) -> bool:
+    """Whether a line imports modules of which the file lacks none, while it lacks some that could be imported.
 
-    Arguments as of :func:`importable`, but that the whole line is given.
+    Arguments as of :func:`importable`, but that the whole line is given. What is imported from modules is not looked
+    at: that would have to be read first, and somebody waits.
     """
     statement = import_of(line.strip())
-    if statement is None:
+    if not isinstance(statement, ast.Import):
         return False
-    begun = "import " if isinstance(statement, ast.Import) else f"from {origin(statement)} import "
-    lacking = importable(begun, source, definitions, modules)
+    lacking = importable("import ", source, lambda names: (), modules)
     bound = {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
     return lacking is not None and bound.isdisjoint(name for name, _ in lacking[1])
 
