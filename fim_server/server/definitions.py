@@ -8,6 +8,7 @@ That is a definition of the same name, and a line that stands a few lines above 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fim_server.server.place import contains_in_order
@@ -19,11 +20,31 @@ if TYPE_CHECKING:
     from fim_server.server.names import OwnNames
     from fim_server.text.document import Split
 
+DEFINED_AGAIN, SAID_AGAIN = 0.001, 0.05
+"""How sure is what defines or imports something once more: nobody sees it who has not asked. And what repeats a line,
+which begins right in two of three cases: a part of it is shown if there is one that fits."""
+
 NEAR, LEAST_WORDS = 8, 3
 """How many lines above and below count as near, and how many words a line has to have: fewer say little."""
 
 LOOKED_AT = 1 << 16
 """Characters on either side of the cursor in which a definition is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What of a suggestion is there already.
+
+    Attributes:
+        end: Where that ends in it, in characters; 0 where there is nothing of the kind.
+        confidence: How likely a text is right that goes so far.
+    """
+
+    end: int = 0
+    confidence: float = 1.0
+
+
+NOTHING_AGAIN = Again()
 
 
 def defined_again(own: OwnNames, split: Split, text: str) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fim_server.server.definitions import defined_again, stands_near
+from fim_server.server.definitions import DEFINED_AGAIN, NOTHING_AGAIN, SAID_AGAIN, Again, defined_again, stands_near
 from fim_server.server.names import module_of, own_names, word_start
 from fim_server.server.project import key_of
 
@@ -153,16 +153,17 @@ def is_needless_import(
     return needless
 
 
-def said_again(language: str, spelling: Spelling, split: Split, text: str) -> int:
-    """The end, in characters of a suggestion's ``text``, of what it says once more; 0 where there is none."""
+def said_again(language: str, spelling: Spelling, split: Split, text: str) -> Again:
+    """What a suggestion says once more."""
     own, module = own_names(language), module_of(language, "imports")
     end = None if own is None else defined_again(own, split, text)
     if end is not None:
-        return end
+        return Again(end, DEFINED_AGAIN)
     line = first_line(split, text)
     is_import = module is not None and module.import_of(line) is not None
-    is_there = is_import and module.imports_again(line, around(split)[1])
-    return len(text.partition("\n")[0]) if is_there or stands_near(spelling, split, text) else 0
+    if is_import and module.imports_again(line, around(split)[1]):
+        return Again(len(text.partition("\n")[0]), DEFINED_AGAIN)
+    return Again(len(text.partition("\n")[0]), SAID_AGAIN) if stands_near(spelling, split, text) else NOTHING_AGAIN
 
 
 def first_line(split: Split, text: str) -> str:

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fim_server.server.definitions import NOTHING_AGAIN, Again
 from fim_server.server.place import MOST_CLOSERS, contains_in_order, is_word
 from fim_server.server.threads import OneThread
 
@@ -51,8 +52,8 @@ class Offer:
     """The tokens of the text."""
     unknown: tuple[int, ...] = ()
     """The ends of names in it that it loads and nobody knows, in characters."""
-    again: int = 0
-    """The end of what it says once more, in characters; 0 where there is nothing of that."""
+    again: Again = NOTHING_AGAIN
+    """What it says that is there already."""
     fresh: bool = False
     """Whether the cursor is in a pair of brackets with nothing in it."""
     recalled: bool = False
@@ -242,7 +243,7 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         written=without_typed(offer.written, len(typed)),
         fresh=False,
         unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
-        again=max(0, offer.again - len(typed)),
+        again=replace(offer.again, end=max(0, offer.again.end - len(typed))),
         seen=max(0, offer.seen - len(typed)),
     )
 

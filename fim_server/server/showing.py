@@ -51,9 +51,6 @@ FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0.48, 1.02, -1.76
 nobody knows. Fitted to texts in the packages for tuning, as `fim_server/bench/suggestions/calibration.py` fits them
 with 150 cursors in each."""
 
-AGAIN_CONFIDENCE = 0.001
-"""How sure is what says once more what is there (:mod:`.definitions`)."""
-
 SEEN_SHARE = 0.5
 """How sure an offer has to be of which more is shown already than was typed, as a share of another: somebody who types
 along reads it, and its going away is one more thing to read."""
@@ -162,8 +159,8 @@ def mapped(offer: Offer, end: int, intercept: float, per_log_odds: float, per_un
     """The probability of an offer's first ``end`` characters, as a share of such texts that were right."""
     if not offer.written:
         return 1.0
-    if 0 < offer.again <= end:
-        return AGAIN_CONFIDENCE
+    if 0 < offer.again.end <= end:
+        return offer.again.confidence
     share = min(max(likelihood(offer.written, end), 1e-6), 1 - 1e-6)
     if offer.calibrated:
         return share

@@ -333,7 +333,7 @@ def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> Non
 )
 def test_what_is_said_once_more(left: str, text: str, right: str, expected: str) -> None:
     spelling = Language.load("python").open("", "").spelling
-    assert text[: said_again("python", spelling, Split(left, right), text)] == expected
+    assert text[: said_again("python", spelling, Split(left, right), text).end] == expected
 
 
 def test_a_suggestion_that_imports_what_nothing_needs() -> None:

@@ -14,7 +14,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from keyword import kwlist, softkwlist
 from pathlib import Path
 
@@ -55,6 +55,9 @@ BEFORE_NEW = frozenset({"def", "class", "import", "from", "as", "global", "nonlo
 
 LOADING = (".", "(", "[", ")", "]", "}", "+", "-", "*", "/", "%", "<", ">", "|", "&", "^", "==")
 """What a name that is loaded goes on with, mostly."""
+
+MOST_NAME = 8
+"""Words of a function's name that are looked at."""
 
 MOST_CALL = 1_500
 """Characters back to the bracket of a call."""
@@ -151,9 +154,11 @@ class Preference:
         if place.of == "name":
             return self._name(name, is_whole, place)
         if place.of == "own":
-            return [self._own(name, is_whole)]
+            hidden = ["own_hidden"] if len(name) > 1 and self._hidden.has(name, is_whole) else []
+            return [self._own(name, is_whole), *hidden]
         if place.of == "attribute":
-            return [self._attribute(name, is_whole, place)]
+            named = ["attribute_named"] if self._named.has(name, is_whole) else []
+            return [self._attribute(name, is_whole, place), *named]
         if place.imported is not None and name != "import":
             return [place.of if place.imported.has(name, is_whole) else f"{place.of}_unknown"]
         return []
@@ -194,6 +199,17 @@ class Preference:
         if self.scope.attributes.has(name, is_whole):
             return "attribute"
         return "attribute_elsewhere" if self.scope.words.has(name, is_whole) else "attribute_unknown"
+
+    @cached_property
+    def _named(self) -> Words:
+        """The runs of words in the function's name: that of a test says what is tested."""
+        words = [word for word in self.scope.function.split("_") if word][:MOST_NAME]
+        return Words("_".join(words[start:end]) for end in range(1, len(words) + 1) for start in range(end))
+
+    @cached_property
+    def _hidden(self) -> Words:
+        """What a property mostly returns: its name with an underscore before."""
+        return Words((f"_{self.scope.function}",) if self.scope.function else ())
 
     def _ending(self, before: str, word: str, after: str, places: dict[str, Place]) -> list[str]:
         """Of a token that ends a word."""
