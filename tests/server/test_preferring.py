@@ -214,7 +214,7 @@ def kinds(line: str, *texts: str, healing: str = "", middle: str = "") -> list[l
         ("self.", "zebra", ["own_unknown"]),
         ("self.", "_begin", ["own_unknown", "own_hidden"]),
         ("self.", "_be", ["own_unknown", "own_hidden"]),
-        ("self.", "_", ["own_unknown"]),
+        ("self.", "_", ["own_unused"]),
         ("sys.", "begin", ["attribute_elsewhere", "attribute_named"]),
         ("sys.", "beg", ["attribute_elsewhere", "attribute_named"]),
         ("day.", "argv", ["attribute"]),
