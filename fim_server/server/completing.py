@@ -29,7 +29,7 @@ from fim_server.server.contexts import (
     without_repetition,
 )
 from fim_server.server.endings import with_shortest_ending
-from fim_server.server.imports import is_needless_import, said_again, with_imports
+from fim_server.server.imports import doubt_of, is_needless_import, with_imports
 from fim_server.server.marks import with_marks
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, own_names
@@ -605,8 +605,8 @@ class Completer:
             ends.lexemes,
             goes_on(ends.cuts, text, completion, own),
             completion.written,
-            self._unknown_names(language, request, text, opened),
-            said_again(language.name, opened.session.spelling, request.split, text),
+            unknown := self._unknown_names(language, request, text, opened),
+            doubt_of(language.name, opened.session.spelling, request.split, text, unknown),
             is_fresh(request.split, opened.session.spelling),
             header=is_header(request.split, language.name),
             owes_block=owes_block(request.split, language.name),

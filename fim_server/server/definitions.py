@@ -1,8 +1,8 @@
-"""What is there already: a suggestion that says once more what its block says is hardly meant.
+"""From where on a suggestion is hardly meant: it says once more what is there, or loads a name that stands nowhere.
 
-That is a definition of the same name, and a line that stands a few lines above or below. In the packages for tuning
-0.3 % of the lines of three words and more have another like them that near in their block (of 51,500; in Go's library
-0.1 %), and of 21 suggestions of such a line none was right.
+The first is a definition of the same name, and a line that stands a few lines above or below. In the packages for
+tuning 0.3 % of the lines of three words and more have another like them that near in their block (of 51,500; in Go's
+library 0.1 %), and of 21 suggestions of such a line none was right.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fim_server.server.names import word_start
 from fim_server.server.place import contains_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from fim_server.language.spelling import Spelling
     from fim_server.server.names import OwnNames
     from fim_server.text.document import Split
 
-DEFINED_AGAIN, SAID_AGAIN = 0.001, 0.05
+DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN = 0.001, 0.05, 0.05
 """How sure is what defines or imports something once more: nobody sees it who has not asked. And what repeats a line,
-which begins right in two of three cases: a part of it is shown if there is one that fits."""
+or loads a name, not behind a dot, that stands nowhere (none of six such suggestions was right), which may begin right:
+a part of it is shown if there is one that fits."""
 
 NEAR, LEAST_WORDS = 8, 3
 """How many lines above and below count as near, and how many words a line has to have: fewer say little."""
@@ -32,11 +34,11 @@ LOOKED_AT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """What of a suggestion is there already.
+class Doubt:
+    """From where on a suggestion is hardly meant.
 
     Attributes:
-        end: Where that ends in it, in characters; 0 where there is nothing of the kind.
+        end: Where what makes it so ends in it, in characters; 0 where there is nothing of the kind.
         confidence: How likely a text is right that goes so far.
     """
 
@@ -44,7 +46,7 @@ class Again:
     confidence: float = 1.0
 
 
-NOTHING_AGAIN = Again()
+NO_DOUBT = Doubt()
 
 
 def defined_again(own: OwnNames, split: Split, text: str) -> int | None:
@@ -88,6 +90,20 @@ def stands_near(spelling: Spelling, split: Split, text: str) -> bool:
     indentation = line[: len(line) - len(line.lstrip())]
     wanted = re.compile(re.escape(line) + r"[ \t]*$")
     return any(is_in_block(lines, indentation, wanted) for lines in (above, below[:NEAR]))
+
+
+def loads_unknown(own: OwnNames, spelling: Spelling, text: str, unknown: Sequence[int]) -> int:
+    """The end in a suggestion's text of the first unknown name that is loaded by itself; 0 where there is none.
+
+    ``unknown``: the ends of its names that nobody knows.
+    """
+    openers = {opening for opening, _ in spelling.brackets}
+    joins = tuple(trailer for trailer in own.trailers if trailer not in openers)
+    for end in unknown:
+        before = text[: word_start(text, end)].rstrip()
+        if before and not before.endswith(joins):
+            return end
+    return 0
 
 
 def is_in_block(lines: Iterable[str], indentation: str, wanted: re.Pattern[str]) -> bool:

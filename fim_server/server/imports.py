@@ -8,7 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fim_server.server.definitions import DEFINED_AGAIN, NOTHING_AGAIN, SAID_AGAIN, Again, defined_again, stands_near
+from fim_server.server.definitions import (
+    DEFINED_AGAIN,
+    LOADS_UNKNOWN,
+    NO_DOUBT,
+    SAID_AGAIN,
+    Doubt,
+    defined_again,
+    loads_unknown,
+    stands_near,
+)
 from fim_server.server.names import module_of, own_names, word_start
 from fim_server.server.project import key_of
 
@@ -153,17 +162,22 @@ def is_needless_import(
     return needless
 
 
-def said_again(language: str, spelling: Spelling, split: Split, text: str) -> Again:
-    """What a suggestion says once more."""
+def doubt_of(language: str, spelling: Spelling, split: Split, text: str, unknown: Sequence[int] = ()) -> Doubt:
+    """From where on a suggestion says once more what is there, or loads a name that is not.
+
+    ``unknown``: the ends of its names that nobody knows.
+    """
     own, module = own_names(language), module_of(language, "imports")
     end = None if own is None else defined_again(own, split, text)
     if end is not None:
-        return Again(end, DEFINED_AGAIN)
-    line = first_line(split, text)
-    is_import = module is not None and module.import_of(line) is not None
-    if is_import and module.imports_again(line, around(split)[1]):
-        return Again(len(text.partition("\n")[0]), DEFINED_AGAIN)
-    return Again(len(text.partition("\n")[0]), SAID_AGAIN) if stands_near(spelling, split, text) else NOTHING_AGAIN
+        return Doubt(end, DEFINED_AGAIN)
+    line, end = first_line(split, text), len(text.partition("\n")[0])
+    if module is not None and module.import_of(line) is not None and module.imports_again(line, around(split)[1]):
+        return Doubt(end, DEFINED_AGAIN)
+    loaded = 0 if own is None else loads_unknown(own, spelling, text, unknown)
+    if loaded:
+        return Doubt(loaded, LOADS_UNKNOWN)
+    return Doubt(end, SAID_AGAIN) if stands_near(spelling, split, text) else NO_DOUBT
 
 
 def first_line(split: Split, text: str) -> str:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fim_server.server.definitions import NOTHING_AGAIN, Again
+from fim_server.server.definitions import NO_DOUBT, Doubt
 from fim_server.server.place import MOST_CLOSERS, contains_in_order, is_word
 from fim_server.server.threads import OneThread
 
@@ -52,8 +52,8 @@ class Offer:
     """The tokens of the text."""
     unknown: tuple[int, ...] = ()
     """The ends of names in it that it loads and nobody knows, in characters."""
-    again: Again = NOTHING_AGAIN
-    """What it says that is there already."""
+    doubt: Doubt = NO_DOUBT
+    """From where on it is hardly meant."""
     fresh: bool = False
     """Whether the cursor is in a pair of brackets with nothing in it."""
     recalled: bool = False
@@ -243,7 +243,7 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         written=without_typed(offer.written, len(typed)),
         fresh=False,
         unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
-        again=replace(offer.again, end=max(0, offer.again.end - len(typed))),
+        doubt=replace(offer.doubt, end=max(0, offer.doubt.end - len(typed))),
         seen=max(0, offer.seen - len(typed)),
     )
 

@@ -159,8 +159,8 @@ def mapped(offer: Offer, end: int, intercept: float, per_log_odds: float, per_un
     """The probability of an offer's first ``end`` characters, as a share of such texts that were right."""
     if not offer.written:
         return 1.0
-    if 0 < offer.again.end <= end:
-        return offer.again.confidence
+    if 0 < offer.doubt.end <= end:
+        return offer.doubt.confidence
     share = min(max(likelihood(offer.written, end), 1e-6), 1 - 1e-6)
     if offer.calibrated:
         return share

@@ -27,8 +27,8 @@ from fim_server.server.imports import (
     MOST_LINE,
     ImportAdvice,
     LineAdvice,
+    doubt_of,
     is_needless_import,
-    said_again,
     with_imports,
 )
 from fim_server.server.names import module_of
@@ -333,7 +333,7 @@ def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> Non
 )
 def test_what_is_said_once_more(left: str, text: str, right: str, expected: str) -> None:
     spelling = Language.load("python").open("", "").spelling
-    assert text[: said_again("python", spelling, Split(left, right), text).end] == expected
+    assert text[: doubt_of("python", spelling, Split(left, right), text).end] == expected
 
 
 def test_a_suggestion_that_imports_what_nothing_needs() -> None:
@@ -342,3 +342,20 @@ def test_a_suggestion_that_imports_what_nothing_needs() -> None:
     for text, expected in (("os", True), ("logging\nimport os", False), ("lo", True)):
         assert is_needless_import(text, "python", request, None) is expected
         assert not is_needless_import(text, "json", request, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown", "expected"),
+    [
+        ("lend(loan, today)", ["today"], "lend(loan, today"),
+        ("lend(loan).today", ["today"], ""),
+        ("lend(loan).today(day)", ["today", "day"], "lend(loan).today(day"),
+        ("lend(loan)", ["lend"], ""),  # its first lexeme's confidence knows of it
+        ("x + lend", ["lend"], "x + lend"),
+        ("lend(loan)", [], ""),
+    ],
+)
+def test_what_loads_a_name_that_stands_nowhere(text: str, unknown: list[str], expected: str) -> None:
+    spelling = Language.load("python").open("", "").spelling
+    ends = [text.rindex(name) + len(name) for name in unknown]
+    assert text[: doubt_of("python", spelling, Split("library.", "\n"), text, ends).end] == expected

@@ -13,7 +13,7 @@ import pytest
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
 from fim_server.server.blocks import is_header, owes_block, step_of, with_empty_block, without_unsure_block
-from fim_server.server.definitions import DEFINED_AGAIN, SAID_AGAIN, Again
+from fim_server.server.definitions import DEFINED_AGAIN, SAID_AGAIN, Doubt
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
 from fim_server.server.settings import ServerSettings
@@ -65,21 +65,21 @@ def test_a_text_is_cut_after_whole_words_and_nowhere_else() -> None:
 def test_what_is_said_once_more_is_not_shown_unasked() -> None:
     sure = offer(("import", 0.99), (" os", 0.99), left="", right="\nimport os\n")
     assert text_of(shown(sure, "", 0.45)) == "import os"
-    for again in (replace(sure, again=Again(9, DEFINED_AGAIN)), replace(sure, again=Again(9, 0.001), calibrated=True)):
+    for again in (replace(sure, doubt=Doubt(9, DEFINED_AGAIN)), replace(sure, doubt=Doubt(9, 0.001), calibrated=True)):
         assert first_confidence(again) > 0.9
         assert shown(again, "", 0.45) is None
         assert worth(again, "", 0.45) < 0
         assert text_of(asked_for(again, "", 0.45)) == "import os"
-    beyond = Again(11, DEFINED_AGAIN)  # what is written
-    assert text_of(shown(replace(sure, again=beyond), "", 0.45)) == "import os"
+    beyond = Doubt(11, DEFINED_AGAIN)  # what is written
+    assert text_of(shown(replace(sure, doubt=beyond), "", 0.45)) == "import os"
 
 
 def test_of_a_line_that_stands_near_a_part_is_shown_or_else_the_whole() -> None:
     several = offer(("a", 0.99), (".b", 0.99), (".c", 0.99), left="")
     assert text_of(shown(several, "", 0.45)) == "a.b.c"
-    assert text_of(shown(replace(several, again=Again(5, SAID_AGAIN)), "", 0.45)) == "a.b"
+    assert text_of(shown(replace(several, doubt=Doubt(5, SAID_AGAIN)), "", 0.45)) == "a.b"
     one = offer(("import", 0.99), (" os", 0.99), left="")
-    assert text_of(shown(replace(one, again=Again(9, SAID_AGAIN)), "", 0.45)) == "import os"
+    assert text_of(shown(replace(one, doubt=Doubt(9, SAID_AGAIN)), "", 0.45)) == "import os"
 
 
 def test_cuts_are_where_the_program_is_complete() -> None:
