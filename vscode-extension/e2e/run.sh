@@ -13,7 +13,7 @@ own brackets, quotes and comments of each language are compared with the definit
 an endpoint that plays llama.cpp's server, and of a cache of the tests' own. PATTERN is a regular expression that
 names tests.
 
---pictures          takes the README's pictures anew: vscode-extension/images/
+--pictures          takes the README's pictures anew, with the default model: vscode-extension/images/
 --situations        types 28 ordinary situations with the default model in place of the tests, and writes down what is
                     offered, with a picture of each: docs/situations.md
 --model NAME        has this model complete, as `fim-server models` names it, in place of the embedded one
@@ -35,7 +35,7 @@ while [ $# -gt 0 ]; do
       export FIM_SERVER_E2E_MODEL="${1:?--model needs a name}"
       shift
       ;;
-    --pictures) export FIM_SERVER_PICTURES=1 ;;
+    --pictures) export FIM_SERVER_PICTURES=1 FIM_SERVER_E2E_MODEL="${FIM_SERVER_E2E_MODEL:-smollm2}" ;;
     --situations) script=situations.mjs ;;
     --install-packages) ;; # set-up.sh has seen it
     -h | --help)
