@@ -115,14 +115,13 @@ async def load(ls: FimLanguageServer, again: bool = False) -> None:
 
 async def load_once_there(ls: FimLanguageServer, newer: asyncio.Event) -> None:
     """Load the model once its endpoint answers, unless another is loaded before."""
-    settings = ls.settings
     for seconds in (*AWAY_SECONDS, *repeat(AWAY_SECONDS[-1], MOST_LOOKS)):
         await unless(newer, asyncio.ensure_future(asyncio.sleep(seconds)))
         if newer.is_set() or ls.worker.is_closed:
             return
-        if await is_there_now(settings):
+        if await is_there_now(ls.settings):
             if not newer.is_set() and not ls.worker.is_closed:
-                ls.worker.reload(settings)
+                ls.worker.reload(ls.settings)
                 await load(ls, again=True)
             return
 
