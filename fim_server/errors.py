@@ -9,6 +9,7 @@ either half refuses. Wrong calls of a function (a negative count, an array of an
 from __future__ import annotations
 
 __all__ = [
+    "AwayError",
     "BenchError",
     "DatasetError",
     "DocumentError",
