@@ -17,7 +17,7 @@ from fim_server.language.splitting import split
 from toys import Oracle, Toy, check_contexts, contexts
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
-LANGUAGES = 1000 if LONG else 60
+LANGUAGES = 1000 if LONG else 45
 
 PARTS = {
     "aa": ("a", "a"),
