@@ -122,7 +122,7 @@ def names_gguf_model(name: str) -> bool:
 def parts_of(file: Path) -> list[Path]:
     """The files of a model whose only or first one that is, as far as they are there."""
     part = PART.search(file.name)
-    if part is None:
+    if part is None or not 1 <= int(part["number"]) <= int(part["count"]):
         return [file]
     numbers = range(1, int(part["count"]) + 1)
     names = [f"{file.name[: part.start()]}-{number:05}-of-{part['count']}{part['suffix']}" for number in numbers]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from itertools import repeat
 from typing import TYPE_CHECKING, TypeVar
 
 from lsprotocol import types
@@ -35,16 +34,16 @@ AWAY_SECONDS = (5.0, 10.0, 20.0, 40.0, 60.0)
 """How long is waited before it is asked again whether an endpoint is there: at last, time after time."""
 
 MOST_LOOKS = 24 * 60
-"""How often after that: for a day."""
+"""How often it is asked: for a day."""
 
 THERE_SECONDS = 90.0
 """How long it may take to say so."""
 
 
-async def load(ls: FimLanguageServer, again: bool = False) -> None:
+async def load(ls: FimLanguageServer, looks: int = 0) -> None:
     """Load the model; without one the server lives on and says why it offers nothing.
 
-    An endpoint that does not answer is waited for. ``again``: it was, so that people know already.
+    An endpoint that does not answer is waited for. ``looks``: how often it was asked for since, so that people know.
     """
     loop = asyncio.get_running_loop()
     ls.newer_load.set()
@@ -85,8 +84,8 @@ async def load(ls: FimLanguageServer, again: bool = False) -> None:
         model = await unless(newer, asyncio.wrap_future(future))
     except (AwayError, SilentError) as error:
         if not newer.is_set() and not ls.worker.is_closed:
-            fail(ls, str(error), quietly=again)
-            ls.spawn(load_once_there(ls, newer))
+            fail(ls, str(error), quietly=looks > 0)
+            ls.spawn(load_once_there(ls, newer, looks))
     except FimServerError as error:
         if not newer.is_set() and not ls.worker.is_closed:
             fail(ls, str(error))
@@ -113,16 +112,19 @@ async def load(ls: FimLanguageServer, again: bool = False) -> None:
         tell_status(ls)
 
 
-async def load_once_there(ls: FimLanguageServer, newer: asyncio.Event) -> None:
-    """Load the model once its endpoint answers, unless another is loaded before."""
-    for seconds in (*AWAY_SECONDS, *repeat(AWAY_SECONDS[-1], MOST_LOOKS)):
-        await unless(newer, asyncio.ensure_future(asyncio.sleep(seconds)))
+async def load_once_there(ls: FimLanguageServer, newer: asyncio.Event, looks: int) -> None:
+    """Load the model once its endpoint answers, unless another is loaded before.
+
+    One that answers and cannot be loaded yet is asked for the more rarely the more often it was.
+    """
+    for look in range(looks, MOST_LOOKS):
+        await unless(newer, asyncio.ensure_future(asyncio.sleep(AWAY_SECONDS[min(look, len(AWAY_SECONDS) - 1)])))
         if newer.is_set() or ls.worker.is_closed:
             return
         if await is_there_now(ls.settings):
             if not newer.is_set() and not ls.worker.is_closed:
                 ls.worker.reload(ls.settings)
-                await load(ls, again=True)
+                await load(ls, look + 1)
             return
 
 

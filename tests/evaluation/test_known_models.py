@@ -49,6 +49,16 @@ def test_gguf_files_of_the_usual_folders_are_found(machine: Path) -> None:
     assert [one.name for one in models_here() if one.place.is_file()] == [str(path) for path in wanted]
 
 
+def test_a_model_in_parts_is_one(machine: Path) -> None:
+    first = put(machine / "models/m-00001-of-00003.gguf", 5)
+    put(machine / "models/m-00002-of-00003.gguf", 7)  # the third is not there
+    odd = [put(machine / f"models/odd-{number}.gguf", 3) for number in ("00001-of-00000", "00001-of-99999")]
+    assert {one.name: one.size for one in models_here() if one.place.is_file()} == {
+        str(first): 12,
+        **{str(path): 3 for path in odd},
+    }
+
+
 def test_looking_is_bounded(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         put(machine / f"models/{number:03}.gguf")

@@ -373,6 +373,17 @@ def test_gguf_files_in_the_folder_of_models_are_removed_and_nothing_else_is(shop
     assert is_removable("smollm2")
 
 
+def test_all_parts_of_a_gguf_model_are_removed(shop: Shop) -> None:
+    shop.models.mkdir(parents=True, exist_ok=True)
+    parts = [shop.models / f"m-0000{number}-of-00002.gguf" for number in (1, 2)]
+    other = shop.models / "n-00001-of-00000.gguf"
+    for path in (*parts, other):
+        path.write_bytes(b"12345")
+    assert remove(str(parts[0])) == 10
+    assert list(shop.models.glob("*.gguf")) == [other]
+    assert remove(str(other)) == 5
+
+
 def test_a_model_that_cannot_be_deleted_is_said_in_one_line(shop: Shop) -> None:
     shop.models.mkdir(parents=True, exist_ok=True)
     (shop.models / "smollm2").symlink_to(shop.models)
