@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fim_server.server.definitions import (
+from fim_server.server.doubts import (
     DEFINED_AGAIN,
     LOADS_UNKNOWN,
     NO_DOUBT,

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fim_server.server.definitions import NO_DOUBT, Doubt
+from fim_server.server.doubts import NO_DOUBT, Doubt
 from fim_server.server.place import MOST_CLOSERS, contains_in_order, is_word
 from fim_server.server.threads import OneThread
 

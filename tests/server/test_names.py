@@ -12,7 +12,7 @@ import pytest
 
 from fim_server.language import Language
 from fim_server.server import names as server_names
-from fim_server.server.definitions import defined_again
+from fim_server.server.doubts import defined_again
 from fim_server.server.names import WORD, Names, OwnNames, own_names
 from fim_server.text.document import Split
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import random
 import socket
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +17,7 @@ from endpoints import Endpoint
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.source import locate
+from fim_server.server import loading
 
 pytestmark = pytest.mark.asyncio
 
@@ -78,3 +81,28 @@ async def test_an_endpoint_that_is_not_there_is_told_of(local: FimModel) -> None
         await client.until(lambda: client.statuses and client.statuses[-1]["state"] == "error")
         assert "http://127.0.0.1:9: ConnectError" in client.statuses[-1]["message"]
         assert await Editor(client, "a.py", "a = \n").ask(4) == []
+
+
+async def test_an_endpoint_that_answers_and_is_not_ready_is_asked_more_and_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[float] = []
+    looks: list[int] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    async def answers(settings: object) -> bool:
+        return True
+
+    async def load(ls: object, look: int) -> None:
+        looks.append(look)
+
+    server = SimpleNamespace(settings=None, worker=SimpleNamespace(is_closed=False, reload=lambda settings: None))
+    monkeypatch.setattr(loading, "is_there_now", answers)
+    monkeypatch.setattr(loading, "load", load)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    for look in (0, 1, 2, 50):
+        await loading.load_once_there(server, asyncio.Event(), look)  # type: ignore[arg-type]
+    assert waited == [5.0, 10.0, 20.0, 60.0]
+    assert looks == [1, 2, 3, 51]

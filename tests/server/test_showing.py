@@ -13,7 +13,7 @@ import pytest
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
 from fim_server.server.blocks import is_header, owes_block, step_of, with_empty_block, without_unsure_block
-from fim_server.server.definitions import DEFINED_AGAIN, SAID_AGAIN, Doubt
+from fim_server.server.doubts import DEFINED_AGAIN, SAID_AGAIN, Doubt
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
 from fim_server.server.settings import ServerSettings
