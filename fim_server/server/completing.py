@@ -32,7 +32,7 @@ from fim_server.server.endings import with_shortest_ending
 from fim_server.server.imports import doubt_of, is_needless_import, with_imports
 from fim_server.server.marks import with_marks
 from fim_server.server.memory import Offer
-from fim_server.server.names import Names, own_names
+from fim_server.server.names import Names, load_modules, own_names
 from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
 from fim_server.server.preferring import Preferences
 from fim_server.server.project import Project, Recalled
@@ -665,8 +665,9 @@ def _naming(language: str, left: str, right: str, guarantee: str) -> Naming | No
 
 
 def prepared(request: Request, loaded: Loaded | None) -> Language:
-    """A request's language, with the table of the model's tokens, which takes seconds where there was none before."""
+    """A request's language, with what is known of its names and the table of the tokens, which may take seconds."""
     language = request.language()
+    load_modules(language.name)
     if loaded is not None:
         masks.prepare(language, loaded.model.vocabulary)
     return language

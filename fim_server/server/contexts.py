@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -120,15 +121,21 @@ class Contexts:
         left, right = split.left, split.right
         found = self._open(uri, language, left, right)
         closers = Place.of(split).closers(language)
-        whole = is_whole(found)
-        if whole and not (closers and reopens(found)):
-            return opened(found, left, right)
+        line = left[left.rfind("\n") + 1 :]
+        best, least = None, Reopening.NO
+        if is_whole(found):
+            best, least = opened(found, left, right), reopening(found, line) if closers else Reopening.NO
         for covered in range(1, min(len(closers), MOST_COVERED) + 1):
+            if best is not None and least is Reopening.NO:
+                break
             without = self._open(uri, language, left, right[covered:])
-            if is_whole(without) and not (whole and reopens(without)):
-                return opened(without, left, right[covered:], covered)
-        if whole:
-            return opened(found, left, right)
+            if not is_whole(without):
+                continue
+            needed = Reopening.NO if best is None else reopening(without, line)
+            if best is None or needed < least:
+                best, least = opened(without, left, right[covered:], covered), needed
+        if best is not None:
+            return best
         if isinstance(found, Session):
             found = self._recovery(uri, language).open(left, right)
         return opened(found, left, right)
@@ -184,29 +191,39 @@ def is_whole(found: Session | Recovered) -> bool:
     return all(group.beyond for group in found.ignored)
 
 
-def reopens(found: Session | Recovered) -> bool:
-    """Whether a session can only be completed by closing what its left side has opened and opening it again.
+class Reopening(IntEnum):
+    """What becomes of the closers right of the cursor; the least is what they were put there for."""
 
-    What is closed are brackets, or the cursor's string. The closers right of the cursor then close something else than
-    they were put there for, or stand in a comment. The
-    shortest completion tells; False where that is not found in time.
+    NO = 0
+    """They close what the left side has opened."""
+    OPENS = 1
+    """They close brackets of the middle, which has closed those of the left side."""
+    HIDES = 2
+    """They stand in a comment or a string of the middle's, so that nobody writes that."""
+
+
+def reopening(found: Session | Recovered, line: str) -> Reopening:
+    """Whether a session can only be completed by closing what its left side has opened, and opening or hiding more.
+
+    What is closed are brackets, or the cursor's string. The shortest completion tells; NO where that is not found in
+    time. ``line``: the cursor's, up to it: where nothing is open in it the closers were not put there for it.
     """
     session = found if isinstance(found, Session) else found.session
     state = session.start()
     if state.is_complete():
-        return False
+        return Reopening.NO
     try:
         with Stop(REOPENS_SECONDS):
             text = state.shortest_completion()
     except (SearchLimitError, StoppedError):
-        return False
+        return Reopening.NO
     if state.inside == "string":
-        return leaves_string(session, text or "")
+        return Reopening.HIDES if leaves_string(session, text or "") else Reopening.NO
     closed, opened_again = unmatched(text or "", session.spelling.brackets)
-    if not closed:
-        return False
     state.advance(text or "")
-    return opened_again > 0 or state.inside == "comment"
+    if state.inside == "comment":
+        return Reopening.HIDES if closed or unmatched(line, session.spelling.brackets)[1] else Reopening.NO
+    return Reopening.OPENS if closed and opened_again else Reopening.NO
 
 
 def leaves_string(session: Session, text: str) -> bool:

@@ -95,6 +95,14 @@ def module_of(language: str, name: str) -> Any:
     return import_module(path) if find_spec(path) is not None else None
 
 
+def load_modules(language: str) -> None:
+    """Import what a language knows of its names, so that no request waits for that: 20 to 35 ms for Python's."""
+    own_names(language)
+    folder = Path(fim_server.languages.__path__[0]) / language
+    for path in folder.glob("*.py"):
+        module_of(language, path.stem)
+
+
 class Names:
     """The names of a document, counted: of an edited text what has changed is read, not all of it again."""
 

@@ -322,6 +322,9 @@ def test_a_prompt_is_as_long_as_there_is_time_and_room_for(
         ("x = ['a|'\n    'b']\n", 0),  # two strings side by side are one
         ("x = ['a', 'b|']\n", 0),
         ("f'a {b} c|'\nx = 1\n", 0),
+        ("assert f(a|)\n    b,\n    c,\n)\n", 1),  # what the lines below are in is opened behind the closer
+        ("assert f(a, b|)\n    c\n)\n", 1),
+        ("assert f(a) == (b|)  # c\n", 0),
     ],
 )
 def test_closers_of_what_has_to_go_on_behind_them_are_left_to_the_middle(marked: str, covered: int) -> None:
