@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from fim_server.training.__main__ import main
 from fim_server.training.fim import step, training
 from fim_server.training.fim.checkpoints import ADAPTER_FILE, BEST_FILE, LOG_FILE, HeldOut, Measured
 from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, Window, pack
-from fim_server.training.fim.network import INT8, Int8Product, Network, quantised
+from fim_server.training.fim.network import FULL, INT8, Int8Product, Network, fastest, quantised
 from fim_server.training.fim.training import ROW_IDS, STATE_FILE, Job, Plan, Trainer, first_rows, train
 from fim_server.training.packages import SourceFile
 from small_llama import SOURCE, small_shape, small_tokenizer, small_weights
@@ -123,6 +124,15 @@ def test_products_in_8_bits_are_near_the_whole_ones() -> None:
     assert (product - x @ weight.t()).norm() < 0.015 * (x @ weight.t()).norm()
     assert x.grad is not None
     assert (x.grad - gradient @ weight).norm() < 0.015 * (gradient @ weight).norm()
+
+
+def test_the_arithmetic_is_the_one_that_is_faster_here() -> None:
+    def slow(x: torch.Tensor, y: torch.Tensor) -> None:
+        time.sleep(0.05)
+
+    assert fastest(make=slow, make_whole=lambda x, y: None) == INT8
+    assert fastest(make=lambda x, y: None, make_whole=slow) == FULL
+    assert fastest() in (INT8, FULL)
 
 
 def test_gradients_in_8_bits_point_where_the_whole_ones_do() -> None:

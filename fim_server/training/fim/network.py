@@ -8,6 +8,7 @@ Low-rank adaptation: Hu et al., *LoRA* (arXiv 2106.09685). The frozen products, 
 from __future__ import annotations
 
 import math
+import time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,11 +18,33 @@ from torch import Tensor, nn
 from fim_server.models.adapter import PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from fim_server.models.smollm2.shape import LlamaShape
 
 INT8, FULL = "int8", "full"
+
+
+def fastest(
+    make: Callable[[Tensor, Tensor], object] = torch.matmul,
+    make_whole: Callable[[Tensor, Tensor], object] = torch._int_mm,  # noqa: SLF001  # as in _product
+) -> str:
+    """:data:`INT8` where 8-bit products take less time on this processor than those in float32, else :data:`FULL`.
+
+    They are made both ways, for a fifth of a second at most: without VNNI those in 8 bits took 60 times as long.
+    """
+    whole = torch.ones((256, 576), dtype=torch.int8), torch.ones((576, 576), dtype=torch.int8)
+    broken = tuple(factor.float() for factor in whole)
+
+    def seconds(product: Callable[[Tensor, Tensor], object], factors: Sequence[Tensor]) -> float:
+        found = []
+        for _ in range(2):
+            began = time.perf_counter()
+            product(*factors)
+            found.append(time.perf_counter() - began)
+        return min(found)
+
+    return INT8 if seconds(make_whole, whole) < seconds(make, broken) else FULL
 
 
 def widths(shape: LlamaShape) -> dict[str, tuple[int, int]]:

@@ -29,7 +29,7 @@ from fim_server.models.source import first_line
 from fim_server.models.torch_backend import choose_device
 from fim_server.training.fim.checkpoints import ADAPTER_FILE, BOTH, LEFT_ONLY, Checkpoints, HeldOut, Measured
 from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, Window, pack, windows
-from fim_server.training.fim.network import FULL, INT8, Network, widths
+from fim_server.training.fim.network import FULL, INT8, Network, fastest, widths
 from fim_server.training.fim.team import ALONE, Team, asked_to_stop, can_fork, run_together
 from fim_server.training.packages import SourceFile
 
@@ -311,6 +311,9 @@ def train(job: Job, processes: int, say: Callable[[str], None]) -> Measured | No
     the base or the adapter cannot be read or do not fit each other.
     """
     start = prepare(job)
+    if start.device.type == "cpu" and job.plan.arithmetic == INT8 and fastest() == FULL:
+        say("this processor is faster in float32 than in 8-bit integers")
+        job = replace(job, plan=replace(job.plan, arithmetic=FULL))
     job.folder.mkdir(parents=True, exist_ok=True)
     checkpoints = Checkpoints(job.folder, job.resume)
     work = partial(_run, job=job, start=start, checkpoints=checkpoints, say=say)
