@@ -34,6 +34,11 @@ MOST_BLANK = 8
 """Lines below the cursor's in which the next one that is not blank is looked for."""
 
 
+def once_typed(split: Split, text: str) -> Split:
+    """The cursor behind the first line of a text: what it begins with may be written by that."""
+    return replace(split, left=split.left + text.split("\n", 1)[0])
+
+
 def is_header(split: Split, language: str) -> bool:
     """Whether the cursor's line begins like one with a block, so that it is complete at its end at the earliest.
 

@@ -16,7 +16,7 @@ from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
-from fim_server.server.blocks import is_header, owes_block, with_empty_block, without_unsure_block
+from fim_server.server.blocks import is_header, once_typed, owes_block, with_empty_block, without_unsure_block
 from fim_server.server.choosing import cuts_of_lines, goes_on, others_of, together
 from fim_server.server.commas import with_last_comma
 from fim_server.server.contexts import (
@@ -24,6 +24,7 @@ from fim_server.server.contexts import (
     Opened,
     before_unopened,
     fits,
+    refusal,
     without_foreign_indentation,
     without_repeats,
     without_repetition,
@@ -200,7 +201,7 @@ class Completer:
         try:
             language = self._language(request, self._loaded)
             with Stop(ENGINE_SECONDS):
-                opened = self.contexts.open(request.uri, language, request.split, request.settings.floor)
+                opened = self._open(request, language)
                 if quiet(Place.of(request.split), opened.session.inside, request.invoked, request.settings) is not None:
                     return None
                 best = self._surely_recalled(request, opened, language)
@@ -296,7 +297,7 @@ class Completer:
             if loaded is not None:
                 self._read_prompts(loaded, language, request, cancelled, both=False)
             elif not cancelled.is_set():
-                self.contexts.open(request.uri, language, request.split, request.settings.floor)
+                self._open(request, language)
 
     def read_on(self, loading: Future[Loaded], request: Request, cancelled: Stop, stopped: Stop) -> None:
         """Read the long prompt of a request that was answered, until ``stopped``; not if it was ``cancelled``."""
@@ -340,7 +341,7 @@ class Completer:
         try:
             opening = time.perf_counter()
             with Stop(ENGINE_SECONDS):
-                opened = self.contexts.open(request.uri, language, request.split, request.settings.floor)
+                opened = self._open(request, language)
             work.costs.queue_ms = 1000 * (started - submitted)
             work.costs.open_ms = 1000 * (time.perf_counter() - opening)
             inside = opened.session.inside
@@ -446,7 +447,7 @@ class Completer:
         ):
             completion = task.healing.undo(completion)
             if completion.begun:
-                owes = owes_block(request.split, task.language.name)
+                owes = owes_block(once_typed(request.split, completion.begun), task.language.name)
                 if owes:
                     completion = with_empty_block(completion, opened.session, request.split)
                 completion = with_shortest_ending(completion, opened.session, request.split, owes)
@@ -525,7 +526,7 @@ class Completer:
         if cancelled.is_set() or not self._is_wanted():
             return
         prompts = self._prompts_of(loaded)
-        opened = self.contexts.open(request.uri, language, request.split, request.settings.floor)
+        opened = self._open(request, language)
         inside = opened.session.inside
         if cancelled.is_set() or quiet(Place.of(request.split), inside, False, request.settings) is not None:
             return
@@ -561,6 +562,11 @@ class Completer:
             known = self._languages[key] = (language, now)
         return known[0]
 
+    def _open(self, request: Request, language: Language) -> Opened:
+        """The session of a request's cursor."""
+        settings = request.settings
+        return self.contexts.open(request.uri, language, request.split, settings.floor, request.single_line)
+
     def _offer(self, completion: Completion, request: Request, opened: Opened, language: Language) -> Offer | str:
         """A completion as an offer, or why it is none."""
         if completion.text is None:
@@ -593,6 +599,7 @@ class Completer:
             problem = fits(text, request.split, opened)
             if problem is not None:
                 return problem
+        at = once_typed(request.split, text) if "\n" in text else request.split
         return Offer(
             str(next(self._identities)),
             text,
@@ -608,8 +615,8 @@ class Completer:
             unknown := self._unknown_names(language, request, text, opened),
             doubt_of(language.name, opened.session.spelling, request.split, text, unknown),
             is_fresh(request.split, opened.session.spelling),
-            header=is_header(request.split, language.name),
-            owes_block=owes_block(request.split, language.name),
+            header=is_header(at, language.name),
+            owes_block=owes_block(at, language.name),
         )
 
     def _unknown_names(self, language: Language, request: Request, text: str, opened: Opened) -> tuple[int, ...]:
@@ -686,15 +693,3 @@ def between_pair(request: Request) -> Request:
         Place.of(moved), request.settings, owes_block(moved, request.language_id)
     )
     return replace(request, split=moved, single_line=single_line)
-
-
-def refusal(opened: Opened, text: str) -> str:
-    """Why a token is refused, in words; the empty text is an end token."""
-    if opened.guarantee == "none":
-        return "nothing is known of what may come here"
-    if text == "":
-        return "the text cannot end here"
-    explanation = opened.session.start().explain(text)
-    rest = text[len(explanation.accepted) :]
-    place = f"after {explanation.accepted!r}" if explanation.accepted else "here"
-    return f"{rest[:1]!r} cannot come {place}" if rest else "it holds a part of a character"

@@ -18,6 +18,7 @@ from fim_server.recovery.budget import Budget, Budgeted
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
 from fim_server.server.finishing import Finisher, Unfinished
 from fim_server.server.place import Place, contains_in_order
+from fim_server.server.stand_ins import with_stand_in, without_closers
 from fim_server.server.threads import OneThread
 from fim_server.text.reuse import SessionMemory, Sessions
 
@@ -34,7 +35,7 @@ MOST_REPEATED, LEAST_TELLING = 4, 4
 """Lines that are looked for again as a whole; letters and digits of a line that is not repeated by intent."""
 
 MOST_COVERED = 4
-"""Closers that are left to the middle; trying each costs an opening."""
+"""Closers that are left to the middle, but for all of them; trying each number costs an opening."""
 
 REOPENS_SECONDS = 0.05
 """What looking for a shortest completion may take there."""
@@ -104,7 +105,7 @@ class Contexts:
         self._finisher = Finisher(self._sessions, self._budget.memory, self._unfinished)
         self._recoveries: OrderedDict[tuple[str, Language], Recovery] = OrderedDict()
 
-    def open(self, uri: str, language: Language, split: Split, floor: str = "off") -> Opened:
+    def open(self, uri: str, language: Language, split: Split, floor: str = "off", single_line: bool = False) -> Opened:
         """The session of a cursor, whose middles keep a floor where any can.
 
         Where the text does not fit the budget, it is opened in part and finished in the background. Where it
@@ -112,8 +113,13 @@ class Contexts:
         the middle: an editor put them there for a bracket that is closed already, or for one or a string after
         which more has to come (of a header its colon, of an entry its comma). Otherwise, where it does not
         parse, the lines that break it are left out.
+
+        ``single_line``: more than one is not wanted. Where the text is then only complete with what has to follow, and
+        is not there yet, that is stood in for (:mod:`.stand_ins`).
         """
         found = self._open_covered(uri, language, split)
+        if single_line and found.guarantee == "exact" and needs_more(found.session):
+            found = self._open_stood_in(uri, language, split) or found
         return found if floor == "off" else replace(found, session=found.session.floored(floor))
 
     def _open_covered(self, uri: str, language: Language, split: Split) -> Opened:
@@ -125,7 +131,7 @@ class Contexts:
         best, least = None, Reopening.NO
         if is_whole(found):
             best, least = opened(found, left, right), reopening(found, line) if closers else Reopening.NO
-        for covered in range(1, min(len(closers), MOST_COVERED) + 1):
+        for covered in sorted({*range(1, min(len(closers), MOST_COVERED) + 1), len(closers)} - {0}):
             if best is not None and least is Reopening.NO:
                 break
             without = self._open(uri, language, left, right[covered:])
@@ -139,6 +145,23 @@ class Contexts:
         if isinstance(found, Session):
             found = self._recovery(uri, language).open(left, right)
         return opened(found, left, right)
+
+    def _open_stood_in(self, uri: str, language: Language, split: Split) -> Opened | None:
+        """As :meth:`_open_covered`, what has to follow the cursor's line stood in for; None where that is of no use."""
+        bare = without_closers(split, language)
+        session = self._open(uri, language, split.left, bare.right)
+        if not is_whole(session):
+            return None
+        text = shortest(session if isinstance(session, Session) else session.session)
+        right = None if text is None else with_stand_in(split, bare, text)
+        if right is None:
+            return None
+        found = self._open_covered(uri, language, replace(split, right=right))
+        if found.guarantee != "exact":
+            return None
+        lines = split.left.count("\n") + split.right.count("\n") + 1
+        told = f"line {split.left.count(chr(10)) + 1}: what has to follow is not there yet"
+        return replace(found, guarantee="partial", covered_lines=(range(lines),), diagnostics=(told,))
 
     def _open(self, uri: str, language: Language, left: str, right: str) -> Session | Recovered:
         """A session within the budget; if the whole does not fit, it is opened in the background."""
@@ -209,21 +232,35 @@ def reopening(found: Session | Recovered, line: str) -> Reopening:
     time. ``line``: the cursor's, up to it: where nothing is open in it the closers were not put there for it.
     """
     session = found if isinstance(found, Session) else found.session
+    text = shortest(session)
+    if not text:
+        return Reopening.NO
     state = session.start()
-    if state.is_complete():
-        return Reopening.NO
-    try:
-        with Stop(REOPENS_SECONDS):
-            text = state.shortest_completion()
-    except (SearchLimitError, StoppedError):
-        return Reopening.NO
     if state.inside == "string":
-        return Reopening.HIDES if leaves_string(session, text or "") else Reopening.NO
-    closed, opened_again = unmatched(text or "", session.spelling.brackets)
-    state.advance(text or "")
+        return Reopening.HIDES if leaves_string(session, text) else Reopening.NO
+    closed, opened_again = unmatched(text, session.spelling.brackets)
+    state.advance(text)
     if state.inside == "comment":
         return Reopening.HIDES if closed or unmatched(line, session.spelling.brackets)[1] else Reopening.NO
     return Reopening.OPENS if closed and opened_again else Reopening.NO
+
+
+def shortest(session: Session) -> str | None:
+    """The shortest completion of a session; None where none is found in time."""
+    state = session.start()
+    if state.is_complete():
+        return ""
+    try:
+        with Stop(REOPENS_SECONDS):
+            return state.shortest_completion()
+    except (SearchLimitError, StoppedError):
+        return None
+
+
+def needs_more(session: Session) -> bool:
+    """Whether a line cannot complete a session's program, or has to open a bracket for what stands below."""
+    text = shortest(session) or ""
+    return "\n" in text or unmatched(text, session.spelling.brackets)[1] > 0
 
 
 def leaves_string(session: Session, text: str) -> bool:
@@ -356,3 +393,15 @@ def before_unopened(text: str, brackets: Sequence[tuple[str, str]]) -> str:
 def same_lines(some: Sequence[str], others: Sequence[str]) -> bool:
     """Whether lines are equal but for blanks at their ends."""
     return [line.rstrip() for line in some] == [line.rstrip() for line in others]
+
+
+def refusal(opened: Opened, text: str) -> str:
+    """Why a token is refused, in words; the empty text is an end token."""
+    if opened.guarantee == "none":
+        return "nothing is known of what may come here"
+    if text == "":
+        return "the text cannot end here"
+    explanation = opened.session.start().explain(text)
+    rest = text[len(explanation.accepted) :]
+    place = f"after {explanation.accepted!r}" if explanation.accepted else "here"
+    return f"{rest[:1]!r} cannot come {place}" if rest else "it holds a part of a character"

@@ -13,6 +13,7 @@ from fim_server.decoding.results import Won, Written
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Stop
 from fim_server.server.blocks import with_empty_block
+from fim_server.server.contexts import unmatched
 from fim_server.server.place import is_word
 from fim_server.server.showing import boundaries, likelihood
 
@@ -80,12 +81,18 @@ def ending_after(beginning: str, session: Session, block_opener: str) -> str | N
     if ending is not None and block_opener:
         found = ending.find(block_opener)
         ending = ending[: found + len(block_opener)] if found >= 0 else None
-    return ending if ending and is_ending(ending, session.spelling) else None
+    if not ending or not is_ending(ending, session.spelling):
+        return None
+    leaves_string = state.advance(ending) > 0 and state.inside == "string"  # that the quote on the right would end
+    return None if leaves_string else ending
 
 
 def is_ending(text: str, spelling: Spelling) -> bool:
-    """Whether a text only ends what is before it: no word, no operator that wants an operand, no comment."""
-    if any(prefix in text for prefix in spelling.comments):
+    """Whether a text only ends what is before it, with nothing that wants more.
+
+    So it has no word, no operator, which wants an operand, no comment, and no bracket that something else closes.
+    """
+    if any(prefix in text for prefix in spelling.comments) or unmatched(text, spelling.brackets)[1]:
         return False
     unwanted = spelling.operators - spelling.closers
     return not any(is_word(one) or one == "\n" or one in unwanted for one in text)

@@ -188,8 +188,8 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
     """What an answer says at another cursor, or None if that leads elsewhere.
 
     Where one line is wanted (within a word, before a bracket that the editor has closed), several lines are cut to the
-    first, unless somebody asked for them, or sees them and they are the project's memory's: what is asked for, and what
-    is mostly right, does not shrink while it is typed.
+    first, unless somebody asked for them, the first needs a block, or somebody sees them and they are the project's
+    memory's: what is asked for, and what is mostly right, does not shrink while it is typed.
     """
     near = max(0, len(answer.left) - NEAR)
     if not left.startswith(answer.left[near:], near) or not left.startswith(answer.left):
@@ -198,7 +198,7 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
     offers = []
     for offer in answer.offers:
         rest = rest_of(offer, answer.right, typed, right)
-        if rest is not None and single_line and not answer.complete and not is_seen_with_lines(rest):
+        if rest is not None and single_line and not (answer.complete or rest.owes_block or is_seen_with_lines(rest)):
             rest = first_line(rest)
         if rest is not None:
             offers.append(rest)

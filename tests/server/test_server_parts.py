@@ -16,6 +16,7 @@ from fim_server.models.pace import Pace
 from fim_server.server.contexts import (
     Contexts,
     before_unopened,
+    fits,
     unmatched,
     without_foreign_indentation,
     without_repeats,
@@ -331,6 +332,43 @@ def test_closers_of_what_has_to_go_on_behind_them_are_left_to_the_middle(marked:
     left, right = marked.split("|")
     opened = Contexts().open("file:///a.py", Language.load("python"), Split(left, right))
     assert (opened.covered, opened.guarantee) == (covered, "exact")
+
+
+@pytest.mark.parametrize(
+    ("marked", "middle"),
+    [
+        ("def f():\n    try:\n        data = lo|\n\nx = 1\n", "ad(path)"),
+        ("@app.route(|)\n", "'/'"),
+        ("@pytest.mark.p|\n", "arametrize"),
+        ("def save(\n    path: s|\n)\n", "tr,"),
+        ("class A(\n    js|\n)\n", "on.Encoder"),
+        ("if (\n    a|\n):\n    pass\n", " == b"),
+        ("for x in load(\n    pa|\n    )\n", "th"),
+        ("with (\n    open(pat|)\n    )\n", "h"),
+    ],
+)
+def test_what_has_to_follow_a_line_and_is_not_there_yet_is_stood_in_for(marked: str, middle: str) -> None:
+    left, right = marked.split("|")
+    contexts, python = Contexts(), Language.load("python")
+    split = Split(left, right)
+    opened = contexts.open("file:///a.py", python, split, single_line=True)
+    assert opened.session.check(middle).complete
+    assert fits(middle, split, opened) is None
+    whole = contexts.open("file:///a.py", python, split)
+    assert (whole.guarantee, opened.guarantee) in (("exact", "partial"), ("exact", "exact"))
+    if opened.guarantee == "partial":
+        assert not whole.session.check(middle).complete
+        assert opened.diagnostics[0].endswith("what has to follow is not there yet")
+        assert opened.session.check("").viable
+
+
+@pytest.mark.parametrize(
+    "marked", ["x = f(a|)\n", "if x:|\n    pass\n", "try:\n    a|\nexcept E:\n    pass\n", "x = {\n    a|\n}\n", "|"]
+)
+def test_nothing_stands_in_where_nothing_is_missing(marked: str) -> None:
+    left, right = marked.split("|")
+    opened = Contexts().open("file:///a.py", Language.load("python"), Split(left, right), single_line=True)
+    assert (opened.guarantee, opened.right) == ("exact", right)
 
 
 @pytest.mark.parametrize(
