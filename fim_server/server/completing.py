@@ -563,9 +563,9 @@ class Completer:
         return known[0]
 
     def _open(self, request: Request, language: Language) -> Opened:
-        """The session of a request's cursor."""
-        settings = request.settings
-        return self.contexts.open(request.uri, language, request.split, settings.floor, request.single_line)
+        """The session of a request's cursor: who asks for several lines gets them whole, others what is typed next."""
+        stands_in = request.single_line or not request.invoked
+        return self.contexts.open(request.uri, language, request.split, request.settings.floor, stands_in)
 
     def _offer(self, completion: Completion, request: Request, opened: Opened, language: Language) -> Offer | str:
         """A completion as an offer, or why it is none."""

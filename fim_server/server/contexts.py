@@ -105,7 +105,7 @@ class Contexts:
         self._finisher = Finisher(self._sessions, self._budget.memory, self._unfinished)
         self._recoveries: OrderedDict[tuple[str, Language], Recovery] = OrderedDict()
 
-    def open(self, uri: str, language: Language, split: Split, floor: str = "off", single_line: bool = False) -> Opened:
+    def open(self, uri: str, language: Language, split: Split, floor: str = "off", stands_in: bool = False) -> Opened:
         """The session of a cursor, whose middles keep a floor where any can.
 
         Where the text does not fit the budget, it is opened in part and finished in the background. Where it
@@ -114,11 +114,11 @@ class Contexts:
         which more has to come (of a header its colon, of an entry its comma). Otherwise, where it does not
         parse, the lines that break it are left out.
 
-        ``single_line``: more than one is not wanted. Where the text is then only complete with what has to follow, and
-        is not there yet, that is stood in for (:mod:`.stand_ins`).
+        ``stands_in``: where no line of the middle completes the text, because of what has to follow and is not there
+        yet, that is stood in for (:mod:`.stand_ins`).
         """
         found = self._open_covered(uri, language, split)
-        if single_line and found.guarantee == "exact" and needs_more(found.session):
+        if stands_in and found.guarantee == "exact" and needs_more(found.session):
             found = self._open_stood_in(uri, language, split) or found
         return found if floor == "off" else replace(found, session=found.session.floored(floor))
 

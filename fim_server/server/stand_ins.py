@@ -1,4 +1,4 @@
-"""What has to follow the line that is being typed and is not there yet, where that is one more than is wanted.
+"""What has to follow the line that is being typed and is not there yet, where nobody has asked for it.
 
 Who types `try:` and a line below has not written `except` so far, nor a definition below a decorator, nor the colon
 behind the `)` that an editor has put on a line of its own. No program is complete before that, and of a line alone

@@ -351,7 +351,7 @@ def test_what_has_to_follow_a_line_and_is_not_there_yet_is_stood_in_for(marked: 
     left, right = marked.split("|")
     contexts, python = Contexts(), Language.load("python")
     split = Split(left, right)
-    opened = contexts.open("file:///a.py", python, split, single_line=True)
+    opened = contexts.open("file:///a.py", python, split, stands_in=True)
     assert opened.session.check(middle).complete
     assert fits(middle, split, opened) is None
     whole = contexts.open("file:///a.py", python, split)
@@ -367,7 +367,7 @@ def test_what_has_to_follow_a_line_and_is_not_there_yet_is_stood_in_for(marked: 
 )
 def test_nothing_stands_in_where_nothing_is_missing(marked: str) -> None:
     left, right = marked.split("|")
-    opened = Contexts().open("file:///a.py", Language.load("python"), Split(left, right), single_line=True)
+    opened = Contexts().open("file:///a.py", Language.load("python"), Split(left, right), stands_in=True)
     assert (opened.guarantee, opened.right) == ("exact", right)
 
 
