@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 FIRST_WORD = re.compile(r"\s*(\w+)\W")
 """A line's, once it is typed."""
 
+NAMED = ("=", ".", ",")
+"""What comes after a name and after no word that begins a block."""
+
 EMPTY_BLOCK_LIKELIHOOD = 0.1
 """So that nothing is offered any more of what stands only for a block once the line above it is typed."""
 
@@ -47,7 +50,9 @@ def is_header(split: Split, language: str) -> bool:
     own = own_names(language)
     place = Place.of(split)
     first = FIRST_WORD.match(place.before)
-    return own is not None and first is not None and first[1] in own.block_words and not any(map(is_word, place.after))
+    if own is None or first is None or first[1] not in own.block_words or any(map(is_word, place.after)):
+        return False
+    return not place.before[first.end(1) :].lstrip().startswith(NAMED)  # `match` may be a name as well
 
 
 def owes_block(split: Split, language: str) -> bool:

@@ -632,7 +632,7 @@ class Completer:
         is_loaded = loading is not None and loading.done() and loading.exception() is None
         language = self._language(request, loading.result() if loading is not None and is_loaded else None)
         with Stop(ENGINE_SECONDS):
-            opened = self.contexts.open(request.uri, language, request.split)
+            opened = self._open(request, language)
         if loading is None or not is_loaded or not request.settings.enabled:
             return Explained(language, opened, [])
         loaded = loading.result()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
@@ -37,6 +38,9 @@ MOST_REPEATED, LEAST_TELLING = 4, 4
 MOST_COVERED = 4
 """Closers that are left to the middle, but for all of them; trying each number costs an opening."""
 
+STAND_IN_SECONDS = 0.1
+"""How long what has to follow may be looked for and opened."""
+
 REOPENS_SECONDS = 0.05
 """What looking for a shortest completion may take there."""
 
@@ -50,10 +54,12 @@ class Opened:
 
     session: Session
     guarantee: str
-    """`exact`; `partial`: lines elsewhere were left out, broken or too far away to be read in time; `none`."""
+    """`exact`; `partial`: lines elsewhere were left out, broken or too far away to be read in time, or what has to
+    follow is stood in for; `none`."""
     left: str
     """The left context as the session has it."""
     right: str
+    """The right one, with a stand-in where there is one."""
     diagnostics: tuple[str, ...] = ()
     covered: int = 0
     """Closers right of the cursor that the middle has to bring itself, because with them the text does not parse."""
@@ -63,6 +69,8 @@ class Opened:
     """The cursor's line in the document, from 0."""
     covered_lines: tuple[range, ...] = ()
     """The lines of the document, from 0, that the guarantee covers, if it is `partial`."""
+    stood_in: range = range(0)
+    """The lines of the session's contexts, from 0, that stand in for what has to follow."""
 
     @property
     def is_unfinished(self) -> bool:
@@ -71,6 +79,8 @@ class Opened:
 
     def line_in_document(self, line: int) -> int:
         """The line of the document, from 0, that a line of the session's contexts is."""
+        if self.stood_in and line >= self.stood_in.start:
+            return max(self.stood_in.start, line - len(self.stood_in))
         for group in self.ignored:
             # Of the cursor's line only what is right of the cursor is ever left out.
             kept = 1 if group.stand_in or group.line <= self.cursor_line < group.line + group.count else 0
@@ -123,6 +133,15 @@ class Contexts:
         return found if floor == "off" else replace(found, session=found.session.floored(floor))
 
     def _open_covered(self, uri: str, language: Language, split: Split) -> Opened:
+        found = self._open_whole(uri, language, split)
+        if isinstance(found, Opened):
+            return found
+        if isinstance(found, Session):
+            found = self._recovery(uri, language).open(split.left, split.right)
+        return opened(found, split.left, split.right)
+
+    def _open_whole(self, uri: str, language: Language, split: Split) -> Opened | Session | Recovered:
+        """As :meth:`_open_covered` where nothing near the cursor is broken, else what was found with all closers."""
         assert self._thread.is_current()
         left, right = split.left, split.right
         found = self._open(uri, language, left, right)
@@ -140,31 +159,33 @@ class Contexts:
             needed = Reopening.NO if best is None else reopening(without, line)
             if best is None or needed < least:
                 best, least = opened(without, left, right[covered:], covered), needed
-        if best is not None:
-            return best
-        if isinstance(found, Session):
-            found = self._recovery(uri, language).open(left, right)
-        return opened(found, left, right)
+        return found if best is None else best
 
     def _open_stood_in(self, uri: str, language: Language, split: Split) -> Opened | None:
-        """As :meth:`_open_covered`, what has to follow the cursor's line stood in for; None where that is of no use."""
+        """As :meth:`_open_whole`, what has to follow the cursor's line stood in for; None where that is of no use."""
         bare = without_closers(split, language)
-        session = self._open(uri, language, split.left, bare.right)
-        if not is_whole(session):
-            return None
-        text = shortest(session if isinstance(session, Session) else session.session)
-        right = None if text is None else with_stand_in(split, bare, text)
-        if right is None:
-            return None
-        found = self._open_covered(uri, language, replace(split, right=right))
-        if found.guarantee != "exact":
-            return None
-        lines = split.left.count("\n") + split.right.count("\n") + 1
-        told = f"line {split.left.count(chr(10)) + 1}: what has to follow is not there yet"
-        return replace(found, guarantee="partial", covered_lines=(range(lines),), diagnostics=(told,))
+        with suppress(StoppedError), Stop(STAND_IN_SECONDS):
+            session = self._open(uri, language, split.left, bare.right, finishes=False)
+            text = shortest(session if isinstance(session, Session) else session.session) if is_whole(session) else None
+            if not text or unmatched(text, language.spelling.brackets)[1]:
+                return None  # what follows the cursor's line is what it has begun
+            right = with_stand_in(split, bare, text)
+            found = None if right is None else self._open_whole(uri, language, replace(split, right=right))
+            if right is None or not isinstance(found, Opened) or found.guarantee != "exact":
+                return None
+            at, lines = split.left.count("\n"), split.right.count("\n")
+            first = at + bare.lines + 1
+            return replace(
+                found,
+                guarantee="partial",
+                covered_lines=(range(at + lines + 1),),
+                diagnostics=(f"line {at + 1}: what has to follow is not there yet",),
+                stood_in=range(first, first + right.count("\n") - lines),
+            )
+        return None
 
-    def _open(self, uri: str, language: Language, left: str, right: str) -> Session | Recovered:
-        """A session within the budget; if the whole does not fit, it is opened in the background."""
+    def _open(self, uri: str, language: Language, left: str, right: str, finishes: bool = True) -> Session | Recovered:
+        """A session within the budget; if the whole does not fit, it is opened in the background if it ``finishes``."""
         try:
             whole = not self._finisher.is_finishing(uri, language, right)
             found = self._budgeted.open(language, left, right, whole=whole)
@@ -172,9 +193,10 @@ class Contexts:
                 return self._sessions.open(language, left, right)
         except StoppedError:
             # Somebody typed on; what was done would be begun afresh with each key.
-            self._finisher.finish(uri, language, left, right)
+            if finishes:
+                self._finisher.finish(uri, language, left, right)
             raise
-        if isinstance(found, Recovered):
+        if isinstance(found, Recovered) and finishes:
             self._finisher.finish(uri, language, left, right)
         return found
 

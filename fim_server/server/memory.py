@@ -198,7 +198,8 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
     offers = []
     for offer in answer.offers:
         rest = rest_of(offer, answer.right, typed, right)
-        if rest is not None and single_line and not (answer.complete or rest.owes_block or is_seen_with_lines(rest)):
+        owes = rest is not None and rest.owes_block and "\n" not in typed
+        if rest is not None and single_line and not (answer.complete or owes or is_seen_with_lines(rest)):
             rest = first_line(rest)
         if rest is not None:
             offers.append(rest)

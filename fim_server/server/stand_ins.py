@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fim_server.server.blocks import MOST_BLANK, indentation
 from fim_server.server.place import Place
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def without_closers(split: Split, language: Language) -> Bare:
 def with_stand_in(split: Split, bare: Bare, text: str) -> str | None:
     """The right context with what has to follow in it; None where that is nothing.
 
+    Nor where it would be the cursor's line's own block, or stand between that line and lines that belong to it.
+
     Args:
         split: The cursor.
         bare: Its right context without closers.
@@ -60,7 +63,11 @@ def with_stand_in(split: Split, bare: Bare, text: str) -> str | None:
     line, newline, below = split.right.partition("\n")
     if not bare.lines:
         following = text.partition("\n")[2]
-        return f"{line}\n{following}{newline}{below}" if following else None
+        own = indentation(split.left[split.left.rfind("\n") + 1 :])
+        next_one = next((one for one in below.split("\n", MOST_BLANK) if one.strip()), "")
+        if not following or max(indentation(following), indentation(next_one)) > own:
+            return None
+        return f"{line}\n{following}{newline}{below}"
     end = 0
     for closer in bare.closers:
         end = text.find(closer, end) + 1

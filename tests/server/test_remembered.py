@@ -84,6 +84,13 @@ def test_lines_are_told_apart() -> None:
     assert find(memory, "if a:", "\n", single_line=True) is None
 
 
+def test_a_header_keeps_its_block_until_it_is_typed() -> None:
+    header = replace(offer("or a in b:\n    c(d)\n    e(f)"), cuts=(19, 28), owes_block=True)
+    memory = remembering(answered("f", "\n", header))
+    assert find(memory, "fo", "\n", single_line=True) == [("r a in b:\n    c(d)\n    e(f)", 0)]
+    assert find(memory, "for a in b:\n    c(", ")\n", single_line=True) == [("d)", 1)]
+
+
 def test_of_several_lines_the_first_is_left_within_a_word() -> None:
     several = replace(offer("call(a)\ny = 1"), cuts=(4, 7, 13))
     memory = remembering(answered("x = ", "\n", several, single_line=False))

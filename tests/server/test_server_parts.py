@@ -13,6 +13,7 @@ from lsprotocol import types
 from answers import answered, offer
 from fim_server.language import Language
 from fim_server.models.pace import Pace
+from fim_server.server.blocks import is_header
 from fim_server.server.contexts import (
     Contexts,
     before_unopened,
@@ -363,12 +364,47 @@ def test_what_has_to_follow_a_line_and_is_not_there_yet_is_stood_in_for(marked: 
 
 
 @pytest.mark.parametrize(
-    "marked", ["x = f(a|)\n", "if x:|\n    pass\n", "try:\n    a|\nexcept E:\n    pass\n", "x = {\n    a|\n}\n", "|"]
+    "marked",
+    [
+        "x = f(a|)\n",
+        "if x:|\n    pass\n",
+        "try:\n    a|\nexcept E:\n    pass\n",
+        "x = {\n    a|\n}\n",
+        "|",
+        "try:\n    foo(|\n        a,\n        b,\n    )\n",  # the lines below are the line's own
+        "@foo(|\n    a,\n)\n",
+        "try:\n    x = [|\n        1,\n    ]\n",
+        "try:\n    if a|\n        b()\n    c()\n",
+        "match x|\n",  # its block is the middle's business
+    ],
 )
 def test_nothing_stands_in_where_nothing_is_missing(marked: str) -> None:
     left, right = marked.split("|")
     opened = Contexts().open("file:///a.py", Language.load("python"), Split(left, right), stands_in=True)
     assert (opened.guarantee, opened.right) == ("exact", right)
+
+
+def test_lines_below_a_stand_in_are_those_of_the_document() -> None:
+    contexts, python = Contexts(), Language.load("python")
+    opened = contexts.open("file:///a.py", python, Split("try:\n    a", "\n\nx = 1\n"), stands_in=True)
+    assert list(opened.stood_in) == [2]
+    assert [opened.line_in_document(line) for line in range(5)] == [0, 1, 2, 2, 3]
+    assert opened.covered_lines == (range(5),)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        ("match = f(", False),
+        ("match.group(", False),
+        ("match x", True),
+        ("case _", True),
+        ("for a in b", True),
+        ("else:", True),
+    ],
+)
+def test_a_name_that_may_begin_a_block_does_not_where_it_is_a_name(line: str, is_one: bool) -> None:
+    assert is_header(Split(line, "\n"), "python") == is_one
 
 
 @pytest.mark.parametrize(
