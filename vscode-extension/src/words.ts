@@ -4,7 +4,8 @@ import type { Guarantee, Latency } from "./protocol";
 /** What a guarantee says about a text that was offered. */
 export const GUARANTEE_WORDS: Readonly<Record<Guarantee, string>> = {
   exact: "the whole file parses with the text",
-  partial: "broken or far lines were left out, or what has to follow is not there yet; the rest of the file parses with the text",
+  partial:
+    "broken or far lines were left out, or what has to follow is not there yet; the rest of the file parses with the text",
   none: "the file is broken elsewhere, so the text was not checked",
 };
 
