@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.results import StopReason, Won, Written
 from fim_server.server.names import own_names
-from fim_server.server.place import Place, is_word
+from fim_server.server.place import MOST_BLANK, Place, indentation, is_word
 from fim_server.server.showing import likelihood
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ were less likely were right, and 6 of 21 others (`fim_server/bench/suggestions/b
 
 LOOKED_AT = 1 << 14
 """Characters on either side of the cursor in which another block is looked for."""
-
-MOST_BLANK = 8
-"""Lines below the cursor's in which the next one that is not blank is looked for."""
 
 
 def once_typed(split: Split, text: str) -> Split:
@@ -121,8 +118,3 @@ def step_of(split: Split, spelling: Spelling) -> str:
     near = (split.left[-LOOKED_AT:], split.right[:LOOKED_AT])
     found = next((match for match in map(pattern.search, near) if match is not None), None)
     return " " * spelling.step if found is None else found[1]
-
-
-def indentation(line: str) -> int:
-    """Blanks that a line begins with."""
-    return len(line) - len(line.lstrip())

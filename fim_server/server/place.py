@@ -21,6 +21,10 @@ MOST_PLACES = 64
 """Documents of which it is known where the cursor was last."""
 
 
+MOST_BLANK = 8
+"""Lines below the cursor's in which the next one that is not blank is looked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A cursor's surroundings in its line."""
@@ -137,3 +141,8 @@ def contains_in_order(text: str, part: str) -> bool:
     """
     rest = iter(text)
     return all(character in rest for character in part)
+
+
+def indentation(line: str) -> int:
+    """Blanks that a line begins with."""
+    return len(line) - len(line.lstrip())

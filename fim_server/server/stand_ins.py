@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fim_server.server.blocks import MOST_BLANK, indentation
-from fim_server.server.place import Place
+from fim_server.server.place import MOST_BLANK, Place, indentation
 
 if TYPE_CHECKING:
     from fim_server.language import Language

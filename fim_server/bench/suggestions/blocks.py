@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from fim_server.bench.suggestions.lines import Project as Sources
 from fim_server.bench.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered
-from fim_server.server.blocks import FIRST_WORD, indentation, likelihood_of_block, owes_block
+from fim_server.server.blocks import FIRST_WORD, likelihood_of_block, owes_block
+from fim_server.server.place import indentation
 from fim_server.server.settings import ServerSettings
 from fim_server.server.work import Request
 from fim_server.server.worker import CompletionWorker
