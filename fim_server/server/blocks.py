@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 FIRST_WORD = re.compile(r"\s*(\w+)\W")
 """A line's, once it is typed."""
 
-NAMED = ("=", ".", ",")
-"""What comes after a name and after no word that begins a block."""
+NAMED = re.compile(r"\s*(?:[=,]|\.(?![.\d]))")
+"""What comes after a name and after no word that begins a block, which `...` or `.5` may."""
 
 EMPTY_BLOCK_LIKELIHOOD = 0.1
 """So that nothing is offered any more of what stands only for a block once the line above it is typed."""
@@ -49,7 +49,7 @@ def is_header(split: Split, language: str) -> bool:
     first = FIRST_WORD.match(place.before)
     if own is None or first is None or first[1] not in own.block_words or any(map(is_word, place.after)):
         return False
-    return not place.before[first.end(1) :].lstrip().startswith(NAMED)  # `match` may be a name as well
+    return NAMED.match(place.before, first.end(1)) is None  # `match` may be a name as well
 
 
 def owes_block(split: Split, language: str) -> bool:

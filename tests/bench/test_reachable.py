@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,20 @@ def test_the_outcomes_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert "cuts" in printed
     assert "whole line" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere"], "nowhere: no such file or folder"),
+        (["."], "no Python files to type in"),
+        ([".", "--lines", "0"], "argument --lines"),
+        ([".", "--model", "nowhere/at/all"], "nowhere/at/all"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, arguments: list[str], told: str) -> None:
+    command = [sys.executable, "-m", "fim_server.bench.suggestions.reachable", *arguments]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert told in ended.stderr.splitlines()[-1]
+    assert "Traceback" not in ended.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -354,6 +355,7 @@ def test_what_has_to_follow_a_line_and_is_not_there_yet_is_stood_in_for(marked: 
     split = Split(left, right)
     opened = contexts.open("file:///a.py", python, split, stands_in=True)
     assert opened.session.check(middle).complete
+    ast.parse(opened.left + middle + opened.right)  # what is promised: with the stand-in it is a program
     assert fits(middle, split, opened) is None
     whole = contexts.open("file:///a.py", python, split)
     assert (whole.guarantee, opened.guarantee) in (("exact", "partial"), ("exact", "exact"))
@@ -401,6 +403,8 @@ def test_lines_below_a_stand_in_are_those_of_the_document() -> None:
         ("case _", True),
         ("for a in b", True),
         ("else:", True),
+        ("while ...:", True),
+        ("if .5 < x", True),
     ],
 )
 def test_a_name_that_may_begin_a_block_does_not_where_it_is_a_name(line: str, is_one: bool) -> None:

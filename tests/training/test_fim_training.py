@@ -130,8 +130,8 @@ def test_the_arithmetic_is_the_one_that_is_faster_here() -> None:
     def slow(x: torch.Tensor, y: torch.Tensor) -> None:
         time.sleep(0.05)
 
-    assert fastest(make=slow, make_whole=lambda x, y: None) == INT8
-    assert fastest(make=lambda x, y: None, make_whole=slow) == FULL
+    assert fastest(multiply=slow, multiply_int8=lambda x, y: None) == INT8
+    assert fastest(multiply=lambda x, y: None, multiply_int8=slow) == FULL
     assert fastest() in (INT8, FULL)
 
 

@@ -6,7 +6,7 @@ What such a model writes is the rest of the line, so that all that is not offere
 which closers are left to the middle, where a text may end, what is shown. Lines are typed as an editor types them,
 which closes brackets and quotes, up to two places in each and its beginning. Of the function or class nothing stands
 below yet but the brackets that were closed on lines of their own; with ``--inserted`` all the rest is there. No weights
-are used but the tokenizer of the model. 200 lines take three minutes.
+are used but the tokenizer of the model. 200 lines take less than a minute.
 """
 
 from __future__ import annotations

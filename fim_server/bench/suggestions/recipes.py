@@ -14,10 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
+from fim_server.bench.options import positive_count
 from fim_server.bench.suggestions.lines import Project as Sources
 from fim_server.bench.suggestions.lines import draw_lines, open_folder
 from fim_server.bench.suggestions.suggesting import written
+from fim_server.errors import FimServerError
 from fim_server.server.project import Project
+
+BAD_INPUT = 2
 
 PROMPT_TOKENS = 384
 """The longest prompt where nothing else is said, so that texts do not depend on how fast the machine is."""
@@ -31,7 +35,12 @@ def command_line(description: str, drawn: str, what: str, count: int, seed: int)
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("folder", nargs="+", help="a package's folder")
     parser.add_argument(
-        drawn, type=int, metavar="N", default=count, help=f"{what} each folder (default: {count})", dest="drawn"
+        drawn,
+        type=positive_count,
+        metavar="N",
+        default=count,
+        help=f"{what} each folder (default: {count})",
+        dest="drawn",
     )
     parser.add_argument("--seed", type=int, default=seed, help=f"of what is drawn (default: {seed})")
     parser.add_argument("--model", help="a model folder, hub name, smollm2 or embedded")
@@ -67,7 +76,11 @@ def remembered(sources: Sources) -> Iterator[tuple[Path, Project]]:
 
 
 def end_with(main: Callable[[], int]) -> NoReturn:
-    """Run a recipe, and end the process with its status."""
-    status = main()
+    """Run a recipe, and end the process with its status: 2, with one line, where it cannot use what it was given."""
+    try:
+        status = main()
+    except FimServerError as error:
+        print(error, file=sys.stderr, flush=True)
+        status = BAD_INPUT
     sys.stdout.flush()
     os._exit(status)  # threads of the model's runtime need not be waited for
