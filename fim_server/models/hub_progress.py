@@ -18,15 +18,17 @@ TOLD_SECONDS = 0.2
 """Between two things that are told of a download."""
 
 
-def progress_bar(tell: Amount) -> type:
+def progress_bar(tell: Amount, total: int = 0) -> type:
     """A class of progress bars that draw nothing and tell the bytes that have come, from the library's threads.
+
+    ``total``: How many bytes will come at least.
 
     Where what watches this thread is set meanwhile, they raise StoppedError, which ends the download. The threads look
     at it whenever something comes, which shows as well that the download goes on.
     """
     stops, lock = watching(), threading.RLock()
     base: Any = import_module("tqdm").tqdm
-    most = [0, 0]
+    most = [0, total]
     last = [0.0]
 
     class Bar(base):  # type: ignore[misc]  # the library's classes have no types

@@ -83,7 +83,7 @@ def fetch(name: str, tell: Amount | None = None) -> str:
 
     Args:
         name: ``OWNER/NAME``.
-        tell: Told how many bytes of how many have come, on other threads. The total may grow as files are begun.
+        tell: Told how many bytes of how many have come, on other threads.
     """
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
@@ -92,9 +92,13 @@ def fetch(name: str, tell: Amount | None = None) -> str:
 
     import_module("huggingface_hub.utils.logging").set_verbosity_error()  # the terminal is the user's
     import_module("huggingface_hub.utils").disable_progress_bars()
-    bar = None if tell is None else progress_bar(tell)
     try:
         HfApi().model_info(name, timeout=HUB_SECONDS)
+        bar = None
+        if tell is not None:
+            # Asked beforehand: the library knows how large a file is only when it begins it, small ones first.
+            files = snapshot_download(name, allow_patterns=HUB_FILES, dry_run=True)
+            bar = progress_bar(tell, sum(file.file_size or 0 for file in files if file.will_download))
         return str(snapshot_download(name, allow_patterns=HUB_FILES, tqdm_class=bar))
     except (RepositoryNotFoundError, HFValidationError):
         raise ModelError(f"{name}: no such model, neither a folder here nor on the hub") from None

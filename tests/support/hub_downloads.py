@@ -33,6 +33,7 @@ folder = Path(source.fetch(name, tell))
 assert {path.name for path in folder.iterdir()} == set(files)
 assert told[0][0] == 0
 assert told[-1][0] == told[-1][1]
+assert len({total for _, total in told}) == 1, "a file that is not begun is not counted"
 assert [done for done, _ in told] == sorted(done for done, _ in told)
 told.clear()
 assert source.fetch(name, tell) == str(folder)
