@@ -27,6 +27,7 @@ from fim_server.tokens.vocabulary import MOST_UNSETTLED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from fim_server.decoding.joined import Joined
     from fim_server.decoding.protocols import BegunReading, CancelFlag, Session
     from fim_server.decoding.results import Completion
     from fim_server.decoding.run import Choice, Run, RunnerUp
@@ -89,6 +90,7 @@ def alternatives(
         session = session.floored(options.floor)
     runners: list[RunnerUp] = []
     texts: set[str | None] = set()
+    joined: Joined | None = None
     # Masks are watched by what watches this thread.
     with ThreadPoolExecutor(1, "fim-mask", watch_also, (watching(),)) as worker:
         if options.search > 1 and count == 1 and constrained and not options.usable_temperature:
@@ -101,6 +103,7 @@ def alternatives(
             statistics = Statistics(prompt_tokens=len(prompt))
             run = start(model, reading, session if constrained else None, options, watch, worker, healing)
             run.runners_up = None if count == 1 else runners
+            run.joined = joined = joined or run.joined
             try:
                 if attempt == 0:
                     run.beside = beside

@@ -92,6 +92,22 @@ class Constraint:
         self._account(started)
         return complete
 
+    def completes(self, token_id: int) -> bool:
+        """Whether the middle may end after a token, which is allowed and text.
+
+        False where the matcher cannot tell.
+        """
+        started = time.perf_counter()
+        self._join()
+        matcher = self._inside_matcher
+        if matcher is None:
+            return False
+        matcher.commit(token_id)
+        completes = self._matcher.is_complete()
+        matcher.rollback(1)
+        self._account(started)
+        return completes
+
     def begins_comment(self, token_id: int) -> bool:
         """Whether the middle would end inside a comment after a token, which is allowed and text.
 

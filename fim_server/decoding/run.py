@@ -16,6 +16,7 @@ from fim_server.decoding.advising import first_tokens
 from fim_server.decoding.closing import EVEN
 from fim_server.decoding.constraint import Constraint
 from fim_server.decoding.drafting import Drafting
+from fim_server.decoding.joined import Joined
 from fim_server.decoding.landing import Landing
 from fim_server.decoding.naming import DRAWS_BEFORE_MASK, Followed
 from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
@@ -146,6 +147,8 @@ class Run:
         self.passes = 0
         """After those of the prompt."""
         self._closing = options.closing if constrained else None
+        self.joined = Joined(options.single_line, self._closing) if constrained else None
+        """Shared by the runs of one cut."""
         naming = options.naming if options.constrained else None
         self._names = None if naming is None else Followed(naming, model.vocabulary, healing)
         self._empty: float | None = None
@@ -296,7 +299,7 @@ class Run:
             if probability < least or len(self.tokens) >= self.budget:
                 break
             means_end = token in self.stop_ids or (not self.healing and self.means_end(token))
-            if token != chosen and not means_end and self._fits(token) and self._lands(token):
+            if token != chosen and not means_end and self.fits(token) and self._lands(token):
                 yield token, probability
         if chosen not in self.stop_ids and len(self.tokens) > self.healed_tokens and self.constraint.is_complete():
             end = min(self.stop_ids)
@@ -377,6 +380,8 @@ class Run:
             runners_up = 0 if self.runners_up is None else len(self.runners_up)
             self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
             logits = self.landing.secure(self, logits)
+        if self.joined is not None:
+            logits = self.joined.folded(self, logits)
         logits = self._preferred(self._advised(logits))
         weighed = logits if self.aligned is None or self.healing else self.aligned.weighed(self, logits)
         choice = self._choose(weighed)
@@ -434,7 +439,7 @@ class Run:
             if self._empty is not None and not self.healing:
                 return Choice(min(self.stop_ids), False, self._empty)
         token = self._sampler.draw(logits)
-        allowed = self._fits(token)
+        allowed = self.fits(token)
         means_end = end_probability is not None and token not in self.stop_ids and self.means_end(token)
         if means_end and self.may_end(len(self.tokens)):
             return Choice(min(self.stop_ids), False, end_probability)
@@ -529,7 +534,7 @@ class Run:
         found = None
         while not self._arithmetic.is_spent(logits):  # else every allowed token lies outside the model's own vocabulary
             token = self._sampler.draw(logits)
-            fits = self._fits(token) if self.healing else not self._is_unwanted(token)
+            fits = self.fits(token) if self.healing else not self._is_unwanted(token)
             if fits and self._lands(token):
                 found = token
                 break
@@ -561,7 +566,7 @@ class Run:
             token = self.model.vocabulary.encode(self.healing)[0]
         except ValueError:  # the rest of a character that was begun
             return None
-        return token if token < size and self._fits(token) and self._lands(token) else None
+        return token if token < size and self.fits(token) and self._lands(token) else None
 
     def _way_to_end(self, complete: bool, size: int) -> int | None:
         """The first token of the shortest known way to an end, where the model has ``size`` tokens."""
@@ -574,7 +579,7 @@ class Run:
         """Whether the budget admits an allowed token."""
         return self.landing is None or token in self.stop_ids or self.landing.admits(token, len(self.tokens))
 
-    def _fits(self, token: int) -> bool:
+    def fits(self, token: int) -> bool:
         """Whether a token may come next, and may be wanted."""
         return self.constraint.allows(token) and not self._is_unwanted(token)
 
@@ -621,7 +626,7 @@ class Run:
                 break
             empty = token in self.stop_ids and len(self.tokens) <= self.healed_tokens
             breaks = token not in self.stop_ids and not self.healing and self.means_end(token)
-            if token != chosen and not empty and not breaks and self._fits(token) and self._lands(token):
+            if token != chosen and not empty and not breaks and self.fits(token) and self._lands(token):
                 self.runners_up.append(RunnerUp(tuple(self.tokens), token, self.probability * probability))
                 break
         self.probability *= float(shares[chosen]) if chosen < len(shares) else 0.0

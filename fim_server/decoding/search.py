@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
+    from fim_server.decoding.joined import Joined
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.protocols import BegunReading, Session
     from fim_server.decoding.results import Completion
@@ -98,6 +99,7 @@ def searched(
     """
     started = time.perf_counter()
     frontier, best = Frontier(), None
+    joined: Joined | None = None
     all_of_them = Statistics(prompt_tokens=len(prompt))
     for number in range(options.search):
         beginning = frontier.take() if number else None
@@ -108,6 +110,7 @@ def searched(
             model, reading, session, bounded if number else replace(options, scored=True), watch, worker, healing
         )
         run.frontier = frontier
+        run.joined = joined = joined or run.joined
         statistics = Statistics(prompt_tokens=len(prompt))
         try:
             if beginning is None:

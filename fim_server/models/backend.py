@@ -139,6 +139,9 @@ class Arithmetic(Protocol):
     def top(self, shares: Logits, count: int, /) -> list[tuple[int, float]]:
         """The ``count`` tokens of the greatest shares, greatest first, with their shares; fewer if there are fewer."""
 
+    def likely_of(self, logits: Logits, tokens: NDArray[np.intp], least: float, /) -> list[tuple[int, float]]:
+        """Those of some tokens, none twice, that have a probability of at least ``least``, with it."""
+
     def share_of(self, logits: Logits, tokens: Collection[int], /) -> float:
         """The probability of some tokens together."""
 

@@ -125,6 +125,16 @@ class NumpyArithmetic:
         ids = ids[np.argsort(-shares[ids], kind="stable")]
         return list(zip(ids.tolist(), shares[ids].tolist(), strict=True))
 
+    def likely_of(self, logits: Row, tokens: NDArray[np.intp], least: float) -> list[tuple[int, float]]:
+        """Those of some tokens that have a probability of at least ``least``."""
+        highest = logits.max()
+        # None has more than its weight beside the likeliest's; the sum over all tokens takes longer than these.
+        near = tokens[logits[tokens] >= highest + np.log(least)]
+        if not len(near):
+            return []
+        shares = np.exp(logits[near] - highest) / np.exp(logits - highest).sum()
+        return [(token, share) for token, share in zip(near.tolist(), shares.tolist(), strict=True) if share >= least]
+
     def share_of(self, logits: Row, tokens: Collection[int]) -> float:
         """The probability of some tokens together."""
         highest = logits.max()

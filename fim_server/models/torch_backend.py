@@ -219,6 +219,12 @@ class TorchArithmetic:
         probabilities, ids = shares.topk(min(count, len(shares)))
         return list(zip(ids.tolist(), probabilities.tolist(), strict=True))
 
+    def likely_of(self, logits: torch.Tensor, tokens: NDArray[np.intp], least: float) -> list[tuple[int, float]]:
+        """Those of some tokens that have a probability of at least ``least``."""
+        shares = (logits[torch.as_tensor(tokens, device=logits.device)] - logits.logsumexp(0)).exp()
+        near = (shares >= least).nonzero()[:, 0]
+        return list(zip(tokens[near.cpu().numpy()].tolist(), shares[near].tolist(), strict=True))
+
     def share_of(self, logits: torch.Tensor, tokens: Collection[int]) -> float:
         """The probability of some tokens together."""
         ids = torch.tensor(sorted(tokens), device=logits.device)

@@ -159,6 +159,12 @@ class RemoteArithmetic:
         """The tokens of the greatest shares, greatest first."""
         return [found for found in self._numpy.top(shares, count) if found[1] > 0]
 
+    def likely_of(self, row: RemoteRow, tokens: NDArray[np.intp], least: float) -> list[tuple[int, float]]:
+        """Those of some tokens that have a probability of at least ``least``."""
+        shares = self.shares(row)[tokens]
+        near = np.flatnonzero(shares >= least)
+        return list(zip(tokens[near].tolist(), shares[near].tolist(), strict=True))
+
     def share_of(self, row: RemoteRow, tokens: Collection[int]) -> float:
         """The probability of some tokens together; of what is left, after a mask."""
         if row.others is None:

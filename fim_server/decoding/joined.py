@@ -1,0 +1,96 @@
+"""Tokens that hold the end of the middle and what stands behind it: `])` where `)` stands right of the cursor.
+
+Tokenizers join signs, and some of them a sign and the line break after it (`):` with its line break is one token to
+Qwen's). A model that would write such a token means its first part and the end. But the grammar refuses the whole, or
+takes it for the beginning of more, and the first part alone is a token that the model has hardly ever read before what
+follows: what it would choose instead is seldom what it means.
+
+So the probability of such a token goes to its first part, and after that to the end. Both are then as likely as their
+texts, summed over the two ways to spell them (Cao and Rimell, arXiv 2109.02550, section 2: the marginal over
+tokenizations).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fim_server.decoding.closing import Closing
+    from fim_server.decoding.run import Run
+    from fim_server.models.backend import Logits
+
+LEAST = 0.01
+"""Probability from which on such a token is looked at."""
+
+ALMOST_ONE = 1 - 1e-6
+"""Greatest share of the end after a first part that is no choice of the model's by itself."""
+
+
+class Joined:
+    """What the runs of one cut know about such tokens."""
+
+    def __init__(self, single_line: bool, closing: Closing | None) -> None:
+        """``single_line``: whether a line break ends the middle; ``closing``: the closer that does."""
+        closers = () if closing is None else (closing.text,)
+        self._ends = (b"\n", b"\r\n", *closers) if single_line else closers
+        self._shares: dict[tuple[int, ...], float] = {}
+        """By a middle's tokens: of the end after them, besides what the model gives it."""
+
+    def folded(self, run: Run, logits: Logits) -> Logits:
+        """The logits [V] of a run's next token, with the probability of such tokens where it belongs."""
+        arithmetic = run.model.backend.arithmetic
+        share = self._shares.get(tuple(run.tokens)) if self._shares else None
+        if share is not None:
+            logits = arithmetic.mixed(logits, {min(run.stop_ids): share})
+        if not self._ends:
+            return logits
+        holding = run.model.vocabulary.holding(self._ends, len(logits))
+        found: dict[int, float] = {}
+        ending: dict[int, float] = {}
+        replaced: list[int] = []
+        for token, probability in arithmetic.likely_of(logits, holding, LEAST):
+            first, ends = self._first_part(run, token)
+            if first is not None:
+                replaced.append(token)
+                found[first] = found.get(first, 0.0) + probability
+                if ends:
+                    ending[first] = ending.get(first, 0.0) + probability
+        if not replaced:
+            return logits
+        for first, probability in ending.items():
+            whole = arithmetic.share_of(logits, [first]) + found[first]
+            self._shares[(*run.tokens, first)] = min(probability / whole, ALMOST_ONE)
+        # What is replaced has no weight any more: the sum is one again once it is refused.
+        weight = 1 + sum(found.values())
+        logits = arithmetic.mixed(logits, {first: probability / weight for first, probability in found.items()})
+        for token in replaced:
+            arithmetic.refuse(logits, token)
+        return logits
+
+    def _first_part(self, run: Run, token: int) -> tuple[int | None, bool]:
+        """The token that is written in place of one, and whether the middle may end after that.
+
+        The shortest with which it may; else, where the whole may not come, the longest that may. None where the token
+        stays what it is.
+        """
+        if run.means_end(token) and run.constraint.is_complete():
+            return None, False  # the end as it is
+        first = None
+        for part in self._parts(run, token):
+            if run.fits(part):
+                if run.constraint.completes(part):
+                    return part, True
+                first = part
+        return (None if first is None or run.fits(token) else first), False
+
+    def _parts(self, run: Run, token: int) -> Iterator[int]:
+        """The tokens that a token begins with, before what ends a middle in it; the shortest first."""
+        vocabulary = run.model.vocabulary
+        text = vocabulary.token_bytes(token)
+        for length in range(len(run.healing) + 1, len(text)):
+            if text.startswith(self._ends, length):
+                part = vocabulary.token_at(text[:length])
+                if part is not None and len(vocabulary.token_bytes(part)) == length:
+                    yield part
