@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.closing import ClosedSession, Closing
+from fim_server.decoding.following import Following
 from fim_server.decoding.healing import Healing
 from fim_server.decoding.naming import NAMES, Naming
 from fim_server.decoding.options import DecodeOptions
@@ -52,6 +53,8 @@ def complete(
     healing = Healing.of(model, split) if options.heal else Healing(split, "")
     if options.closing is None and isinstance(session, ClosedSession):
         options = replace(options, closing=Closing.of(session, split.left, split.right))
+    if options.following is None and isinstance(session, ClosedSession):
+        options = replace(options, following=Following.of(session, split.right))
     if options.names == "require" and options.naming is None and options.constrained:
         if not isinstance(language, NamedLanguage) or not language.name:
             raise ValueError("names: the language does not say its name, so nothing is known of its names")

@@ -12,14 +12,16 @@ tokenizations).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fim_server.decoding.closing import Closing
-    from fim_server.decoding.run import Run
+    from fim_server.decoding.constraint import Constraint
+    from fim_server.decoding.following import Following
     from fim_server.models.backend import Logits
+    from fim_server.models.model import FimModel
 
 LEAST = 0.01
 """Probability from which on such a token is looked at."""
@@ -28,17 +30,34 @@ ALMOST_ONE = 1 - 1e-6
 """Greatest share of the end after a first part that is no choice of the model's by itself."""
 
 
+class JoinedRun(Protocol):
+    """The run that such tokens are looked for in."""
+
+    model: FimModel
+    constraint: Constraint
+    stop_ids: frozenset[int]
+    tokens: list[int]
+    healing: bytes
+
+    def fits(self, token: int, /) -> bool:
+        """Whether a token may come next, and may be wanted."""
+
+    def means_end(self, token: int, /) -> bool:
+        """Whether a token is an end where the middle may end."""
+
+
 class Joined:
     """What the runs of one cut know about such tokens."""
 
-    def __init__(self, single_line: bool, closing: Closing | None) -> None:
-        """``single_line``: whether a line break ends the middle; ``closing``: the closer that does."""
+    def __init__(self, single_line: bool, closing: Closing | None, following: Following | None = None) -> None:
+        """``single_line``: whether a line break ends the middle; the others: what else does."""
         closers = () if closing is None else (closing.text,)
-        self._ends = (b"\n", b"\r\n", *closers) if single_line else closers
+        lexemes = () if following is None else (following.lexeme,)
+        self._ends = (*((b"\n", b"\r\n") if single_line else ()), *closers, *lexemes)
         self._shares: dict[tuple[int, ...], float] = {}
         """By a middle's tokens: of the end after them, besides what the model gives it."""
 
-    def folded(self, run: Run, logits: Logits) -> Logits:
+    def folded(self, run: JoinedRun, logits: Logits) -> Logits:
         """The logits [V] of a run's next token, with the probability of such tokens where it belongs."""
         arithmetic = run.model.backend.arithmetic
         share = self._shares.get(tuple(run.tokens)) if self._shares else None
@@ -69,7 +88,7 @@ class Joined:
             arithmetic.refuse(logits, token)
         return logits
 
-    def _first_part(self, run: Run, token: int) -> tuple[int | None, bool]:
+    def _first_part(self, run: JoinedRun, token: int) -> tuple[int | None, bool]:
         """The token that is written in place of one, and whether the middle may end after that.
 
         The shortest with which it may; else, where the whole may not come, the longest that may. None where the token
@@ -85,7 +104,7 @@ class Joined:
                 first = part
         return (None if first is None or run.fits(token) else first), False
 
-    def _parts(self, run: Run, token: int) -> Iterator[int]:
+    def _parts(self, run: JoinedRun, token: int) -> Iterator[int]:
         """The tokens that a token begins with, before what ends a middle in it; the shortest first."""
         vocabulary = run.model.vocabulary
         text = vocabulary.token_bytes(token)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fim_server.decoding.closing import Closing
+    from fim_server.decoding.following import Following
     from fim_server.decoding.naming import Naming
     from fim_server.decoding.protocols import Advice, Drafts, Preference
     from fim_server.models.project_context import ProjectContext
@@ -86,6 +87,9 @@ class DecodeOptions:
     closing: Closing | None = None
     """The closer that the right context begins with: the model's writing it ends the middle (:mod:`.closing`).
     :func:`complete` finds it."""
+    following: Following | None = None
+    """The rest of the cursor's line: the model's writing it ends the middle (:mod:`.following`). :func:`complete` finds
+    it."""
     scored: bool = False
     """Note the probability of each token: another pass over each row of logits."""
     least_likelihood: float = 0.0

@@ -147,7 +147,8 @@ class Run:
         self.passes = 0
         """After those of the prompt."""
         self._closing = options.closing if constrained else None
-        self.joined = Joined(options.single_line, self._closing) if constrained else None
+        self._following = options.following if constrained else None
+        self.joined = Joined(options.single_line, self._closing, self._following) if constrained else None
         """Shared by the runs of one cut."""
         naming = options.naming if options.constrained else None
         self._names = None if naming is None else Followed(naming, model.vocabulary, healing)
@@ -507,10 +508,13 @@ class Run:
         return self._arithmetic.only(logits, [token for token, length in lengths if length <= longest])
 
     def means_end(self, token: int) -> bool:
-        """Whether a token is an end where the middle may end: a line break, or the closer that stands on the right."""
+        """Whether a token is an end where the middle may end: a line break, or what stands on the right."""
         if self.single_line and self._breaks(token):
             return True
-        return self._closing is not None and self.model.vocabulary.token_bytes(token).startswith(self._closing.text)
+        text = self.model.vocabulary.token_bytes(token)
+        if self._following is not None and self._following.is_written_by(text):
+            return True
+        return self._closing is not None and text.startswith(self._closing.text)
 
     def _masked(self, logits: Logits) -> Logits | None:
         """The logits with what may not come at minus infinity; None if nothing at all may.

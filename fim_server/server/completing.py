@@ -396,6 +396,7 @@ class Completer:
         from fim_server.decoding.alternatives import alternatives
         from fim_server.decoding.closing import Closing
         from fim_server.decoding.conclusion import decoded
+        from fim_server.decoding.following import Following
         from fim_server.decoding.results import StopReason
         from fim_server.decoding.run import Interrupted
 
@@ -408,6 +409,7 @@ class Completer:
         options = replace(
             options,
             closing=Closing.of(opened.session, opened.left, opened.right),
+            following=Following.of(opened.session, opened.right),
             naming=naming_of(request, opened, task.language),
             scored=True,
             advice=self._advice(request, task.language),

@@ -1,0 +1,117 @@
+"""The rest of the cursor's line: where its being written ends a middle."""
+
+from __future__ import annotations
+
+import pytest
+
+from fim_server import Language, Vocabulary
+from fim_server.decoding.complete import complete
+from fim_server.decoding.following import Following
+from fim_server.decoding.options import DecodeOptions
+from fim_server.text.document import Split
+from scripted_models import network
+from told_shares import texts_of
+
+PIECES = [" =", " b", " ==", " = b", " = c", "x.", ".y", ".z", "y(", " if", " ifs", "a", "b = ", "\n"]
+
+
+@pytest.fixture(scope="module")
+def python() -> Language:
+    return Language.load("python")
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Vocabulary:
+    texts = [*(bytes([byte]) for byte in range(128)), *(piece.encode() for piece in PIECES if len(piece) > 1)]
+    return Vocabulary([*texts, None], [len(texts)])
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("a", " = b\n", Following(b" = b", b" =")),
+        ("a", " = b", Following(b" = b", b" =")),
+        ("a", ".b.c  \nd\n", Following(b".b.c", b".")),
+        ("x", " == y\n", Following(b" == y", b" ==")),
+        ("f(a", ", b)\n", Following(b", b)", b",")),
+        ("f(a", " )\n", Following(b" )", b" )")),
+        ("a = ", "b\n", Following(b"b", b"b")),
+        ("a = b", "  # c\n", Following(b"  # c", b"  #")),
+        ("f", "(a)\n", Following(b"(a)", b"(")),
+        ("f(a", ")\n", None),  # a closer's own matter
+        ("a = ", "'b'\n", None),
+        ("a = b + ", " 'c'\n", None),
+        ("a = 'b", " c'\n", None),
+        ("a = b", "\n", None),
+        ("a = b", "", None),
+    ],
+)
+def test_what_the_rest_of_a_line_begins_with(
+    python: Language, left: str, right: str, expected: Following | None
+) -> None:
+    assert Following.of(python.open(left, right), right) == expected
+
+
+def test_nothing_is_known_where_nothing_fits(python: Language) -> None:
+    session = python.open("x = )", " + 1\n")
+    assert session.guarantee != "exact"
+    assert (Following.of(session, " + 1\n") is None) == (session.guarantee == "none")
+
+
+@pytest.mark.parametrize(
+    ("token", "writes"),
+    [(" =", True), (" = b", True), (" = b.c\n", True), (" = c", False), (" ", False), (" ==", False), ("=", False)],
+)
+def test_a_token_writes_it(token: str, writes: bool) -> None:
+    assert Following(b" = b", b" =").is_written_by(token.encode()) == writes
+
+
+def test_its_being_written_is_an_end(python: Language, vocabulary: Vocabulary) -> None:
+    split = ("", " = b\n")
+    for end in (" =", " = b", "\n", ""):
+        (found,) = texts_of(python, vocabulary, {b"": {"a": 1.0}, b"a": {end: 0.6, ".y": 0.4}}, split)
+        assert found.text == "a"
+    (several,) = texts_of(python, vocabulary, {b"": {"a": 1.0}, b"a": {" =": 1.0}}, split, single_line=False)
+    assert several.text == "a"
+    (without,) = texts_of(python, vocabulary, {b"": {"a": 1.0}, b"a": {" =": 1.0}}, split, following=None)
+    assert without.text is not None
+    assert without.text.startswith("a =")
+
+
+def test_it_is_no_end_where_the_middle_may_not_end(python: Language, vocabulary: Vocabulary) -> None:
+    steps = {b"": {"+": 1.0}, b"+": {"d": 1.0}, b"+d": {")": 1.0}, b"+d)": {"": 1.0}}
+    (found,) = texts_of(python, vocabulary, steps, ("a = (b ", "+ c\n"))
+    assert found.text == "+d)"
+
+
+def test_where_nothing_belongs_nothing_is_written(python: Language, vocabulary: Vocabulary) -> None:
+    (found,) = texts_of(python, vocabulary, {b"": {" =": 0.7, ".y": 0.3}}, ("a", " = b\n"))
+    assert found.text == ""
+
+
+def test_a_token_may_hold_its_beginning(python: Language, vocabulary: Vocabulary) -> None:
+    (found,) = texts_of(python, vocabulary, {b"": {"x.": 0.6, "a": 0.4}}, ("c = ", ".y\n"))
+    assert found.text == "x"
+
+
+def test_a_longer_word_is_another(python: Language, vocabulary: Vocabulary) -> None:
+    steps = {b"": {"a": 1.0}, b"a": {" if": 1.0}}
+    (found,) = texts_of(python, vocabulary, steps, ("x = ", " if b else c\n"))
+    assert found.text == "a"
+    assert not Following(b" if b else c", b" if").is_written_by(b" ifs")
+
+
+def test_complete_finds_it(python: Language, vocabulary: Vocabulary) -> None:
+    import torch
+
+    tokens = {0: "a", 1: " ="}
+
+    def script(written: list[int]) -> torch.Tensor:
+        logits = torch.zeros(vocabulary.size)
+        token = vocabulary.token_at(tokens.get(len(written), "#").encode())
+        assert token is not None
+        logits[token] = 30.0
+        return logits
+
+    model = network(vocabulary, script)
+    assert complete(model, python, Split("", " = b\n"), DecodeOptions(max_new_tokens=8)).text == "a"
