@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from fim_server.decoding.following import is_on_first_line
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 LEAST = 0.01
 """Probability from which on such a token is looked at."""
+
+BREAKS = (b"\n", b"\r\n")
 
 ALMOST_ONE = 1 - 1e-6
 """Greatest share of the end after a first part that is no choice of the model's by itself."""
@@ -51,9 +55,7 @@ class Joined:
 
     def __init__(self, single_line: bool, closing: Closing | None, following: Following | None = None) -> None:
         """``single_line``: whether a line break ends the middle; the others: what else does."""
-        closers = () if closing is None else (closing.text,)
-        lexemes = () if following is None else (following.lexeme,)
-        self._ends = (*((b"\n", b"\r\n") if single_line else ()), *closers, *lexemes)
+        self._single_line, self._closing, self._following = single_line, closing, following
         self._shares: dict[tuple[int, ...], float] = {}
         """By a middle's tokens: of the end after them, besides what the model gives it."""
 
@@ -63,14 +65,13 @@ class Joined:
         share = self._shares.get(tuple(run.tokens)) if self._shares else None
         if share is not None:
             logits = arithmetic.mixed(logits, {min(run.stop_ids): share})
-        if not self._ends:
+        if not self._single_line and self._closing is None and self._following is None:
             return logits
-        holding = run.model.vocabulary.holding(self._ends, len(logits))
         found: dict[int, float] = {}
         ending: dict[int, float] = {}
         replaced: list[int] = []
-        for token, probability in arithmetic.likely_of(logits, holding, LEAST):
-            first, ends = self._first_part(run, token)
+        for token, probability in arithmetic.likely(logits, LEAST):
+            first, ends = self._first_part(run, token, len(logits))
             if first is not None:
                 replaced.append(token)
                 found[first] = found.get(first, 0.0) + probability
@@ -81,35 +82,46 @@ class Joined:
         for first, probability in ending.items():
             whole = arithmetic.share_of(logits, [first]) + found[first]
             self._shares[(*run.tokens, first)] = min(probability / whole, ALMOST_ONE)
-        # What is replaced has no weight any more: the sum is one again once it is refused.
-        weight = 1 + sum(found.values())
-        logits = arithmetic.mixed(logits, {first: probability / weight for first, probability in found.items()})
-        for token in replaced:
-            arithmetic.refuse(logits, token)
-        return logits
+        return arithmetic.moved(logits, found, replaced)
 
-    def _first_part(self, run: JoinedRun, token: int) -> tuple[int | None, bool]:
+    def _first_part(self, run: JoinedRun, token: int, size: int) -> tuple[int | None, bool]:
         """The token that is written in place of one, and whether the middle may end after that.
 
         The shortest with which it may; else, where the whole may not come, the longest that may. None where the token
-        stays what it is.
+        stays what it is. ``size``: tokens that the model has.
         """
-        if run.means_end(token) and run.constraint.is_complete():
-            return None, False  # the end as it is
+        if token in run.stop_ids:
+            return None, False
         first = None
-        for part in self._parts(run, token):
+        for part in self._parts(run, token, size):
+            if first is None and run.means_end(token) and run.constraint.is_complete():
+                return None, False  # the end as it is
             if run.fits(part):
                 if run.constraint.completes(part):
                     return part, True
                 first = part
         return (None if first is None or run.fits(token) else first), False
 
-    def _parts(self, run: JoinedRun, token: int) -> Iterator[int]:
+    def _parts(self, run: JoinedRun, token: int, size: int) -> Iterator[int]:
         """The tokens that a token begins with, before what ends a middle in it; the shortest first."""
         vocabulary = run.model.vocabulary
         text = vocabulary.token_bytes(token)
-        for length in range(len(run.healing) + 1, len(text)):
-            if text.startswith(self._ends, length):
+        for length in range(max(1, len(run.healing)), len(text)):
+            if self._ends(run, text, length):
                 part = vocabulary.token_at(text[:length])
-                if part is not None and len(vocabulary.token_bytes(part)) == length:
+                if part is not None and part < size and len(vocabulary.token_bytes(part)) == length:
                     yield part
+
+    def _ends(self, run: JoinedRun, text: bytes, length: int) -> bool:
+        """Whether what a token's text has behind some bytes ends a middle.
+
+        Whether nothing stands between what is written again and a closer is weighed elsewhere (`Run._weigh_empty`).
+        """
+        if self._single_line and text.startswith(BREAKS, length):
+            return True
+        closing = self._closing
+        if closing is not None and length > len(run.healing) and text.startswith(closing.text, length):
+            return True
+        if self._following is None or not self._following.is_written_in(text, length):
+            return False
+        return is_on_first_line(run.model.vocabulary, run.tokens)

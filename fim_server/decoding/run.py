@@ -16,6 +16,7 @@ from fim_server.decoding.advising import first_tokens
 from fim_server.decoding.closing import EVEN
 from fim_server.decoding.constraint import Constraint
 from fim_server.decoding.drafting import Drafting
+from fim_server.decoding.following import is_on_first_line
 from fim_server.decoding.joined import Joined
 from fim_server.decoding.landing import Landing
 from fim_server.decoding.naming import DRAWS_BEFORE_MASK, Followed
@@ -513,7 +514,7 @@ class Run:
             return True
         text = self.model.vocabulary.token_bytes(token)
         if self._following is not None and self._following.is_written_by(text):
-            return True
+            return is_on_first_line(self.model.vocabulary, self.tokens)
         return self._closing is not None and text.startswith(self._closing.text)
 
     def _masked(self, logits: Logits) -> Logits | None:

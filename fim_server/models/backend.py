@@ -139,8 +139,14 @@ class Arithmetic(Protocol):
     def top(self, shares: Logits, count: int, /) -> list[tuple[int, float]]:
         """The ``count`` tokens of the greatest shares, greatest first, with their shares; fewer if there are fewer."""
 
-    def likely_of(self, logits: Logits, tokens: NDArray[np.intp], least: float, /) -> list[tuple[int, float]]:
-        """Those of some tokens, none twice, that have a probability of at least ``least``, with it."""
+    def likely(self, logits: Logits, least: float, /) -> list[tuple[int, float]]:
+        """The tokens that have a probability of at least ``least``, with it, in their order."""
+
+    def moved(self, logits: Logits, given: Mapping[int, float], taken: Collection[int], /) -> Logits:
+        """A copy in which some tokens have as much more probability, and those that it is ``taken`` from have none.
+
+        What is given is to be what was taken.
+        """
 
     def share_of(self, logits: Logits, tokens: Collection[int], /) -> float:
         """The probability of some tokens together."""

@@ -125,15 +125,23 @@ class NumpyArithmetic:
         ids = ids[np.argsort(-shares[ids], kind="stable")]
         return list(zip(ids.tolist(), shares[ids].tolist(), strict=True))
 
-    def likely_of(self, logits: Row, tokens: NDArray[np.intp], least: float) -> list[tuple[int, float]]:
-        """Those of some tokens that have a probability of at least ``least``."""
+    def likely(self, logits: Row, least: float) -> list[tuple[int, float]]:
+        """The tokens that have a probability of at least ``least``."""
         highest = logits.max()
-        # None has more than its weight beside the likeliest's; the sum over all tokens takes longer than these.
-        near = tokens[logits[tokens] >= highest + np.log(least)]
-        if not len(near):
-            return []
-        shares = np.exp(logits[near] - highest) / np.exp(logits - highest).sum()
+        weights = np.exp(logits - highest)
+        near = np.flatnonzero(weights >= least)  # none has more than its weight beside the likeliest's
+        shares = weights[near] / weights.sum()
         return [(token, share) for token, share in zip(near.tolist(), shares.tolist(), strict=True) if share >= least]
+
+    def moved(self, logits: Row, given: Mapping[int, float], taken: Collection[int]) -> Row:
+        """A copy with probability moved from some tokens to others."""
+        found = logits.copy()
+        highest = logits.max()
+        total = highest + np.log(np.exp(logits - highest, dtype=np.float64).sum())
+        for token, probability in given.items():
+            found[token] = np.logaddexp(logits[token], total + np.log(probability))
+        found[list(taken)] = NO_WEIGHT
+        return found
 
     def share_of(self, logits: Row, tokens: Collection[int]) -> float:
         """The probability of some tokens together."""

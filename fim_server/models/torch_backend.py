@@ -219,11 +219,20 @@ class TorchArithmetic:
         probabilities, ids = shares.topk(min(count, len(shares)))
         return list(zip(ids.tolist(), probabilities.tolist(), strict=True))
 
-    def likely_of(self, logits: torch.Tensor, tokens: NDArray[np.intp], least: float) -> list[tuple[int, float]]:
-        """Those of some tokens that have a probability of at least ``least``."""
-        shares = (logits[torch.as_tensor(tokens, device=logits.device)] - logits.logsumexp(0)).exp()
+    def likely(self, logits: torch.Tensor, least: float) -> list[tuple[int, float]]:
+        """The tokens that have a probability of at least ``least``."""
+        shares = torch.softmax(logits, dim=-1)
         near = (shares >= least).nonzero()[:, 0]
-        return list(zip(tokens[near.cpu().numpy()].tolist(), shares[near].tolist(), strict=True))
+        return list(zip(near.tolist(), shares[near].tolist(), strict=True))
+
+    def moved(self, logits: torch.Tensor, given: Mapping[int, float], taken: Collection[int]) -> torch.Tensor:
+        """A copy with probability moved from some tokens to others."""
+        ids = torch.tensor(list(given), device=logits.device)
+        more = torch.tensor(list(given.values()), device=logits.device, dtype=logits.dtype)
+        found = logits.clone()
+        found[ids] = torch.logaddexp(logits[ids], logits.logsumexp(0) + more.log())
+        found[torch.tensor(list(taken), device=logits.device)] = float("-inf")
+        return found
 
     def share_of(self, logits: torch.Tensor, tokens: Collection[int]) -> float:
         """The probability of some tokens together."""

@@ -83,7 +83,6 @@ class Vocabulary:
         self.size = len(tokens)
         self._definition = definition
         self._encoder = encoder
-        self._holding: dict[tuple[tuple[bytes, ...], int], NDArray[np.intp]] = {}
 
     @staticmethod
     def from_tokenizer(
@@ -280,19 +279,6 @@ class Vocabulary:
         parts = (self._ids.get(text[:length]) for length in range(1, len(text) + 1))
         found = np.concatenate([np.array([token for token in parts if token is not None], dtype=np.intp), longer])
         return found[found < size]
-
-    def holding(self, texts: tuple[bytes, ...], size: int) -> NDArray[np.intp]:
-        """Ids below ``size`` of the text tokens that hold one of some texts after their first byte, [N]; kept."""
-        expect("texts", texts, tuple, "a tuple of bytes")
-        import numpy as np
-
-        found = self._holding.get((texts, size))
-        if found is None:
-            keys, ids = self._sorted
-            pairs = zip(keys, ids, strict=True)
-            held = [token for key, token in pairs if token < size and any(key.find(text, 1) > 0 for text in texts)]
-            found = self._holding[texts, size] = np.array(held, dtype=np.intp)
-        return found
 
     def token_at(self, text: bytes) -> int | None:
         """The longest text token that a text begins with; None where there is none."""

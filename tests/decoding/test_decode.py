@@ -163,10 +163,6 @@ class ByteVocabulary:
         """A byte is a token whatever follows."""
         return ""
 
-    def holding(self, texts: tuple[bytes, ...], size: int) -> NDArray[np.intp]:
-        """Those of the few words that do."""
-        return np.array([t for t, word in WORDS.items() if any(word.find(text, 1) > 0 for text in texts)], np.intp)
-
     def token_at(self, text: bytes) -> int:
         """The token that a text begins with."""
         return next((token for token, word in WORDS.items() if text.startswith(word)), text[0])

@@ -5,11 +5,22 @@ from __future__ import annotations
 import random
 from functools import cache
 from math import log2
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from fim_server import Language, Vocabulary
+from fim_server.decoding.closing import Closing
+from fim_server.decoding.joined import Joined
+from fim_server.models.numpy_logits import NumpyArithmetic
+from fim_server.models.remote.rows import RemoteArithmetic, RemoteRow
+from fim_server.models.torch_backend import TorchArithmetic
 from told_shares import texts_of
+
+DEVICE = torch.device("cpu")
 
 PIECES = ["x)", "))", ")))", ")\n", "x)\n", "):", "x\r\n", '."', '."""', "\n\n"]
 
@@ -120,3 +131,60 @@ def test_the_text_is_that_of_a_model_without_them(python: Language, vocabulary: 
     assert (found.bits is None) == (expected.bits is None)
     if found.bits is not None and expected.bits is not None:
         assert found.bits == pytest.approx(expected.bits, abs=1e-2)
+
+
+ROWS = ("numpy", "torch", "remote")
+
+
+def row_of(kind: str, shares: dict[int, float], size: int) -> tuple[Any, Any]:
+    """A row of logits of some kind, and its arithmetic."""
+    if kind == "remote":
+        told = {token: float(np.log(share)) for token, share in shares.items()}
+        return RemoteRow(size, lambda: told, lambda tokens: None), RemoteArithmetic()
+    values = np.full(size, -30.0, dtype=np.float32)
+    values[list(shares)] = np.log(list(shares.values()))
+    return (values, NumpyArithmetic()) if kind == "numpy" else (torch.tensor(values), TorchArithmetic(DEVICE))
+
+
+def run_at(vocabulary: Vocabulary, arithmetic: Any, tokens: list[int]) -> Any:
+    """A run in which all fits, and nothing is complete but after a first part."""
+    constraint = SimpleNamespace(completes=lambda token: True, is_complete=lambda: False)
+    model = SimpleNamespace(vocabulary=vocabulary, backend=SimpleNamespace(arithmetic=arithmetic))
+    return SimpleNamespace(
+        model=model,
+        constraint=constraint,
+        tokens=tokens,
+        healing=b"",
+        stop_ids=frozenset(vocabulary.end_token_ids),
+        fits=lambda token: True,
+        means_end=lambda token: False,
+    )
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_probabilities_add_up(kind: str) -> None:
+    x, y, whole, end = range(4)
+    vocabulary = Vocabulary([b"x", b"y", b"x)", None], [end])
+    joined = Joined(False, Closing(b")", True, False))
+    told = {whole: 0.5, y: 0.3, x: 0.1} if kind == "remote" else {whole: 0.5, y: 0.3, x: 0.1, end: 0.1}
+    row, arithmetic = row_of(kind, told, 4)
+    row = joined.folded(run_at(vocabulary, arithmetic, []), row)
+    shares = [arithmetic.share_of(row, [token]) for token in (x, y, whole)]
+    assert shares == pytest.approx([0.6, 0.3, 0.0], abs=1e-5)
+    told = {y: 0.9, end: 0.05} if kind == "remote" else {y: 0.9, end: 0.05, whole: 0.05}
+    row, arithmetic = row_of(kind, told, 4)
+    row = joined.folded(run_at(vocabulary, arithmetic, [x]), row)
+    share = 0.5 / 0.6
+    assert arithmetic.share_of(row, [end]) == pytest.approx(share + (1 - share) * 0.05, abs=1e-4)
+    assert arithmetic.share_of(row, [y]) <= (1 - share) * 0.95 + 1e-4
+    row, arithmetic = row_of(kind, told, 4)
+    assert arithmetic.share_of(joined.folded(run_at(vocabulary, arithmetic, [y]), row), [end]) < 0.11
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_a_first_part_that_the_model_lacks_is_none(kind: str) -> None:
+    """A tokenizer may have more tokens than the model."""
+    vocabulary = Vocabulary([b"x)", b"y", None, b"x"], [2])
+    row, arithmetic = row_of(kind, {0: 0.9, 1: 0.1}, 3)
+    row = Joined(False, Closing(b")", True, False)).folded(run_at(vocabulary, arithmetic, []), row)
+    assert arithmetic.share_of(row, [0]) == pytest.approx(0.9, abs=1e-5)

@@ -41,6 +41,11 @@ def vocabulary() -> Vocabulary:
         ("f(a", ")\n", None),  # a closer's own matter
         ("a = ", "'b'\n", None),
         ("a = b + ", " 'c'\n", None),
+        ("f(", "rb'c')\n", None),
+        ("a", " > b\n", Following(b" > b", b" >")),
+        ("def f(a)", " -> int:\n    pass\n", Following(b" -> int:", b" ->")),
+        ("a", " = b\r\n", Following(b" = b", b" =")),
+        ("a = ", 300 * "b" + "\n", Following(256 * b"b", 256 * b"b")),
         ("a = 'b", " c'\n", None),
         ("a = b", "\n", None),
         ("a = b", "", None),
@@ -60,7 +65,10 @@ def test_nothing_is_known_where_nothing_fits(python: Language) -> None:
 
 @pytest.mark.parametrize(
     ("token", "writes"),
-    [(" =", True), (" = b", True), (" = b.c\n", True), (" = c", False), (" ", False), (" ==", False), ("=", False)],
+    [
+        *((token, True) for token in (" =", " = b", " = b\n", " = b  #")),
+        *((token, False) for token in (" = b.c\n", " = bar", " = c", " ", " ==", "=", "")),
+    ],
 )
 def test_a_token_writes_it(token: str, writes: bool) -> None:
     assert Following(b" = b", b" =").is_written_by(token.encode()) == writes
@@ -94,11 +102,39 @@ def test_a_token_may_hold_its_beginning(python: Language, vocabulary: Vocabulary
     assert found.text == "x"
 
 
-def test_a_longer_word_is_another(python: Language, vocabulary: Vocabulary) -> None:
-    steps = {b"": {"a": 1.0}, b"a": {" if": 1.0}}
-    (found,) = texts_of(python, vocabulary, steps, ("x = ", " if b else c\n"))
-    assert found.text == "a"
-    assert not Following(b" if b else c", b" if").is_written_by(b" ifs")
+@pytest.mark.parametrize(
+    ("split", "token", "whole"),
+    [
+        (("foo(", "x)\n"), "index", "index"),
+        (("foo(", "mber)\n"), "number", "number"),
+        (("x = a", "*b\n"), " **", " **c"),
+        (("a = ", ".b\n"), "x.y", "x.y"),
+        (("a = ", "b\n"), "bar", "bar"),
+    ],
+)
+def test_a_longer_word_or_sign_is_another(python: Language, split: tuple[str, str], token: str, whole: str) -> None:
+    """What the model means does not end where its token happens to hold what is on the right."""
+    texts = [*(bytes([byte]) for byte in range(128)), token.encode()]
+    vocabulary = Vocabulary([*texts, None], [len(texts)])
+    steps = {b"": {token: 0.9, "(": 0.1}, token.encode(): {whole[len(token) :] or "": 1.0}, whole.encode(): {"": 1.0}}
+    (found,) = texts_of(python, vocabulary, steps, split)
+    assert found.text == whole
+
+
+def test_where_something_is_written_again_nothing_may_follow(python: Language) -> None:
+    texts = [*(bytes([byte]) for byte in range(128)), b").", b")\n"]
+    vocabulary = Vocabulary([*texts, None], [len(texts)])
+    after = {b")": {".": 0.2, "[": 0.8}}
+    for token, split in ((").", ("f(x)", ".y\n")), (")\n", ("f(x)", "\n"))):
+        (found,) = texts_of(python, vocabulary, {b"": {token: 0.9, ")": 0.1}, **after}, split, healing=")")
+        assert found.text == ")"
+
+
+def test_below_the_first_line_it_is_no_end(python: Language, vocabulary: Vocabulary) -> None:
+    steps = {b"": {"x": 1.0}, b"x": {"\n": 1.0}, b"x\n": {"y": 1.0}, b"x\ny": {",": 1.0}, b"x\ny,": {"z": 1.0}}
+    steps[b"x\ny,z"] = {"": 1.0}
+    (found,) = texts_of(python, vocabulary, steps, ("a = ", ", b\n"), single_line=False)
+    assert found.text == "x\ny,z"
 
 
 def test_complete_finds_it(python: Language, vocabulary: Vocabulary) -> None:

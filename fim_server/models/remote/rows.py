@@ -121,7 +121,13 @@ class RemoteArithmetic:
 
     def mixed(self, row: RemoteRow, shares: Mapping[int, float]) -> RemoteRow:
         """A copy with shares of the probability given to some tokens."""
-        return row.with_values(self._numpy.mixed(row.values, shares), row.others)
+        if row.others is not None:
+            return row.with_values(self._numpy.mixed(row.values, shares), row.others)
+        # These are probabilities as they are, although some of all of them was not told.
+        values = row.values + np.float32(np.log1p(-sum(shares.values())))
+        for token, share in shares.items():
+            values[token] = np.logaddexp(values[token], np.log(share))
+        return row.with_values(values, None)
 
     def shifted(self, row: RemoteRow, changes: Mapping[int, float]) -> RemoteRow:
         """A copy with something added to some tokens' log probabilities."""
@@ -159,11 +165,24 @@ class RemoteArithmetic:
         """The tokens of the greatest shares, greatest first."""
         return [found for found in self._numpy.top(shares, count) if found[1] > 0]
 
-    def likely_of(self, row: RemoteRow, tokens: NDArray[np.intp], least: float) -> list[tuple[int, float]]:
-        """Those of some tokens that have a probability of at least ``least``."""
-        shares = self.shares(row)[tokens]
+    def likely(self, row: RemoteRow, least: float) -> list[tuple[int, float]]:
+        """The told tokens that have a probability of at least ``least``."""
+        shares = self.shares(row)
         near = np.flatnonzero(shares >= least)
-        return list(zip(tokens[near].tolist(), shares[near].tolist(), strict=True))
+        return list(zip(near.tolist(), shares[near].tolist(), strict=True))
+
+    def moved(self, row: RemoteRow, given: Mapping[int, float], taken: Collection[int]) -> RemoteRow:
+        """A copy with probability moved from some tokens to others."""
+        if row.others is None:
+            values = row.values.copy()
+            for token, probability in given.items():
+                values[token] = np.logaddexp(values[token], np.log(probability))
+        else:
+            values = self._numpy.moved(row.values, given, ())
+        found = row.with_values(values, row.others)
+        for token in taken:
+            self.refuse(found, token)
+        return found
 
     def share_of(self, row: RemoteRow, tokens: Collection[int]) -> float:
         """The probability of some tokens together; of what is left, after a mask."""
