@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 OPERATORS = "-=<>!+*/%&|^~:@?"
-QUOTES = "\"'`"
 FIRST_LEXEME = re.compile(rf"[ \t]*(?:\w+|[{OPERATORS}]+|[^\w\s])")
 """Blanks, and a word, a run of operators' signs, or another sign."""
 
@@ -47,9 +46,9 @@ class Following:
         first = FIRST_LEXEME.match(rest)
         if session.guarantee == "none" or first is None or session.inside is not None:
             return None
-        if first[0] in {closing for _, closing in session.spelling.brackets}:
-            return None
-        if first[0][-1] in QUOTES or rest[first.end() : first.end() + 1] in tuple(QUOTES):
+        closing = {bracket for _, bracket in session.spelling.brackets}
+        quotes = {*session.spelling.closers} - closing - {*OPERATORS}
+        if first[0] in closing or first[0][-1] in quotes or rest[first.end() : first.end() + 1] in quotes:
             return None
         return cls(rest.encode(), first[0].encode())
 
