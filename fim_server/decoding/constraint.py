@@ -97,32 +97,27 @@ class Constraint:
 
         False where the matcher cannot tell.
         """
-        started = time.perf_counter()
-        self._join()
-        matcher = self._inside_matcher
-        if matcher is None:
-            return False
-        matcher.commit(token_id)
-        completes = self._matcher.is_complete()
-        matcher.rollback(1)
-        self._account(started)
-        return completes
+        return self._after(token_id, lambda matcher: self._matcher.is_complete())
 
     def begins_comment(self, token_id: int) -> bool:
         """Whether the middle would end inside a comment after a token, which is allowed and text.
 
         False where the matcher cannot tell.
         """
+        return self._after(token_id, lambda matcher: matcher.inside == "comment")
+
+    def _after(self, token_id: int, holds: Callable[[InsideMatcher], bool]) -> bool:
+        """Whether something holds after a token; False where the matcher cannot go back."""
         started = time.perf_counter()
         self._join()
         matcher = self._inside_matcher
         if matcher is None:
             return False
         matcher.commit(token_id)
-        begins = matcher.inside == "comment"
+        found = holds(matcher)
         matcher.rollback(1)
         self._account(started)
-        return begins
+        return found
 
     def stands(self, middle: bytes, text: bytes) -> bool:
         """Whether a text can follow a middle, the end of its last lexeme at its end (:class:`.standing.Standing`).

@@ -90,12 +90,11 @@ class Joined:
         The shortest with which it may; else, where the whole may not come, the longest that may. None where the token
         stays what it is. ``size``: tokens that the model has.
         """
-        if token in run.stop_ids:
-            return None, False
+        parts = [] if token in run.stop_ids else list(self._parts(run, token, size))
+        if not parts or (run.means_end(token) and run.constraint.is_complete()):
+            return None, False  # in the latter case it is an end as it is
         first = None
-        for part in self._parts(run, token, size):
-            if first is None and run.means_end(token) and run.constraint.is_complete():
-                return None, False  # the end as it is
+        for part in parts:
             if run.fits(part):
                 if run.constraint.completes(part):
                     return part, True

@@ -382,9 +382,8 @@ class Run:
             runners_up = 0 if self.runners_up is None else len(self.runners_up)
             self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
             logits = self.landing.secure(self, logits)
-        if self.joined is not None:
-            logits = self.joined.folded(self, logits)
-        logits = self._preferred(self._advised(logits))
+        logits = self._advised(logits)  # in the tokenizer's tokens, joined ones among them
+        logits = self._preferred(logits if self.joined is None else self.joined.folded(self, logits))
         weighed = logits if self.aligned is None or self.healing else self.aligned.weighed(self, logits)
         choice = self._choose(weighed)
         if self.aligned is not None and choice.token is not None:

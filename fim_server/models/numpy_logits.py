@@ -128,6 +128,8 @@ class NumpyArithmetic:
     def likely(self, logits: Row, least: float) -> list[tuple[int, float]]:
         """The tokens that have a probability of at least ``least``."""
         highest = logits.max()
+        if np.isinf(highest):
+            return []
         weights = np.exp(logits - highest)
         near = np.flatnonzero(weights >= least)  # none has more than its weight beside the likeliest's
         shares = weights[near] / weights.sum()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from functools import cache
 from math import log2
 from types import SimpleNamespace
@@ -98,6 +99,34 @@ def test_an_alternative_that_begins_so_ends_so(python: Language, vocabulary: Voc
     assert [completion.text for completion in found] == ["y", "x"]
     (best,) = texts_of(python, vocabulary, {**steps, b"y": {"": 0.3, "z": 0.7}}, ("f(", ")\n"), search=4)
     assert best.text == "x"
+
+
+@dataclass(frozen=True)
+class Known:
+    """Advice that knows one text."""
+
+    text: str
+
+    def __call__(self, middle: str) -> list[tuple[str, float]]:
+        return [(self.text[len(middle) :], 0.9)] if self.text.startswith(middle) else []
+
+    def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
+        return weight
+
+
+def test_what_is_known_besides_may_be_in_such_tokens(python: Language, vocabulary: Vocabulary) -> None:
+    """The project's memory knows a text with the closer behind it, and that is in the tokenizer's tokens."""
+    steps = {b"": {"y": 0.9, "x": 0.1}, b"x": {"z": 1.0}, b"y": {"": 1.0}}
+    for known in ("x)\n", "x) + 1"):
+        (found,) = texts_of(python, vocabulary, steps, ("f(", ")\n"), advice=Known(known))
+        assert found.text == "x"
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_where_nothing_may_come_nothing_is_likely(kind: str) -> None:
+    row, arithmetic = row_of(kind, {0: 1.0}, 3)
+    row[:] = -np.inf
+    assert arithmetic.likely(row, 0.01) == []
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -16,7 +16,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fim_server.bench.suggestions.recipes import add_prompt_tokens, command_line, drawn_of, end_with, remembered
+from fim_server.bench.suggestions.recipes import (
+    add_prompt_tokens,
+    command_line,
+    drawn_of,
+    end_with,
+    options_of,
+    remembered,
+)
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.closing import Closing
 from fim_server.decoding.healing import Healing
@@ -124,13 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_prompt_tokens(parser)
     given = parser.parse_args(arguments)
     model, language = load_model(given.model, None, None), Language.load("python")
-    plain = DecodeOptions(
-        max_new_tokens=MOST_TOKENS,
-        max_prompt_tokens=given.prompt_tokens,
-        single_line=True,
-        no_comments=True,
-        stop_repetition=True,
-    )
+    plain = options_of(given, MOST_TOKENS, single_line=True)
     found: list[list[Filled]] = []
     shown = 0
     for sources in drawn_of(

@@ -15,7 +15,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fim_server.bench.suggestions.context import MOST_TOKENS, Hole, holes
-from fim_server.bench.suggestions.recipes import add_prompt_tokens, command_line, drawn_of, end_with, remembered
+from fim_server.bench.suggestions.recipes import (
+    add_prompt_tokens,
+    command_line,
+    drawn_of,
+    end_with,
+    options_of,
+    remembered,
+)
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.closing import Closing
 from fim_server.decoding.healing import Healing
@@ -105,14 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runtime", choices=("onnx", "torch"), help="default: as the server chooses")
     given = parser.parse_args(arguments)
     model, language = load_model(given.model, None, given.runtime), Language.load("python")
-    options = DecodeOptions(
-        max_new_tokens=MOST_TOKENS,
-        max_prompt_tokens=given.prompt_tokens,
-        single_line=True,
-        no_comments=True,
-        stop_repetition=True,
-        scored=True,
-    )
+    options = options_of(given, MOST_TOKENS, single_line=True, scored=True)
     found: list[dict[str, Written]] = []
     for sources in drawn_of(given.folder, given.drawn, given.seed, lambda: f"{len(found)} holes\n{table(found)}"):
         with remembered(sources) as (root, project):

@@ -18,6 +18,7 @@ from fim_server.bench.options import positive_count
 from fim_server.bench.suggestions.lines import Project as Sources
 from fim_server.bench.suggestions.lines import draw_lines, open_folder
 from fim_server.bench.suggestions.suggesting import written
+from fim_server.decoding.options import DecodeOptions
 from fim_server.errors import FimServerError
 from fim_server.server.project import Project
 
@@ -51,6 +52,17 @@ def add_prompt_tokens(parser: argparse.ArgumentParser) -> None:
     """Add the option of those whose model reads prompts."""
     parser.add_argument(
         "--prompt-tokens", type=int, default=PROMPT_TOKENS, help=f"longest prompt (default: {PROMPT_TOKENS})"
+    )
+
+
+def options_of(given: argparse.Namespace, most_tokens: int, **more: bool) -> DecodeOptions:
+    """How a recipe has texts written, of ``most_tokens``: as the server does, and with ``more``."""
+    return DecodeOptions(
+        max_new_tokens=most_tokens,
+        max_prompt_tokens=given.prompt_tokens,
+        no_comments=True,
+        stop_repetition=True,
+        **more,  # type: ignore[arg-type]  # options that are switched on
     )
 
 

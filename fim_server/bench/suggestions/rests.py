@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fim_server.bench.suggestions.context import LEXEME
-from fim_server.bench.suggestions.recipes import add_prompt_tokens, command_line, drawn_of, end_with
+from fim_server.bench.suggestions.recipes import add_prompt_tokens, command_line, drawn_of, end_with, options_of
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.closing import Closing
 from fim_server.decoding.following import Following
@@ -93,14 +93,14 @@ def outcome(text: str | None, middle: str) -> str:
 
 
 def table(found: Sequence[tuple[str, list[str]]]) -> str:
-    """Shares of outcomes, by kind of hole and what ends a text."""
+    """How often each outcome was, by kind of hole and what ends a text."""
     lines = [f"| hole | ends at | holes | {' | '.join(OUTCOMES)} |", f"|---|---|---:|{'---:|' * len(OUTCOMES)}"]
     for group in GROUPS:
         mine = [outcomes for kind, outcomes in found if kind == group]
         for number, ends in enumerate(ENDS if mine else ()):
             counts = Counter(outcomes[number] for outcomes in mine)
-            shares = (f"{counts[name]}" for name in OUTCOMES)
-            lines.append(f"| {group} | {ends} | {len(mine)} | {' | '.join(shares)} |")
+            cells = (f"{counts[name]}" for name in OUTCOMES)
+            lines.append(f"| {group} | {ends} | {len(mine)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -110,13 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_prompt_tokens(parser)
     given = parser.parse_args(arguments)
     model, language = load_model(given.model, None, None), Language.load("python")
-    options = DecodeOptions(
-        max_new_tokens=MOST_TOKENS,
-        max_prompt_tokens=given.prompt_tokens,
-        single_line=True,
-        no_comments=True,
-        stop_repetition=True,
-    )
+    options = options_of(given, MOST_TOKENS, single_line=True)
     found: list[tuple[str, list[str]]] = []
     for sources in drawn_of(given.folder, given.drawn, given.seed, lambda: f"{len(found)} holes"):
         for hole in holes(sources, given.seed):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fim_server.bench.suggestions.context import LEXEME
-from fim_server.bench.suggestions.recipes import add_prompt_tokens, command_line, drawn_of, end_with
+from fim_server.bench.suggestions.recipes import add_prompt_tokens, command_line, drawn_of, end_with, options_of
 from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.closing import Closing
 from fim_server.decoding.healing import Healing
@@ -111,13 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_prompt_tokens(parser)
     given = parser.parse_args(arguments)
     model, language = load_model(given.model, None, None), Language.load("python")
-    options = DecodeOptions(
-        max_new_tokens=MOST_TOKENS,
-        max_prompt_tokens=given.prompt_tokens,
-        no_comments=True,
-        stop_repetition=True,
-        scored=True,
-    )
+    options = options_of(given, MOST_TOKENS, scored=True)
     found: dict[bool, list[list[Filled]]] = {True: [], False: []}
     for sources in drawn_of(given.folder, given.drawn, given.seed, lambda: f"{sum(map(len, found.values()))} holes"):
         for hole in holes(sources, given.seed):
