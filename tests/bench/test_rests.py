@@ -71,8 +71,17 @@ def test_the_outcomes_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert int(count) == sum(map(int, outcomes))
 
 
-def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "fim_server.bench.suggestions.rests", "nowhere"]
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere"], "nowhere: no such file or folder"),
+        ([".", "--prompt-tokens", "0"], "argument --prompt-tokens: '0' is not a number above 0"),
+        ([".", "--prompt-tokens", "3"], "argument --prompt-tokens: '3' is less than "),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, arguments: list[str], told: str) -> None:
+    command = [sys.executable, "-m", "fim_server.bench.suggestions.rests", *arguments]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
-    assert "nowhere: no such file or folder" in ended.stderr.splitlines()[-1]
+    assert told in ended.stderr.splitlines()[-1]
+    assert "Traceback" not in ended.stderr

@@ -20,6 +20,7 @@ from fim_server.bench.suggestions.lines import draw_lines, open_folder
 from fim_server.bench.suggestions.suggesting import written
 from fim_server.decoding.options import DecodeOptions
 from fim_server.errors import FimServerError
+from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.server.project import Project
 
 BAD_INPUT = 2
@@ -48,10 +49,18 @@ def command_line(description: str, drawn: str, what: str, count: int, seed: int)
     return parser
 
 
+def prompt_length(text: str) -> int:
+    """An argument that is a number of tokens which every format's prompt fits into."""
+    tokens = positive_count(text)
+    if tokens < LEAST_PROMPT_TOKENS:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than {LEAST_PROMPT_TOKENS}")
+    return tokens
+
+
 def add_prompt_tokens(parser: argparse.ArgumentParser) -> None:
     """Add the option of those whose model reads prompts."""
     parser.add_argument(
-        "--prompt-tokens", type=int, default=PROMPT_TOKENS, help=f"longest prompt (default: {PROMPT_TOKENS})"
+        "--prompt-tokens", type=prompt_length, default=PROMPT_TOKENS, help=f"longest prompt (default: {PROMPT_TOKENS})"
     )
 
 
