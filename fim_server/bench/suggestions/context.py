@@ -131,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_prompt_tokens(parser)
     given = parser.parse_args(arguments)
     model, language = load_model(given.model, None, None), Language.load("python")
-    plain = options_of(given, MOST_TOKENS, single_line=True)
+    plain = options_of(given.prompt_tokens, MOST_TOKENS, single_line=True)
     found: list[list[Filled]] = []
     shown = 0
     for sources in drawn_of(

@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runtime", choices=("onnx", "torch"), help="default: as the server chooses")
     given = parser.parse_args(arguments)
     model, language = load_model(given.model, None, given.runtime), Language.load("python")
-    options = options_of(given, MOST_TOKENS, single_line=True, scored=True)
+    options = options_of(given.prompt_tokens, MOST_TOKENS, single_line=True, scored=True)
     found: list[dict[str, Written]] = []
     for sources in drawn_of(given.folder, given.drawn, given.seed, lambda: f"{len(found)} holes\n{table(found)}"):
         with remembered(sources) as (root, project):

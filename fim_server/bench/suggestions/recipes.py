@@ -64,11 +64,11 @@ def add_prompt_tokens(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def options_of(given: argparse.Namespace, most_tokens: int, **more: bool) -> DecodeOptions:
-    """How a recipe has texts written, of ``most_tokens``: as the server does, and with ``more``."""
+def options_of(prompt_tokens: int, most_tokens: int, **more: bool) -> DecodeOptions:
+    """How a recipe has ``most_tokens`` written after so long a prompt: as the server does, and with ``more``."""
     return DecodeOptions(
         max_new_tokens=most_tokens,
-        max_prompt_tokens=given.prompt_tokens,
+        max_prompt_tokens=prompt_tokens,
         no_comments=True,
         stop_repetition=True,
         **more,  # type: ignore[arg-type]  # options that are switched on

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_prompt_tokens(parser)
     given = parser.parse_args(arguments)
     model, language = load_model(given.model, None, None), Language.load("python")
-    options = options_of(given, MOST_TOKENS, single_line=True)
+    options = options_of(given.prompt_tokens, MOST_TOKENS, single_line=True)
     found: list[tuple[str, list[str]]] = []
     for sources in drawn_of(given.folder, given.drawn, given.seed, lambda: f"{len(found)} holes"):
         for hole in holes(sources, given.seed):

@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_prompt_tokens(parser)
     given = parser.parse_args(arguments)
     model, language = load_model(given.model, None, None), Language.load("python")
-    options = options_of(given, MOST_TOKENS, scored=True)
+    options = options_of(given.prompt_tokens, MOST_TOKENS, scored=True)
     found: dict[bool, list[list[Filled]]] = {True: [], False: []}
     for sources in drawn_of(given.folder, given.drawn, given.seed, lambda: f"{sum(map(len, found.values()))} holes"):
         for hole in holes(sources, given.seed):
