@@ -23,7 +23,7 @@ from fim_server.training.__main__ import main
 from fim_server.training.fim import step, training
 from fim_server.training.fim.checkpoints import ADAPTER_FILE, BEST_FILE, LOG_FILE, HeldOut, Measured
 from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, Window, pack
-from fim_server.training.fim.network import FULL, INT8, Int8Product, Network, fastest, quantised
+from fim_server.training.fim.network import FULL, HALF, INT8, Int8Product, Network, fastest, quantised
 from fim_server.training.fim.training import ROW_IDS, STATE_FILE, Job, Plan, Trainer, first_rows, train
 from fim_server.training.packages import SourceFile
 from small_llama import SOURCE, small_shape, small_tokenizer, small_weights
@@ -47,7 +47,8 @@ PLAN = Plan(
 def network(rank: int = 4, arithmetic: str = "full", seed: int = 0) -> Network:
     weights = {name: torch.from_numpy(weight) for name, weight in small_weights().items()}
     rows = first_rows(weights["model.embed_tokens.weight"], 1)
-    return Network(weights, small_shape(), rank, float(rank), rows, torch.tensor(ROW_IDS), arithmetic, seed=seed)
+    dtype = torch.bfloat16 if arithmetic == HALF else torch.float32
+    return Network(weights, small_shape(), rank, float(rank), rows, torch.tensor(ROW_IDS), arithmetic, dtype, seed)
 
 
 def stirred(seed: int = 2) -> Network:
@@ -126,18 +127,22 @@ def test_products_in_8_bits_are_near_the_whole_ones() -> None:
     assert (x.grad - gradient @ weight).norm() < 0.015 * (gradient @ weight).norm()
 
 
-def test_the_arithmetic_is_the_one_that_is_faster_here() -> None:
+def test_the_arithmetic_is_the_one_that_is_fastest_here() -> None:
     def slow(x: torch.Tensor, y: torch.Tensor) -> None:
         time.sleep(0.05)
 
-    assert fastest(multiply=slow, multiply_int8=lambda x, y: None) == INT8
-    assert fastest(multiply=lambda x, y: None, multiply_int8=slow) == FULL
-    assert fastest() in (INT8, FULL)
+    def quick(x: torch.Tensor, y: torch.Tensor) -> None:
+        pass
+
+    for kind in (INT8, HALF, FULL):
+        assert fastest({one: quick if one == kind else slow for one in (INT8, HALF, FULL)}) == kind
+    assert fastest() in (INT8, HALF, FULL)
 
 
-def test_gradients_in_8_bits_point_where_the_whole_ones_do() -> None:
+@pytest.mark.parametrize("kind", [INT8, HALF])
+def test_gradients_in_few_bits_point_where_the_whole_ones_do(kind: str) -> None:
     gradients = []
-    for arithmetic in ("full", INT8):
+    for arithmetic in (FULL, kind):
         made = network(arithmetic=arithmetic)
         trainer = Trainer(made, PLAN, torch.device("cpu"))
         loss, _ = trainer.loss([window(1), window(2)])

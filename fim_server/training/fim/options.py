@@ -49,7 +49,7 @@ def add_fim(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--save-minutes", type=positive_number, default=10.0, help="between checkpoints (default: %(default)s)"
     )
-    command.add_argument("--full-precision", action="store_true", help="no 8-bit products, even where they are faster")
+    command.add_argument("--full-precision", action="store_true", help="float32, even where less is faster")
     command.add_argument("--eager", action="store_true", help="do without torch.compile")
     command.add_argument("--seed", type=int, default=1)
     start = command.add_mutually_exclusive_group()

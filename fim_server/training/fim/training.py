@@ -29,7 +29,7 @@ from fim_server.models.source import first_line
 from fim_server.models.torch_backend import choose_device
 from fim_server.training.fim.checkpoints import ADAPTER_FILE, BOTH, LEFT_ONLY, Checkpoints, HeldOut, Measured
 from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, Window, pack, windows
-from fim_server.training.fim.network import FULL, INT8, Network, fastest, widths
+from fim_server.training.fim.network import FULL, HALF, INT8, Network, fastest, widths
 from fim_server.training.fim.team import ALONE, Team, asked_to_stop, can_fork, run_together
 from fim_server.training.packages import SourceFile
 
@@ -311,9 +311,11 @@ def train(job: Job, processes: int, say: Callable[[str], None]) -> Measured | No
     the base or the adapter cannot be read or do not fit each other.
     """
     start = prepare(job)
-    if start.device.type == "cpu" and job.plan.arithmetic == INT8 and fastest() == FULL:
-        say("this processor is faster in float32 than in 8-bit integers")
-        job = replace(job, plan=replace(job.plan, arithmetic=FULL))
+    if start.device.type == "cpu" and job.plan.arithmetic == INT8:
+        arithmetic = fastest()
+        if arithmetic != INT8:
+            say(f"this processor is faster in {'float32' if arithmetic == FULL else arithmetic} than in 8-bit integers")
+        job = replace(job, plan=replace(job.plan, arithmetic=arithmetic))
     job.folder.mkdir(parents=True, exist_ok=True)
     checkpoints = Checkpoints(job.folder, job.resume)
     work = partial(_run, job=job, start=start, checkpoints=checkpoints, say=say)
@@ -402,7 +404,8 @@ def _trainer(team: Team, job: Job, start: Start) -> Trainer:
         torch.set_num_threads(1 if team.size > 1 else os.cpu_count() or 1)
     weights = {name: torch.from_numpy(start.base.weight(name)) for name, _ in shape.sizes()}
     rows, row_ids = first_rows(weights[EMBEDDING], plan.seed), torch.tensor(ROW_IDS)
-    arithmetic, dtype = (plan.arithmetic, torch.float32) if device.type == "cpu" else (FULL, torch.bfloat16)
+    arithmetic = plan.arithmetic if device.type == "cpu" else HALF
+    dtype = torch.bfloat16 if arithmetic == HALF else torch.float32
     network = Network(weights, shape, plan.rank, plan.alpha, rows, row_ids, arithmetic, dtype, plan.seed).to(device)
     network.move(device)
     trainer = Trainer(network, plan, device, team)
