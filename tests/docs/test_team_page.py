@@ -54,6 +54,11 @@ def test_vllm_loads_the_plug_in_and_is_reached_by_its_services_alone(
     assert re.findall(r"handle (\S+) ", read("Caddyfile")) == ["/v1/*"]
 
 
+def test_the_site_may_be_an_address() -> None:
+    """TLS does not name one, and in a container Caddy does not see which one was asked for."""
+    assert "default_sni {$SITE}" in read("Caddyfile")
+
+
 def test_mounted_files_and_named_volumes_are_there(compose: dict[str, Any]) -> None:
     for service in compose["services"].values():
         for mounted in service.get("volumes", []):
