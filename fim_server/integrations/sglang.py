@@ -1,13 +1,17 @@
 """Masks in SGLang: a grammar backend whose grammars are holes.
 
 `register` is the entry point of the group `sglang.srt.plugins`; `--grammar-backend fim-server` chooses the backend, and
-a request names its hole as its `ebnf`. In a version that is not known nothing is registered, so that SGLang refuses
-the choice when it starts, and its other backends refuse such a grammar.
+a request names its hole as its `ebnf`. A backend is given nothing else of a request, so the function that asks it for a
+grammar is hooked, with SGLang's own registry of hooks, to hand on what the request ends at. In a version that is not
+known nothing is registered, so that SGLang refuses the choice when it starts, and its other backends refuse such a
+grammar.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +19,15 @@ import sglang
 import torch
 from sglang.srt.constrained import base_grammar_backend
 from sglang.srt.constrained.base_grammar_backend import BaseGrammarBackend, BaseGrammarObject, InvalidGrammarObject
+from sglang.srt.constrained.grammar_manager import GrammarManager
+from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 from sglang.srt.server_args import add_grammar_backend_choices
 
 from fim_server.errors import FimServerError
-from fim_server.integrations.holes import Hole, hole_of, is_hole
+from fim_server.integrations.holes import hole_of, is_hole
 from fim_server.integrations.middles import Middle, begin
 from fim_server.integrations.versions import check_form, check_version
-from fim_server.language import Session
+from fim_server.integrations.vocabularies import Vocabularies
 from fim_server.models.masking import word_count
 from fim_server.models.torch_backend import apply_mask_
 from fim_server.tokens.vocabulary import Vocabulary
@@ -42,8 +48,15 @@ FORM = (
     (BaseGrammarObject, "copy", ("self",)),
     (BaseGrammarBackend, "dispatch_ebnf", ("self", "key_string")),
     (BaseGrammarBackend, "set_cache", ("self", "key", "value")),
+    (GrammarManager, "process_req_with_grammar", ("self", "req")),
 )
-"""What SGLang calls of a backend and its objects, with their parameters."""
+"""What SGLang calls of a backend and its objects, and what is hooked, with their parameters."""
+
+HOOKED = "sglang.srt.constrained.grammar_manager.GrammarManager.process_req_with_grammar"
+
+NO_HOLE = "this server's grammars are holes: fim-server:{...}"
+
+logger = logging.getLogger(__name__)
 
 
 def register() -> None:
@@ -53,6 +66,7 @@ def register() -> None:
     if NAME not in base_grammar_backend.GRAMMAR_BACKEND_REGISTRY:
         add_grammar_backend_choices([NAME])
         base_grammar_backend.register_grammar_backend(NAME, make_backend)
+        HookRegistry.register(HOOKED, hand_on, HookType.BEFORE)
 
 
 def make_backend(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any) -> FimGrammarBackend:
@@ -60,39 +74,104 @@ def make_backend(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_id
     return FimGrammarBackend(tokenizer, vocab_size, eos_token_ids)
 
 
+class Grammar(str):
+    """A request's hole, as SGLang passes it on, with what else the request says.
+
+    Attributes:
+        budget: The most tokens of the middle, its end token not counted.
+        end_token_ids: What the request stops at.
+        wrong: Why a middle would not end where it is complete, or None.
+    """
+
+    __slots__ = ("budget", "end_token_ids", "wrong")
+
+    budget: int | None
+    end_token_ids: frozenset[int]
+    wrong: str | None
+
+
+def hand_on(manager: Any, req: Any) -> None:
+    """Hand what a request ends at on to the backend, before SGLang asks that for the request's grammar."""
+    params = req.sampling_params
+    if not isinstance(manager.grammar_backend, FimGrammarBackend) or not is_hole(params.ebnf):
+        return
+    grammar = Grammar(params.ebnf)
+    grammar.budget = None if params.max_new_tokens is None else max(0, params.max_new_tokens - 1)
+    grammar.end_token_ids = frozenset(stopping_tokens(req))
+    grammar.wrong = wrong_ending(params)
+    params.ebnf = grammar
+
+
+def stopping_tokens(req: Any) -> Iterable[int]:
+    """The tokens at which SGLang ends a request."""
+    yield from req.eos_token_ids or ()
+    yield from req.sampling_params.stop_token_ids or ()
+    if req.tokenizer is not None:
+        yield from () if req.tokenizer.eos_token_id is None else (req.tokenizer.eos_token_id,)
+        yield from getattr(req.tokenizer, "additional_stop_token_ids", None) or ()
+
+
+def wrong_ending(params: Any) -> str | None:
+    """Which setting of a request keeps a middle from ending just where it is complete; None if none does."""
+    if params.ignore_eos:
+        return "ignore_eos: a middle ends with an end token"
+    if params.min_new_tokens:
+        return "min_new_tokens: a middle may have to end before"
+    if params.stop_strs or params.stop_regex_strs:
+        return 'stop: it would cut a middle where it is not complete; "shape": {"lines": 1} ends it at a line'
+    return None
+
+
 class FimGrammarObject(BaseGrammarObject):  # type: ignore[misc]  # SGLang need not be installed
     """The middle of one request."""
 
-    def __init__(self, session: Session, hole: Hole, vocabulary: Vocabulary) -> None:
+    def __init__(self, begins: Callable[[], Middle], size: int) -> None:
+        """``begins``: makes a middle that has no tokens yet; ``size``: the number of the vocabulary's tokens."""
         super().__init__()
-        self._session, self._hole, self._vocabulary = session, hole, vocabulary
-        self._middle: Middle = begin(session, hole, vocabulary)
+        self._begins, self._size = begins, size
+        self._begun: Middle | None = None
+        self._failed = False
+        """A mask could not be filled, so nothing is taken any more."""
+
+    @property
+    def middle(self) -> Middle:
+        """What is written. It is begun when it is first asked for: SGLang makes copies that it never asks."""
+        if self._begun is None:
+            self._begun = self._begins()
+        return self._begun
 
     def accept_token(self, token: int) -> None:
         """Append a token. Raises ValueError, at which SGLang ends the request, where it is refused."""
-        if self._middle.ended:
+        if self._failed:
+            raise ValueError("fim-server: a mask could not be filled")
+        if self.middle.ended:
             return
-        if not self._middle.take(token):
+        if not self.middle.take(token):
             raise ValueError(f"fim-server: token {token} is not allowed")
 
     def rollback(self, k: int) -> None:
         """Take tokens back."""
-        self._middle.rollback(k)
+        self.middle.rollback(k)
 
     def is_terminated(self) -> bool:
         """Whether the middle has its end token."""
-        return self._middle.ended
+        return self.middle.ended
 
     def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
         """Rows of words that allow everything, on the CPU, whatever the device."""
         return torch.full((batch_size, word_count(vocab_size)), -1, dtype=torch.int32)
 
     def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
-        """Fill one row."""
-        words = vocab_mask[idx].numpy().view(np.uint32)
-        known = word_count(self._vocabulary.size)
-        self._middle.fill(words[:known])
-        words[known:] = 0
+        """Fill one row. What goes wrong ends this request, not the engine, at its next token."""
+        try:
+            words = vocab_mask[idx].numpy().view(np.uint32)
+            known = word_count(self._size)
+            self.middle.fill(words[:known])
+            words[known:] = 0
+        except Exception:
+            logger.exception("fim-server: a mask could not be filled")
+            self._failed = True
+            vocab_mask[idx].fill_(-1)
 
     @staticmethod
     def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:
@@ -111,7 +190,7 @@ class FimGrammarObject(BaseGrammarObject):  # type: ignore[misc]  # SGLang need 
 
     def copy(self) -> FimGrammarObject:
         """One of the same hole at its beginning."""
-        return FimGrammarObject(self._session, self._hole, self._vocabulary)
+        return FimGrammarObject(self._begins, self._size)
 
     def try_jump_forward(self, tokenizer: Any) -> None:
         """Nothing: a text's tokens are the model's to choose."""
@@ -122,20 +201,40 @@ class FimGrammarBackend(BaseGrammarBackend):  # type: ignore[misc]  # SGLang nee
 
     def __init__(self, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | int | None) -> None:
         super().__init__()
-        ends = [eos_token_ids] if isinstance(eos_token_ids, int) else eos_token_ids
-        self._vocabulary = Vocabulary.from_tokenizer(
-            tokenizer, size=vocab_size, end_token_ids=list(ends) if ends else None
-        )
+        given = [eos_token_ids] if isinstance(eos_token_ids, int) else eos_token_ids or ()
+        vocabulary = Vocabulary.from_tokenizer(tokenizer, size=vocab_size, end_token_ids=list(given) or None)
+        self._end_token_ids = frozenset(vocabulary.end_token_ids)
+        self._vocabularies = Vocabularies(tokenizer, vocab_size)
 
     def dispatch_ebnf(self, key_string: str) -> BaseGrammarObject:
         """The grammar object of a hole; one that says what is wrong, at which SGLang answers HTTP 400."""
         if not is_hole(key_string):
-            return InvalidGrammarObject("this server's grammars are holes: fim-server:{...}")
+            return InvalidGrammarObject(NO_HOLE)
+        budget, end_token_ids = None, self._end_token_ids
+        if isinstance(key_string, Grammar):
+            if key_string.wrong is not None:
+                return InvalidGrammarObject(f"fim-server: {key_string.wrong}")
+            budget, end_token_ids = key_string.budget, key_string.end_token_ids or end_token_ids
         try:
             hole = hole_of(key_string)
-            return FimGrammarObject(hole.open(), hole, self._vocabulary)
+            vocabulary = self._vocabularies.ending_with(end_token_ids)
+            made = FimGrammarObject(partial(begin, hole.open(), hole, vocabulary, budget), vocabulary.size)
+            made.is_terminated()  # so that the middle is begun here, not in SGLang's steps
         except (FimServerError, ValueError) as error:
             return InvalidGrammarObject(f"fim-server: {error}")
+        return made
+
+    def dispatch_json(self, key_string: str) -> BaseGrammarObject:
+        """None of this kind."""
+        return InvalidGrammarObject(NO_HOLE)
+
+    def dispatch_regex(self, key_string: str) -> BaseGrammarObject:
+        """None of this kind."""
+        return InvalidGrammarObject(NO_HOLE)
+
+    def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
+        """None of this kind."""
+        return InvalidGrammarObject(NO_HOLE)
 
     def set_cache(self, key: tuple[str, str], value: BaseGrammarObject) -> None:
         """Keep nothing: hardly two requests have the same hole."""

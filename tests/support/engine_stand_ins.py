@@ -1,13 +1,14 @@
 """Stand-ins for vLLM 0.32 and SGLang 0.5.23, which are gigabytes: what the plug-ins import of them.
 
 Names, signatures and the order of calls are those of the engines' sources. What a plug-in does in the real engines is
-measured by `python -m fim_server.bench.vllm`.
+measured by `python -m fim_server.bench.vllm` and `python -m fim_server.bench.sglang`.
 """
 
 from __future__ import annotations
 
 import enum
 import logging
+import pkgutil
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -346,6 +347,11 @@ class BaseGrammarBackend:
     def dispatch_json(self, key_string: str) -> BaseGrammarObject:
         return InvalidGrammarObject()
 
+    def get_request_grammar_key(
+        self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
+    ) -> tuple[str, str]:
+        return key
+
     def get_cached_or_future_value(self, key: tuple[str, str], require_reasoning: bool) -> tuple[Any, bool]:
         value = self.cache.get(key)
         if value:
@@ -356,6 +362,34 @@ class BaseGrammarBackend:
         self.cache[key] = value
 
 
+class GrammarManager:
+    """What asks a backend for the grammars of requests."""
+
+    grammar_backend: BaseGrammarBackend
+    grammar_queue: list[Any]
+
+    def process_req_with_grammar(self, req: Any) -> bool:
+        if req.sampling_params.ebnf is None:
+            return False
+        key = self.grammar_backend.get_request_grammar_key(
+            ("ebnf", req.sampling_params.ebnf), input_ids=req.origin_input_ids, thinking_budget=None
+        )
+        req.grammar, _ = self.grammar_backend.get_cached_or_future_value(key, req.require_reasoning)
+        req.grammar_key = key
+        self.grammar_queue.append(req)
+        return True
+
+    def get_ready_grammar_requests(self) -> list[Any]:
+        for req in self.grammar_queue:
+            req.grammar = req.grammar.result()
+            self.grammar_backend.set_cache(req.grammar_key, req.grammar.copy())
+        return self.grammar_queue
+
+
+class HookType(enum.Enum):
+    BEFORE = "before"
+
+
 @contextmanager
 def sglang_or_stand_in() -> Iterator[SimpleNamespace]:
     """SGLang's own classes where it is installed: they can be imported without a GPU. Else their stand-ins."""
@@ -364,17 +398,34 @@ def sglang_or_stand_in() -> Iterator[SimpleNamespace]:
             yield found
         return
     grammars = import_module("sglang.srt.constrained.base_grammar_backend")
-    choices = import_module("sglang.srt.arg_groups.choices").GRAMMAR_BACKEND_CHOICES
     yield SimpleNamespace(
-        choices=choices, registry=grammars.GRAMMAR_BACKEND_REGISTRY, invalid=grammars.InvalidGrammarObject
+        choices=import_module("sglang.srt.arg_groups.choices").GRAMMAR_BACKEND_CHOICES,
+        registry=grammars.GRAMMAR_BACKEND_REGISTRY,
+        invalid=grammars.InvalidGrammarObject,
+        manager=import_module("sglang.srt.constrained.grammar_manager").GrammarManager,
+        apply_hooks=import_module("sglang.srt.plugins.hook_registry").HookRegistry.apply_hooks,
     )
 
 
 @contextmanager
 def sglang_stand_in(version: str = "0.5.23") -> Iterator[SimpleNamespace]:
-    """SGLang's modules; gives the choices of its command line and its registry."""
+    """SGLang's modules; gives the choices of its command line, its registry, and what asks for grammars."""
     choices = ["xgrammar", "outlines", "llguidance", "none"]
     registry: dict[str, Any] = {}
+    hooks: dict[str, Any] = {}
+    manager: Any = type("GrammarManager", (GrammarManager,), vars(GrammarManager).copy())
+
+    def hook(target: str, before: Any, hook_type: HookType) -> None:
+        assert hook_type is HookType.BEFORE
+        assert target not in hooks
+        hooks[target] = before
+
+    def apply_hooks() -> None:
+        for target, before in hooks.items():
+            path, _, name = target.rpartition(".")
+            owner = pkgutil.resolve_name(path)
+            setattr(owner, name, hooked(getattr(owner, name), before))
+
     with only_while("sglang", "fim_server.integrations.sglang"):
         module("sglang", __version__=version)
         module("sglang.srt")
@@ -388,4 +439,21 @@ def sglang_stand_in(version: str = "0.5.23") -> Iterator[SimpleNamespace]:
             GRAMMAR_BACKEND_REGISTRY=registry,
             register_grammar_backend=registry.__setitem__,
         )
-        yield SimpleNamespace(choices=choices, registry=registry, invalid=InvalidGrammarObject)
+        module("sglang.srt.constrained.grammar_manager", GrammarManager=manager)
+        module("sglang.srt.plugins")
+        module("sglang.srt.plugins.hook_registry", HookRegistry=SimpleNamespace(register=hook), HookType=HookType)
+        yield SimpleNamespace(
+            choices=choices,
+            registry=registry,
+            invalid=InvalidGrammarObject,
+            manager=manager,
+            apply_hooks=apply_hooks,
+        )
+
+
+def hooked(original: Any, before: Any) -> Any:
+    def both(*args: Any) -> Any:
+        before(*args)
+        return original(*args)
+
+    return both

@@ -21,7 +21,8 @@ from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor
 from fim_server.integrations.meter import meter
 from fim_server.integrations.middles import Middle
 from fim_server.integrations.vllm.plugin import check_ending, hole_of_request
-from fim_server.integrations.vllm.structured import Vocabularies, fill, open_middle
+from fim_server.integrations.vllm.structured import fill, open_middle
+from fim_server.integrations.vocabularies import Vocabularies
 from fim_server.models.masking import WORD_BITS, word_count
 from fim_server.models.torch_backend import apply_mask_
 

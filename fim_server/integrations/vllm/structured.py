@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +10,10 @@ import torch
 from vllm.logger import init_logger
 from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar
 
-from fim_server.errors import HoleError
 from fim_server.integrations.holes import Hole, hole_of
 from fim_server.integrations.meter import meter
 from fim_server.integrations.middles import Middle, begin
+from fim_server.integrations.vocabularies import Vocabularies
 from fim_server.models.masking import word_count
 from fim_server.tokens.vocabulary import Vocabulary
 
@@ -24,32 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 logger = init_logger("vllm.fim_server")
-
-
-class Vocabularies:
-    """A tokenizer's vocabularies, by the tokens that end a text; requests may name further ones."""
-
-    def __init__(self, tokenizer: Any, size: int) -> None:
-        """``size``: the number of the model's logits."""
-        self._tokenizer, self._size = tokenizer, size
-        self._known: dict[frozenset[int], Vocabulary] = {}
-        self._lock = Lock()
-
-    def ending_with(self, end_token_ids: Collection[int]) -> Vocabulary:
-        """The vocabulary with these end tokens. Raises HoleError for none, VocabularyError for an odd tokenizer."""
-        if not end_token_ids:
-            raise HoleError("the model names no end token")
-        key = frozenset(end_token_ids)
-        with self._lock:
-            if key not in self._known:
-                if len(self._known) >= MOST_VOCABULARIES:
-                    self._known.clear()
-                self._known[key] = Vocabulary.from_tokenizer(self._tokenizer, size=self._size, end_token_ids=key)
-            return self._known[key]
-
-
-MOST_VOCABULARIES = 8
-"""Sets of end tokens whose vocabularies are kept: each has a token table of some megabytes."""
 
 
 def open_middle(hole: Hole, vocabulary: Vocabulary, max_tokens: int | None) -> Middle:

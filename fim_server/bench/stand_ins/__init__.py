@@ -1,0 +1,1 @@
+"""Modules that stand in for those of other engines, in the processes of their servers."""
