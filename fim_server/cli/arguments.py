@@ -144,8 +144,8 @@ def add_loading(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tokenizer",
-        metavar="PATH",
-        help="for an endpoint, a folder with its model's tokenizer.json, or its GGUF file",
+        metavar="PATH|NAME",
+        help="for an endpoint, a folder with its model's tokenizer.json, its GGUF file, or its name on the hub",
     )
 
 

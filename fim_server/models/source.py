@@ -27,6 +27,9 @@ HUB_SECONDS = 10.0
 HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
 """What is downloaded of a hub model: configuration, tokenizer, and weights that hold no code."""
 
+TOKENIZER_FILES = ["*.json"]
+"""The same where only its tokens are wanted."""
+
 
 def name_of(name_or_path: str | None) -> str:
     """What to call the model that :func:`locate` finds: the name itself, or the default's."""
@@ -35,12 +38,12 @@ def name_of(name_or_path: str | None) -> str:
     return DEFAULT_NAME if cached_folder(DEFAULT_NAME) is not None else EMBEDDED_NAME
 
 
-def locate(name_or_path: str | None, tell: Amount | None = None) -> str:
+def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str] = HUB_FILES) -> str:
     """The folder, or GGUF file, to load from. Raises :class:`ModelError` where there is none, or no model in it.
 
     None is the catalogue's default where that is in the cache, else the embedded model. The catalogue's names and
-    `embedded` stand above folders of such a name, which `./NAME` says. ``tell``: as :func:`fetch` has it, for a name on
-    the hub.
+    `embedded` stand above folders of such a name, which `./NAME` says. ``tell``, ``files``: as :func:`fetch` has them,
+    for a name on the hub.
     """
     name = name_of(name_or_path)
     if name == EMBEDDED_NAME:
@@ -53,10 +56,10 @@ def locate(name_or_path: str | None, tell: Amount | None = None) -> str:
         if cached is None:
             raise ModelError(f"{name}: not here yet; run `{catalogue()[name].how}`")
         return str(cached)
-    return elsewhere(name, tell)
+    return elsewhere(name, tell, files)
 
 
-def elsewhere(name_or_path: str, tell: Amount | None = None) -> str:
+def elsewhere(name_or_path: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -> str:
     """The same for what is no name of this package's: a folder, or a name on the hub."""
     folder = Path(name_or_path).expanduser()
     if is_gguf(name_or_path):
@@ -71,10 +74,10 @@ def elsewhere(name_or_path: str, tell: Amount | None = None) -> str:
         raise ModelError(f"{name_or_path}: not a model folder")
     if looks_like_path(name_or_path):
         raise ModelError(f"{name_or_path}: no such model folder")
-    return fetch(name_or_path, tell)
+    return fetch(name_or_path, tell, files)
 
 
-def fetch(name: str, tell: Amount | None = None) -> str:
+def fetch(name: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -> str:
     """The local folder of a hub model, downloaded or completed as far as the hub can be reached.
 
     One request that is not retried asks whether it can; the download itself would try for a minute. Raises
@@ -84,6 +87,7 @@ def fetch(name: str, tell: Amount | None = None) -> str:
     Args:
         name: ``OWNER/NAME``.
         tell: Told how many bytes of how many have come, on other threads.
+        files: Patterns of the names of its files that are wanted.
     """
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
@@ -97,9 +101,9 @@ def fetch(name: str, tell: Amount | None = None) -> str:
         bar = None
         if tell is not None:
             # Asked beforehand: the library knows how large a file is only when it begins it, small ones first.
-            files = snapshot_download(name, allow_patterns=HUB_FILES, dry_run=True)
-            bar = progress_bar(tell, sum(file.file_size or 0 for file in files if file.will_download))
-        return str(snapshot_download(name, allow_patterns=HUB_FILES, tqdm_class=bar))
+            known = snapshot_download(name, allow_patterns=files, dry_run=True)
+            bar = progress_bar(tell, sum(file.file_size or 0 for file in known if file.will_download))
+        return str(snapshot_download(name, allow_patterns=files, tqdm_class=bar))
     except (RepositoryNotFoundError, HFValidationError):
         raise ModelError(f"{name}: no such model, neither a folder here nor on the hub") from None
     except Exception as error:  # whatever the hub's HTTP library raises
@@ -107,7 +111,7 @@ def fetch(name: str, tell: Amount | None = None) -> str:
             raise StoppedError(f"{name}: the download was stopped") from error
         problem = first_line(error)
     try:
-        return str(snapshot_download(name, allow_patterns=HUB_FILES, local_files_only=True))
+        return str(snapshot_download(name, allow_patterns=files, local_files_only=True))
     except LocalEntryNotFoundError:
         raise ModelError(f"{name}: no such model, neither a folder here nor in the hub's cache ({problem})") from None
 

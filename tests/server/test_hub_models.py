@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
+import endpoints
 import hub
 from editor import Client, Editor, capabilities, serving
+from endpoints import Endpoint
+from fim_server.models.load import load_model
 from hub import Hub
 
 TEXT = "import os\n\n\ndef names(path, count):\n    return \n"
@@ -97,3 +100,27 @@ def test_a_download_ends_when_what_watches_it_is_set(small_hub: Hub) -> None:
     command = [sys.executable, str(Path(hub.__file__).with_name("hub_downloads.py")), hub.NAME, *small_hub.names]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_of_a_model_that_an_endpoint_runs_the_tokens_alone_are_fetched(small_hub: Hub, tmp_path: Path) -> None:
+    small_hub.goes_on.set()
+    file = tmp_path / "names.py"
+    file.write_text(TEXT)
+    endpoint = Endpoint(load_model("embedded", "cpu", "onnx"), "vllm", file=hub.NAME)
+
+    def completed(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "fim_server", "complete", str(file), "5:12", "--model", address, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    with endpoints.serving(endpoint) as address:
+        unknown = completed()
+        assert unknown.returncode == 2
+        assert f"name --tokenizer; with {hub.NAME} they are fetched from the hub" in unknown.stderr
+        assert small_hub.given == []
+        known = completed("--tokenizer", hub.NAME)
+        assert known.returncode == 0, known.stderr
+        assert "tokenizer.json" in small_hub.given
+        assert not [name for name in small_hub.given if name.endswith(".safetensors")]
+        given = len(small_hub.given)
+        assert completed("--tokenizer", hub.NAME).returncode == 0
+        assert len(small_hub.given) == given

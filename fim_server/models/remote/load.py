@@ -18,7 +18,7 @@ from fim_server.models.remote.dialects import TOLD, LlamaCpp, OpenAi, VllmServer
 from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, vllm_models, window_told
 from fim_server.models.remote.ollama import load_ollama
 from fim_server.models.remote.texts import Pieces, Sides, Whole
-from fim_server.models.remote.tokens import has_llama_cpp, here, tokenizer_of
+from fim_server.models.remote.tokens import has_llama_cpp, here, naming, tokenizer_of
 from fim_server.models.remote.vocabulary import ENDS, LlamaCppTokenizer
 from fim_server.models.source import EMBEDDED_NAME, is_gguf, locate
 from fim_server.tokens.vocabulary import Vocabulary
@@ -102,11 +102,12 @@ def load_llama_cpp(client: Client, properties: dict[str, Any], options: LoadOpti
 
 def load_vllm(client: Client, model: str, entry: dict[str, Any], options: LoadOptions) -> FimModel:
     """vLLM: its tokens from where it has loaded its model, if that is here or in the hub's cache."""
+    named = str(entry.get("root") or model)
     try:
-        source = options.tokenizer or here(str(entry.get("root") or model))
-        bound, vocabulary = tokenizer_of(source)
+        bound, vocabulary = tokenizer_of(options.tokenizer or here(named))
     except ModelError as error:
-        raise ModelError(f"{client.base}: the tokens of its model are not known ({error}): name --tokenizer") from error
+        problem = f"the tokens of its model are not known ({error})"
+        raise ModelError(f"{client.base}: {problem}: {naming(named)}") from error
     window = window_told(entry.get("max_model_len"))
     backend = RemoteBackend(client, VllmServer(client, vocabulary, model), vocabulary.size, window)
     return FimModel(model, backend, replace(bound, plain=vocabulary.encode), vocabulary)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fim_server.errors import ModelError, VocabularyError
 from fim_server.models.prompt import find_format
-from fim_server.models.source import is_gguf, locate
+from fim_server.models.source import TOKENIZER_FILES, is_gguf, locate
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
 from fim_server.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from fim_server.models.prompt import BoundFormat
 
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+"""A name that may be one on the hub."""
+
 
 def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
-    """The prompt format and the tokens of a folder with a `tokenizer.json`, a GGUF file, or a hub model that is here.
+    """The prompt format and the tokens of a folder with a `tokenizer.json`, a GGUF file, or a hub model.
 
-    Raises ModelError.
+    Of a hub model its tokenizer is downloaded, and no weights. Raises ModelError.
     """
     if is_gguf(source):
         from fim_server.models.gguf.load import read_gguf_tokens
@@ -27,7 +31,7 @@ def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
         return read_gguf_tokens(Path(source).expanduser())
     folder = Path(source).expanduser()
     if not (folder / TOKENIZER_FILE).is_file():
-        folder = Path(locate(source))
+        folder = Path(locate(source, files=TOKENIZER_FILES))
     tokenizer = read_tokenizer(folder, source)
     bound = find_format(tokenizer, source)
     try:
@@ -52,6 +56,12 @@ def here(name: str) -> str:
         return str(snapshot_download(name, allow_patterns=["*.json"], local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, OSError, ValueError):
         raise ModelError(f"{name[:80]}: not here, nor in the hub's cache") from None
+
+
+def naming(name: str) -> str:
+    """What is to be done about tokens that are not known of a model that an endpoint calls so."""
+    hint = f"; with {name} they are fetched from the hub" if HUB_NAME.fullmatch(name) else ""
+    return f"name --tokenizer{hint}"
 
 
 def has_llama_cpp() -> bool:
