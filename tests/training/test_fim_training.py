@@ -128,10 +128,10 @@ def test_products_in_8_bits_are_near_the_whole_ones() -> None:
 
 
 def test_the_arithmetic_is_the_one_that_is_fastest_here() -> None:
-    def slow(x: torch.Tensor, y: torch.Tensor) -> None:
+    def slow(x: torch.Tensor, weight: tuple[torch.Tensor, ...]) -> None:
         time.sleep(0.05)
 
-    def quick(x: torch.Tensor, y: torch.Tensor) -> None:
+    def quick(x: torch.Tensor, weight: tuple[torch.Tensor, ...]) -> None:
         pass
 
     for kind in (INT8, HALF, FULL):
