@@ -44,7 +44,7 @@ from fim_server.models.gguf.backend import GgufBackend
 from fim_server.models.load import load_model, require_torch
 from fim_server.models.model import FimModel
 from fim_server.models.onnx_backend import OnnxBackend
-from fim_server.models.source import first_line, locate
+from fim_server.models.source import expanded, first_line, locate
 from fim_server.text.terminal import Progress, Table
 
 if TYPE_CHECKING:
@@ -392,10 +392,10 @@ def measure(options: RuntimesOptions, progress: Progress) -> Report:
     Raises:
         BenchError: As :func:`run`.
     """
-    if options.model is not None and not Path(options.model).expanduser().is_dir():
+    if options.model is not None and not expanded(options.model).is_dir():
         raise BenchError(f"{options.model}: no such model folder")
-    folders = [Path(given).expanduser() for given in options.onnx]
-    text = read_text(Path(options.text).expanduser() if options.text is not None else DEFAULT_TEXT)
+    folders = [expanded(given) for given in options.onnx]
+    text = read_text(expanded(options.text) if options.text is not None else DEFAULT_TEXT)
     progress.say("loading the model")
     model = load_model(options.model, device="cpu", runtime="torch")
     prompt = prompt_tokens(model, text, options.prompt)
@@ -404,7 +404,7 @@ def measure(options: RuntimesOptions, progress: Progress) -> Report:
         check_onnx(folder, model, length)
     if length > model.window:
         raise BenchError(f"{length} tokens of prompt and steps are more than the model's window, {model.window}")
-    files = [Path(given).expanduser() for given in options.gguf]
+    files = [expanded(given) for given in options.gguf]
     for file in files:
         check_gguf(file)
     clock = clock_of(options.cpu_time)

@@ -216,9 +216,9 @@ def run_gguf(arguments: GgufArguments) -> int:
     from pathlib import Path
 
     from fim_server.models.gguf.writing import write_gguf
-    from fim_server.models.source import locate
+    from fim_server.models.source import expanded, locate
 
-    file = Path(arguments.file).expanduser()
+    file = expanded(arguments.file)
     write_gguf(Path(locate(arguments.name)), file, arguments.precision)
     print(f"{file}: {file.stat().st_size / MEGABYTE:.0f} MB")
     return DONE

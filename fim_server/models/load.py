@@ -22,7 +22,7 @@ from fim_server.models.onnx_backend import OnnxBackend
 from fim_server.models.options import LoadOptions
 from fim_server.models.prompt import find_format
 from fim_server.models.remote.address import is_remote
-from fim_server.models.source import is_gguf, locate, name_of
+from fim_server.models.source import expanded, is_gguf, locate, name_of
 from fim_server.models.threads import free_cores, usual_threads
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
 from fim_server.tokens.vocabulary import Vocabulary
@@ -153,7 +153,7 @@ def load_gguf_file(name: str, device: str | None, runtime: str | None, options: 
             raise ModelError(f"device {device}: {layers} layers on a GPU were asked for as well")
         layers = 0 if is_cpu(device) else (-1 if layers is None else layers)
     path = Path(locate(name))
-    adapter = None if options.adapter is None else Path(options.adapter).expanduser()
+    adapter = None if options.adapter is None else expanded(options.adapter)
     if adapter is not None and not adapter.is_file():
         raise ModelError(f"{options.adapter}: no such file")
     return load_gguf(path, free_cores(usual_threads()), layers, adapter)

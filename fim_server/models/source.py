@@ -61,7 +61,7 @@ def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str
 
 def elsewhere(name_or_path: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -> str:
     """The same for what is no name of this package's: a folder, or a name on the hub."""
-    folder = Path(name_or_path).expanduser()
+    folder = expanded(name_or_path)
     if is_gguf(name_or_path):
         if not folder.is_file():
             raise ModelError(f"{name_or_path}: no such file")
@@ -114,6 +114,14 @@ def fetch(name: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -
         return str(snapshot_download(name, allow_patterns=files, local_files_only=True))
     except LocalEntryNotFoundError:
         raise ModelError(f"{name}: no such model, neither a folder here nor in the hub's cache ({problem})") from None
+
+
+def expanded(name: str) -> Path:
+    """The path that a user names, with `~` for a home; as it stands where that user is not here."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
 
 
 def is_gguf(name: str) -> bool:

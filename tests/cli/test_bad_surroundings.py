@@ -345,3 +345,12 @@ def test_a_full_disk(case: str, hole: Path, tmp_path: Path) -> None:
     said = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
     assert done.returncode == expected, done.stderr
     assert len(said) == (expected == 2), done.stderr
+
+
+@pytest.mark.parametrize("option", ["--model", "--adapter"])
+def test_a_home_of_nobody_is_no_such_file(option: str) -> None:
+    given = ["--model", "x.gguf"] if option == "--adapter" else []
+    command = [sys.executable, "-m", "fim_server", "complete", "examples/largest.py", "8:13", *given]
+    ended = subprocess.run([*command, option, "~nobody-of-that-name/m"], capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert len(ended.stderr.splitlines()) == 1

@@ -301,3 +301,13 @@ def test_nothing_is_downloaded_because_an_endpoint_names_it(local: FimModel, mon
         pytest.raises(ModelError, match="name --tokenizer"),
     ):
         load_model(address)
+
+
+@pytest.mark.parametrize("named", ["x" * 5000 + "/y", "~nobody-of-that-name/model", "a/b\x1b[31m\nred", "a\0b"])
+def test_an_endpoint_that_names_its_model_oddly_gets_one_line(local: FimModel, named: str) -> None:
+    with serving(Endpoint(local, "vllm", file=named)) as address, pytest.raises(ModelError) as failure:
+        load_model(address)
+    said = str(failure.value)
+    assert said.endswith("nor in the hub's cache): name --tokenizer")
+    assert said.isprintable()
+    assert len(said) < 300

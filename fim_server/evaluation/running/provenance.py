@@ -20,14 +20,14 @@ HASHED_ENDS = 1 << 24
 
 def model_hash(name: str | None, adapter: str | None = None) -> str:
     """One SHA-256 of the files of a model: their names, sizes and contents (of large ones, both ends)."""
-    from fim_server.models.source import locate
+    from fim_server.models.source import expanded, locate
 
     if name is not None and is_remote(name):
         return hashlib.sha256(name.encode()).hexdigest()  # what is behind an address nobody can tell
     source = Path(locate(name))
     if source.is_dir():
         return files_hash(source, (".json", ".safetensors", ".bin", ".model", ".txt"))
-    return hash_of([source] if adapter is None else [source, Path(adapter).expanduser()])
+    return hash_of([source] if adapter is None else [source, expanded(adapter)])
 
 
 def export_hash(name: str | None) -> str:

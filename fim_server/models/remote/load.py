@@ -18,7 +18,7 @@ from fim_server.models.remote.dialects import TOLD, LlamaCpp, OpenAi, VllmServer
 from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, vllm_models, window_told
 from fim_server.models.remote.ollama import load_ollama
 from fim_server.models.remote.texts import Pieces, Sides, Whole
-from fim_server.models.remote.tokens import has_llama_cpp, here, naming, tokenizer_of
+from fim_server.models.remote.tokens import has_llama_cpp, here, remedy, tokenizer_of
 from fim_server.models.remote.vocabulary import ENDS, LlamaCppTokenizer
 from fim_server.models.source import EMBEDDED_NAME, is_gguf, locate
 from fim_server.tokens.vocabulary import Vocabulary
@@ -107,7 +107,7 @@ def load_vllm(client: Client, model: str, entry: dict[str, Any], options: LoadOp
         bound, vocabulary = tokenizer_of(options.tokenizer or here(named))
     except ModelError as error:
         problem = f"the tokens of its model are not known ({error})"
-        raise ModelError(f"{client.base}: {problem}: {naming(named)}") from error
+        raise ModelError(f"{client.base}: {problem}: {remedy(named)}") from error
     window = window_told(entry.get("max_model_len"))
     backend = RemoteBackend(client, VllmServer(client, vocabulary, model), vocabulary.size, window)
     return FimModel(model, backend, replace(bound, plain=vocabulary.encode), vocabulary)

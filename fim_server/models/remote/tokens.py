@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fim_server.errors import ModelError, VocabularyError
 from fim_server.models.prompt import find_format
-from fim_server.models.source import TOKENIZER_FILES, is_gguf, locate
+from fim_server.models.source import TOKENIZER_FILES, expanded, is_gguf, locate
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
 from fim_server.tokens.vocabulary import Vocabulary
 
@@ -28,8 +29,8 @@ def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
     if is_gguf(source):
         from fim_server.models.gguf.load import read_gguf_tokens
 
-        return read_gguf_tokens(Path(source).expanduser())
-    folder = Path(source).expanduser()
+        return read_gguf_tokens(expanded(source))
+    folder = expanded(source)
     if not (folder / TOKENIZER_FILE).is_file():
         folder = Path(locate(source, files=TOKENIZER_FILES))
     tokenizer = read_tokenizer(folder, source)
@@ -46,19 +47,21 @@ def here(name: str) -> str:
 
     Nothing is downloaded because an endpoint says so. Raises ModelError.
     """
-    path = Path(name).expanduser()
-    if path.exists() and (is_gguf(name) or (path / TOKENIZER_FILE).is_file()):
-        return str(path)
+    with suppress(OSError):  # a name that is too long
+        path = expanded(name)
+        if path.exists() and (is_gguf(name) or (path / TOKENIZER_FILE).is_file()):
+            return str(path)
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
         return str(snapshot_download(name, allow_patterns=["*.json"], local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, OSError, ValueError):
-        raise ModelError(f"{name[:80]}: not here, nor in the hub's cache") from None
+        shown = "".join(letter if letter.isprintable() else "?" for letter in name[:80])
+        raise ModelError(f"{shown}: not here, nor in the hub's cache") from None
 
 
-def naming(name: str) -> str:
+def remedy(name: str) -> str:
     """What is to be done about tokens that are not known of a model that an endpoint calls so."""
     hint = f"; with {name} they are fetched from the hub" if HUB_NAME.fullmatch(name) else ""
     return f"name --tokenizer{hint}"

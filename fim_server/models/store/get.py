@@ -18,7 +18,7 @@ from typing import Protocol
 from filelock import FileLock, Timeout
 
 from fim_server.errors import ModelError
-from fim_server.models.source import is_gguf, parts_of
+from fim_server.models.source import expanded, is_gguf, parts_of
 from fim_server.models.store.catalogue import Entry, Package, Pinned, catalogue, entry_of
 from fim_server.models.store.folders import (
     cached_folder,
@@ -126,7 +126,7 @@ def take_base(entry: Entry, models: Path, source: str | None, teller: Teller) ->
 
         teller.say(f"asking the hub for {entry.hub}")
         return Path(fetch(entry.hub))
-    path = Path(source).expanduser()
+    path = expanded(source)
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise ModelError(f"{source}: not a model folder (no config.json in it)")
