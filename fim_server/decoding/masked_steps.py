@@ -54,6 +54,8 @@ class MaskedSteps:
         self._chosen_rows: int | None = None
         self._copied = torch.cuda.Event() if cuda else None  # type: ignore[no-untyped-call]
         self._copying = torch.cuda.Stream(self._place) if cuda else None  # type: ignore[no-untyped-call]
+        if self._copying is not None:
+            self._copying.wait_stream(torch.cuda.current_stream(self._place))  # which zeroes the masks there
         self._worker = ThreadPoolExecutor(1, "fim-masks")
 
     def __enter__(self) -> Self:

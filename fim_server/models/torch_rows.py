@@ -62,10 +62,12 @@ class Replayed:
         self._result: torch.Tensor | None = None
         self.failure: str | None = None
         if place.type == "cuda":
+            stream = torch.cuda.current_stream(place)
             try:
                 self._capture(place, pool)
             except RuntimeError as error:  # also of memory; it is computed all the same, and slower
-                self._graph, self.failure = None, first_line(error)
+                torch.cuda.set_stream(stream)  # a capture that fails at its end leaves its own one current
+                self._graph, self._result, self.failure = None, None, first_line(error)
                 _log.warning("no CUDA graph: %s", self.failure)
 
     @property

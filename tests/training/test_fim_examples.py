@@ -128,7 +128,7 @@ def test_packed_examples_stand_apart(tokenizer: Tokenizer) -> None:
 def test_a_share_of_what_stands_before_counts_too(tokenizer: Tokenizer) -> None:
     source = Source(FILES, tokenizer, Mixture(), 11)
     counted = text = 0
-    for window in (next(windows(source, 256, random.Random(1), rest=0.2)) for _ in range(12)):
+    for window in (next(windows(source, 256, random.Random(1), 0.2, 0.4, (256,), (1.0,))) for _ in range(12)):
         counted += int((window.weights == np.float32(0.4)).sum())
         text += int((window.owners >= 0).sum()) - int((window.weights >= 1).sum())
         assert not set(window.targets[window.weights < 1].tolist()) & {PREFIX, SUFFIX, MIDDLE, PATH, NEIGHBOUR, END}

@@ -21,9 +21,21 @@ from fim_server.models.adapter import read_adapter
 from fim_server.models.smollm2.merging import merge
 from fim_server.training.__main__ import main
 from fim_server.training.fim import step, training
+from fim_server.training.fim.batches import Batches, Lengths, Rest, batch_of, drawn_by
 from fim_server.training.fim.checkpoints import ADAPTER_FILE, BEST_FILE, LOG_FILE, HeldOut, Measured
 from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, Window, pack
-from fim_server.training.fim.network import FULL, HALF, INT8, Int8Product, Network, fastest, quantised
+from fim_server.training.fim.network import (
+    FULL,
+    HALF,
+    INT8,
+    Int8Product,
+    Network,
+    Sight,
+    attended,
+    attended_by_runs,
+    fastest,
+    quantised,
+)
 from fim_server.training.fim.training import ROW_IDS, STATE_FILE, Job, Plan, Trainer, first_rows, train
 from fim_server.training.packages import SourceFile
 from small_llama import SOURCE, small_shape, small_tokenizer, small_weights
@@ -38,6 +50,7 @@ PLAN = Plan(
     tokens=512,
     lengths=(256, 512),
     shares=(0.8, 0.2),
+    held_out_length=256,
     arithmetic="full",
     compiled=False,
     warm_up=2,
@@ -86,13 +99,60 @@ def test_a_packed_example_has_the_logits_of_one_alone() -> None:
         source = Source(FILES, small_tokenizer(), Mixture(), seed)
         examples = [source.draw(120) for _ in range(2)]
         packed = pack(examples, 256, 0.0, 0.4, random.Random(0))
-        logits, targets, _ = trainer.predictions([packed])
+        logits, targets, _ = trainer.predictions(batch_of([packed]))
         at = 0
         for example in examples:
-            alone, own, _ = trainer.predictions([pack([example], len(example.ids), 0.0, 0.4, random.Random(0))])
+            alone, own, _ = trainer.predictions(
+                batch_of([pack([example], len(example.ids), 0.0, 0.4, random.Random(0))])
+            )
             assert torch.allclose(logits[at : at + len(own)], alone, atol=2e-4)
             assert (targets[at : at + len(own)] == own).all()
             at += len(own)
+
+
+def test_examples_of_all_lengths_are_packed_together_and_read_by_other_processes() -> None:
+    lengths = Lengths((64, 200), (0.5, 0.5), 256, 1024)
+    drawn = drawn_by(2, Batches(FILES, small_tokenizer(), lengths, Rest(0.4, 0.3), 3, 1))
+    batches = [next(drawn) for _ in range(4)]
+    assert len({tuple(batch.ids.flatten().tolist()) for batch in batches}) == len(batches)
+    longest = 0
+    for batch in batches:
+        assert batch.ids.shape == (4, 256)
+        owners = batch.owners.flatten()
+        runs = list(zip(batch.runs.tolist(), batch.runs.tolist()[1:], strict=False))
+        assert (runs[0][0], runs[-1][1]) == (0, 1024)
+        for begin, end in runs:
+            assert len(set(owners[begin:end].tolist())) == 1
+            assert begin // 256 == (end - 1) // 256
+            if owners[begin] >= 0:
+                longest = max(longest, end - begin)
+                assert batch.positions.flatten()[begin:end].tolist() == list(range(end - begin))
+        assert sum(owners[begin] >= 0 for begin, _ in runs) == batch.examples >= 4
+        assert int((batch.weights >= 1).sum()) == batch.middle_tokens > 0
+    assert 64 < longest <= 200
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="the kernel is of GPUs")
+def test_the_kernel_for_a_gpu_sees_what_the_mask_shows() -> None:
+    batch = batch_of([window(seed) for seed in range(4)])
+    generator = torch.Generator().manual_seed(1)
+    shape = (*batch.ids.shape, 6, 64)
+    q, k, v = (torch.randn(shape, generator=generator)[:, :, :heads] / 4 for heads in (6, 2, 2))
+    seen = (batch.owners[:, :, None] == batch.owners[:, None, :]).tril()
+    mask = torch.zeros(seen.shape).masked_fill(~seen, -1e9)[:, None]
+    found: list[torch.Tensor] = []
+    wanted: list[torch.Tensor] = []
+    for results, device, dtype in (wanted, "cpu", torch.float32), (found, "cuda", torch.bfloat16):
+        queries, keys, values = given = [one.to(device, dtype).requires_grad_() for one in (q, k, v)]
+        mixed = (
+            attended(queries, keys, values, mask)
+            if device == "cpu"
+            else attended_by_runs(queries, keys, values, batch.runs.to(device), 256)
+        )
+        (mixed.float() * torch.linspace(-1, 1, mixed.shape[-1], device=device)).sum().backward()  # type: ignore[no-untyped-call]
+        results += [mixed.detach(), *(one.grad for one in given if one.grad is not None)]
+    for one, other in zip(found, wanted, strict=True):
+        assert (one.cpu().float() - other).norm() < 0.02 * other.norm()
 
 
 def test_the_network_is_the_base_with_the_adapter_merged() -> None:
@@ -111,7 +171,7 @@ def test_the_network_is_the_base_with_the_adapter_merged() -> None:
     causal = torch.full((length, length), -1e9).triu(1)[None, None]
     with torch.no_grad():
         wanted = llama.eval()(input_ids=ids).logits[0]
-        found = made.logits(made.hidden(ids, torch.arange(length)[None], causal)[0])
+        found = made.logits(made.hidden(ids, torch.arange(length)[None], Sight(causal))[0])
     assert torch.allclose(found, wanted, atol=1e-3)
 
 
@@ -145,7 +205,7 @@ def test_gradients_in_few_bits_point_where_the_whole_ones_do(kind: str) -> None:
     for arithmetic in (FULL, kind):
         made = network(arithmetic=arithmetic)
         trainer = Trainer(made, PLAN, torch.device("cpu"))
-        loss, _ = trainer.loss([window(1), window(2)])
+        loss = trainer.loss(batch_of([window(1), window(2)]))
         loss.backward()  # type: ignore[no-untyped-call]
         gradients.append(torch.cat([one.grad.flatten() for one in trainer.parameters]))
     assert torch.cosine_similarity(gradients[0], gradients[1], dim=0) > 0.97
@@ -153,14 +213,14 @@ def test_gradients_in_few_bits_point_where_the_whole_ones_do(kind: str) -> None:
 
 def test_steps_learn_and_the_average_is_what_is_measured() -> None:
     trainer = Trainer(network(), PLAN, torch.device("cpu"))
-    batch = [window(1), window(2)]
+    batch = batch_of([window(1), window(2)])
     before = trainer.held_out([batch])
     for _ in range(60):
         trainer.step(batch)
     after = trainer.held_out([batch])
     assert after.nats < 0.8 * before.nats
     assert after.middles == before.middles > 3
-    losses = float(trainer.loss(batch)[0].detach())
+    losses = float(trainer.loss(batch).detach())
     assert losses != pytest.approx(after.nats, abs=1e-4)  # the last weights are not the average
 
 
@@ -168,7 +228,7 @@ def test_what_counts_as_exact_is_what_greedy_decoding_writes() -> None:
     trainer = Trainer(network(), replace(PLAN, rate=1e-2), torch.device("cpu"))
     source = Source(FILES, small_tokenizer(), Mixture(suffix_first=1.0), 3)
     examples = [source.draw(110) for _ in range(2)]
-    batch = [pack(examples, 256, 0.0, 0.4, random.Random(0))]
+    batch = batch_of([pack(examples, 256, 0.0, 0.4, random.Random(0))])
     for _ in range(80):
         trainer.step(batch)
     with torch.no_grad():
@@ -183,7 +243,7 @@ def test_what_counts_as_exact_is_what_greedy_decoding_writes() -> None:
                 ids = torch.tensor([example.ids[:cut] + written])
                 causal = torch.full((ids.shape[1], ids.shape[1]), -1e9).triu(1)[None, None]
                 with torch.no_grad():
-                    hidden = trainer.network.hidden(ids, torch.arange(ids.shape[1])[None], causal)
+                    hidden = trainer.network.hidden(ids, torch.arange(ids.shape[1])[None], Sight(causal))
                     written.append(int(trainer.network.logits(hidden[0, -1:]).argmax()))
             exact += written == example.ids[cut:]
             total += 1
@@ -198,14 +258,14 @@ def test_an_adapter_of_lower_rank_is_gone_on_from() -> None:
     trainer.averages = [parameter.detach().clone() for parameter in trainer.parameters]
     wider = Trainer(network(rank=6, seed=9), replace(PLAN, rank=6, alpha=6.0), torch.device("cpu"))
     wider.start_from(trainer.adapter("test"))
-    batch = [window(1)]
+    batch = batch_of([window(1)])
     assert wider.held_out([batch]).nats == pytest.approx(trainer.held_out([batch]).nats, abs=1e-3)
     with pytest.raises(TrainingError, match="rank"):
         trainer.start_from(wider.adapter("test"))
 
 
 def test_saved_training_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
-    batches = [[window(seed)] for seed in range(6)]
+    batches = [batch_of([window(seed)]) for seed in range(6)]
     whole = Trainer(network(), PLAN, torch.device("cpu"))
     for batch in batches:
         whole.step(batch)
@@ -229,7 +289,7 @@ def test_saved_training_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None
 
 def test_a_state_with_the_rows_in_a_group_of_their_own_is_gone_on_from(tmp_path: Path) -> None:
     """As they were written before there was one group."""
-    batches = [[window(seed)] for seed in range(6)]
+    batches = [batch_of([window(seed)]) for seed in range(6)]
     trainer = Trainer(network(), PLAN, torch.device("cpu"))
     for batch in batches[:3]:
         trainer.step(batch)

@@ -89,6 +89,7 @@ def opened(contestants: Sequence[Contestant], tokens: Tokens, batch: int, seed: 
         entry = Entry(contestant)
         with entry.attempt():
             replay, entry.opening = timed(time.perf_counter, contestant.replay, tokens, batch, seed)
+            replay.engine.fill_one(0, words)  # the first of a vocabulary makes its tables, which takes seconds
             entry.alone = replay.alone(words)
             entry.replay = replay
         entries.append(entry)

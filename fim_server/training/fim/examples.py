@@ -218,11 +218,18 @@ def pack(examples: Sequence[Example], length: int, rest: float, rest_weight: flo
 
 
 def windows(
-    source: Source, length: int, generator: random.Random, rest: float = 0.2, rest_weight: float = 0.4, held: int = 64
+    source: Source,
+    length: int,
+    generator: random.Random,
+    rest: float,
+    rest_weight: float,
+    longest: Sequence[int],
+    shares: Sequence[float],
+    held: int = 64,
 ) -> Iterator[Window]:
-    """Pack drawn examples, without end, chosen among `held` waiting ones."""
+    """Pack drawn examples of up to `longest` tokens, by `shares`, without end, chosen among `held` waiting ones."""
     waiting: list[Example] = []
     while True:
         while len(waiting) < held:
-            waiting.append(source.draw(length))
+            waiting.append(source.draw(generator.choices(longest, shares)[0]))
         yield pack(take_window(waiting, length), length, rest, rest_weight, generator)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -121,39 +122,108 @@ def rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1).to(x.dtype)
 
 
+Weights = tuple[Tensor, ...]
+"""Of a product: one matrix, or what :func:`quantised` makes of it."""
+
+
+def projected(
+    x: Tensor,
+    cosine: Tensor,
+    sine: Tensor,
+    norm: Tensor,
+    weight: Weights,
+    update: tuple[Tensor, Tensor],
+    shape: LlamaShape,
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries [batch, length, heads, head] and keys and values [batch, length, key heads, head] of x [.., hidden]."""
+    batch, length, _ = x.shape
+    key_heads, head = shape.kv_heads, shape.head_size
+    qkv = adapted(normed(x, norm, shape.epsilon), weight, *update, scale)
+    q, k, v = torch.split(qkv, [shape.heads * head, key_heads * head, key_heads * head], -1)
+    q = rotated(q.view(batch, length, shape.heads, head), cosine, sine) * (1 / math.sqrt(head))
+    k = rotated(k.view(batch, length, key_heads, head), cosine, sine)
+    return q, k, v.reshape(batch, length, key_heads, head)
+
+
+def attended(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """Attention, [batch, length, heads * head], of what :func:`projected` gives; mask: [batch, 1, length, length].
+
+    It is written out, because the library's backward is slow on processors; the heads that share a key stand one below
+    the other in its product.
+    """
+    batch, length, heads, head = q.shape
+    key_heads = k.shape[2]
+    group = heads // key_heads
+    q = q.transpose(1, 2).reshape(batch * key_heads, group * length, head)
+    k = k.transpose(1, 2).reshape(batch * key_heads, length, head)
+    v = v.transpose(1, 2).reshape(batch * key_heads, length, head)
+    scores = torch.bmm(q, k.transpose(1, 2)).view(batch, heads, length, length) + mask
+    shares = torch.softmax(scores.float(), -1).to(q.dtype).view(batch * key_heads, group * length, length)
+    mixed = torch.bmm(shares, v).view(batch, heads, length, head).transpose(1, 2)
+    return mixed.reshape(batch, length, heads * head)
+
+
+def attended_by_runs(q: Tensor, k: Tensor, v: Tensor, runs: Tensor, longest: int) -> Tensor:
+    """The same by the library's kernel for a GPU, which skips what is not seen.
+
+    `runs` [n + 1], int32: where each example begins in all windows laid one after the other, and the end; `longest` of
+    them, in tokens, or more.
+    """
+    from torch.nn.attention.varlen import varlen_attn
+
+    batch, length, heads, head = q.shape
+    group = heads // k.shape[2]
+    k, v = k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)
+    q, k, v = (one.reshape(batch * length, heads, head) for one in (q, k, v))
+    mixed = varlen_attn(q, k, v, runs, runs, longest, longest, scale=1.0, window_size=(-1, 0))
+    assert isinstance(mixed, Tensor)  # a pair only where more is asked for
+    return mixed.reshape(batch, length, heads * head)
+
+
+def finished(
+    x: Tensor,
+    mixed: Tensor,
+    norm: Tensor,
+    weights: tuple[Weights, ...],
+    updates: tuple[Tensor, ...],
+    shape: LlamaShape,
+    scale: float,
+) -> Tensor:
+    """The layer's x and what attention gives, to the next layer's x."""
+    x = x + adapted(mixed, weights[0], updates[0], updates[1], scale)
+    h = normed(x, norm, shape.epsilon)
+    gate, up = adapted(h, weights[1], updates[2], updates[3], scale).chunk(2, -1)
+    return x + adapted(functional.silu(gate) * up, weights[2], updates[4], updates[5], scale)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What each token of packed windows sees: the tokens of its own example up to itself.
+
+    `mask` [batch, 1, length, length], added to the scores; or, on a GPU, `runs` and `longest` as
+    :func:`attended_by_runs` has them.
+    """
+
+    mask: Tensor | None = None
+    runs: Tensor | None = None
+    longest: int = 0
+
+
 def layer(
     x: Tensor,
     cosine: Tensor,
     sine: Tensor,
     mask: Tensor,
     norms: tuple[Tensor, Tensor],
-    weights: tuple[tuple[Tensor, ...], ...],
+    weights: tuple[Weights, ...],
     updates: tuple[Tensor, ...],
     shape: LlamaShape,
     scale: float,
 ) -> Tensor:
-    """One layer; x: [batch, length, hidden], mask: [batch, 1, length, length], added to the scores.
-
-    Attention is written out, because the library's backward is slow on processors; the heads that share a key stand
-    one below the other in its product.
-    """
-    batch, length, _ = x.shape
-    key_heads, head = shape.kv_heads, shape.head_size
-    group = shape.heads // key_heads
-    qkv = adapted(normed(x, norms[0], shape.epsilon), weights[0], updates[0], updates[1], scale)
-    q, k, v = torch.split(qkv, [shape.heads * head, key_heads * head, key_heads * head], -1)
-    q = rotated(q.view(batch, length, shape.heads, head), cosine, sine) * (1 / math.sqrt(head))
-    k = rotated(k.view(batch, length, key_heads, head), cosine, sine)
-    q = q.transpose(1, 2).reshape(batch * key_heads, group * length, head)
-    k = k.transpose(1, 2).reshape(batch * key_heads, length, head)
-    v = v.reshape(batch, length, key_heads, head).transpose(1, 2).reshape(batch * key_heads, length, head)
-    scores = torch.bmm(q, k.transpose(1, 2)).view(batch, shape.heads, length, length) + mask
-    shares = torch.softmax(scores.float(), -1).to(x.dtype).view(batch * key_heads, group * length, length)
-    mixed = torch.bmm(shares, v).view(batch, shape.heads, length, head).transpose(1, 2)
-    x = x + adapted(mixed.reshape(batch, length, shape.heads * head), weights[1], updates[2], updates[3], scale)
-    h = normed(x, norms[1], shape.epsilon)
-    gate, up = adapted(h, weights[2], updates[4], updates[5], scale).chunk(2, -1)
-    return x + adapted(functional.silu(gate) * up, weights[3], updates[6], updates[7], scale)
+    """One layer; x: [batch, length, hidden], mask: [batch, 1, length, length]."""
+    q, k, v = projected(x, cosine, sine, norms[0], weights[0], (updates[0], updates[1]), shape, scale)
+    return finished(x, attended(q, k, v, mask), norms[1], weights[1:], updates[2:], shape, scale)
 
 
 class Network(nn.Module):
@@ -203,7 +273,7 @@ class Network(nn.Module):
         self.register_buffer("slots", slots, persistent=False)
         frequencies = shape.theta ** (-torch.arange(0, shape.head_size, 2).float() / shape.head_size)
         self.register_buffer("frequencies", frequencies, persistent=False)
-        self.layer = layer
+        self.layer, self.projected, self.finished = layer, projected, finished
 
     def move(self, device: torch.device) -> None:
         """Bring the frozen weights to a device, which `to` does not know of."""
@@ -216,11 +286,13 @@ class Network(nn.Module):
         ]
 
     def compiled(self) -> None:
-        """Compile the layer, which all layers share."""
+        """Compile the layer, which all layers share; around the kernel for a GPU, which is compiled, its two halves."""
         self.layer = torch.compile(layer, dynamic=False)
+        self.projected = torch.compile(projected, dynamic=False)
+        self.finished = torch.compile(finished, dynamic=False)
 
-    def hidden(self, ids: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
-        """Hidden states [batch, length, hidden] of ids [batch, length]; mask: [batch, 1, length, length] float."""
+    def hidden(self, ids: Tensor, positions: Tensor, sight: Sight) -> Tensor:
+        """Hidden states [batch, length, hidden] of ids [batch, length]."""
         x = functional.embedding(ids, self.embedding)
         slot = self.slots[ids]
         own = self.rows[slot.clamp_min(0)].to(self.dtype)
@@ -231,7 +303,14 @@ class Network(nn.Module):
         for number, (norms, weights) in enumerate(self.frozen):
             count = 2 * len(PARTS)
             updates = tuple(self.updates[count * number + i].to(self.dtype) for i in range(count))
-            x = self.layer(x, cosine, sine, mask, norms, weights, updates, self.shape, scale)
+            if sight.mask is not None:
+                x = self.layer(x, cosine, sine, sight.mask, norms, weights, updates, self.shape, scale)
+                continue
+            assert sight.runs is not None
+            first = (updates[0], updates[1])
+            q, k, v = self.projected(x, cosine, sine, norms[0], weights[0], first, self.shape, scale)
+            mixed = attended_by_runs(q, k, v, sight.runs, sight.longest)
+            x = self.finished(x, mixed, norms[1], weights[1:], updates[2:], self.shape, scale)
         return normed(x, self.last_norm, self.shape.epsilon)
 
     def logits(self, hidden: Tensor) -> Tensor:

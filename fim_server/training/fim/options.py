@@ -23,8 +23,13 @@ class FimOptions(Options):
     processes: int
     device: str
     rank: int
+    alpha: float | None
     rate: float
     batch: int
+    lengths: dict[int, float]
+    window: int | None
+    drawing: int
+    held_out: int
     save_minutes: float
     full_precision: bool
     eager: bool
@@ -33,6 +38,15 @@ class FimOptions(Options):
     start_from: Path | None
     from_committed: bool
     publish: bool
+
+
+def shares_of_lengths(text: str) -> dict[int, float]:
+    """Lengths and their shares, as an argument's type: ``256:0.5,1024:0.5``."""
+    found = {}
+    for each in text.split(","):
+        length, _, share = each.partition(":")
+        found[positive(length)] = positive_number(share)
+    return found
 
 
 def add_fim(command: argparse.ArgumentParser) -> None:
@@ -44,8 +58,27 @@ def add_fim(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
     command.add_argument("--rank", type=positive, default=16, help="of the adapter (default: %(default)s)")
+    command.add_argument("--alpha", type=positive_number, help="scales the adapter by alpha / rank (default: the rank)")
     command.add_argument("--rate", type=positive_number, default=1e-3, help="of Adam (default: %(default)s)")
     command.add_argument("--batch", type=positive, default=1024, help="tokens of a step and process")
+    command.add_argument(
+        "--lengths",
+        type=shares_of_lengths,
+        default={256: 0.4, 512: 0.3, 1024: 0.3},
+        metavar="TOKENS:SHARE,...",
+        help="examples of up to so many tokens (default: 256:0.4,512:0.3,1024:0.3)",
+    )
+    command.add_argument(
+        "--window", type=positive, metavar="TOKENS", help="pack examples of all lengths together; for a GPU"
+    )
+    command.add_argument(
+        "--drawing",
+        type=positive,
+        default=max(1, (os.cpu_count() or 1) - 2),
+        metavar="PROCESSES",
+        help="that draw examples for a GPU (default: %(default)s)",
+    )
+    command.add_argument("--held-out", type=positive, default=96, help="examples measured (default: %(default)s)")
     command.add_argument(
         "--save-minutes", type=positive_number, default=10.0, help="between checkpoints (default: %(default)s)"
     )

@@ -7,7 +7,7 @@ import os
 import pickle
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,9 +27,10 @@ from fim_server.models.smollm2.merging import check_fits, stacked_places
 from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape
 from fim_server.models.source import first_line
 from fim_server.models.torch_backend import choose_device
+from fim_server.training.fim.batches import Batch, Batches, Lengths, Rest, batch_of, drawn_by
 from fim_server.training.fim.checkpoints import ADAPTER_FILE, BOTH, LEFT_ONLY, Checkpoints, HeldOut, Measured
-from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, Window, pack, windows
-from fim_server.training.fim.network import FULL, HALF, INT8, Network, fastest, widths
+from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, pack
+from fim_server.training.fim.network import FULL, HALF, INT8, Network, Sight, fastest, widths
 from fim_server.training.fim.team import ALONE, Team, asked_to_stop, can_fork, run_together
 from fim_server.training.packages import SourceFile
 
@@ -48,9 +49,10 @@ LIKE = ((5,), (5,), (5,), (0,))
 class Plan:
     """How long, how fast and on what.
 
-    `lengths`: windows of so many tokens take turns, by `shares`; `tokens`: in a step of one process; `average`: the
-    share of the steps so far over which the weights are averaged for what is saved, up to `most_averaged` steps;
-    `held_out`: examples that are measured at every checkpoint, with the suffix and without.
+    `lengths`, `shares`, `window` and `tokens`, in a step of one process: as in :class:`Lengths`; `rest`, `rest_weight`:
+    of :class:`Rest`; `average`: the share of the steps so far over which the weights are averaged for what is saved, up
+    to `most_averaged` steps; `held_out`: examples of up to `held_out_length` tokens that are measured at every
+    checkpoint, with the suffix and without; `drawing`: processes that draw examples for a GPU.
     """
 
     minutes: float
@@ -59,12 +61,17 @@ class Plan:
     rate: float = 1e-3
     warm_up: int = 40
     tokens: int = 1024
-    lengths: tuple[int, ...] = (128, 256)
-    shares: tuple[float, ...] = (0.75, 0.25)
+    lengths: tuple[int, ...] = (256, 512, 1024)
+    shares: tuple[float, ...] = (0.4, 0.3, 0.3)
+    window: int | None = None
+    rest: float = 0.4
+    rest_weight: float = 0.3
     average: float = 0.2
     most_averaged: int = 3000
     save_seconds: float = 600.0
     held_out: int = 96
+    held_out_length: int = 768
+    drawing: int = 0
     arithmetic: str = INT8
     compiled: bool = True
     seed: int = 1
@@ -95,12 +102,12 @@ class Trainer:
         self._since = 0
         """Steps since this run began: what the rate and the averaging warm up by."""
 
-    def step(self, batch: Sequence[Window]) -> float:
-        """One step on each process's batch; returns this one's loss."""
+    def step(self, batch: Batch) -> Tensor:
+        """One step on each process's batch; returns this one's loss, which a GPU is not waited for."""
         rate = self.plan.rate * min(1.0, (self._since + 1) / self.plan.warm_up)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        loss, counted = self.loss(batch)
+        loss = self.loss(batch)
         loss.backward()  # type: ignore[no-untyped-call]
         self._share_gradients()
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
@@ -111,31 +118,30 @@ class Trainer:
         torch._foreach_lerp_(self.averages, [one.detach() for one in self.parameters], 1 / horizon)
         progress = self.progress
         progress.step += 1
-        progress.tokens += self.team.size * sum(len(window.ids) for window in batch)
-        progress.middle_tokens += self.team.size * counted
-        progress.examples += self.team.size * sum(int(window.owners.max()) + 1 for window in batch)
-        return float(loss.detach())
+        progress.tokens += self.team.size * batch.ids.numel()
+        progress.middle_tokens += self.team.size * batch.middle_tokens
+        progress.examples += self.team.size * batch.examples
+        return loss.detach()
 
-    def loss(self, batch: Sequence[Window]) -> tuple[Tensor, int]:
-        """The weighted mean over the predictions that count, and how many are a middle's."""
+    def loss(self, batch: Batch) -> Tensor:
+        """The weighted mean over the predictions that count."""
         logits, targets, weights = self.predictions(batch)
         losses = functional.cross_entropy(logits, targets, reduction="none")
-        return (losses * weights).sum() / weights.sum(), int((weights >= 1).sum())
+        return (losses * weights).sum() / weights.sum()
 
-    def predictions(self, batch: Sequence[Window]) -> tuple[Tensor, Tensor, Tensor]:
+    def predictions(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Logits [n, vocabulary], targets [n] and weights [n] of the predictions that count."""
-        ids = torch.from_numpy(np.stack([window.ids for window in batch])).to(self.device)
-        positions = torch.from_numpy(np.stack([window.positions for window in batch])).to(self.device)
-        owners = torch.from_numpy(np.stack([window.owners for window in batch])).to(self.device)
-        seen = (owners[:, :, None] == owners[:, None, :]).tril_()
-        mask = torch.zeros(seen.shape, dtype=self.network.dtype, device=self.device).masked_fill_(~seen, -1e9)
-        hidden = self.network.hidden(ids, positions, mask[:, None])
-        length = ids.shape[1]
-        origins = np.concatenate([window.origins + number * length for number, window in enumerate(batch)])
-        targets = torch.from_numpy(np.concatenate([window.targets for window in batch])).to(self.device)
-        weights = torch.from_numpy(np.concatenate([window.weights for window in batch])).to(self.device)
-        picked = hidden.reshape(-1, hidden.shape[-1])[torch.from_numpy(origins).to(self.device)]
-        return self.network.logits(picked), targets, weights
+        there = batch.on(self.device)
+        hidden = self.network.hidden(there.ids, there.positions, self._sight(there))
+        picked = hidden.reshape(-1, hidden.shape[-1])[there.origins]
+        return self.network.logits(picked), there.targets, there.weights
+
+    def _sight(self, batch: Batch) -> Sight:
+        if self.device.type != "cpu":
+            return Sight(runs=batch.runs, longest=batch.ids.shape[1])
+        seen = (batch.owners[:, :, None] == batch.owners[:, None, :]).tril_()
+        mask = torch.zeros(seen.shape, dtype=self.network.dtype).masked_fill_(~seen, -1e9)
+        return Sight(mask[:, None])
 
     def _share_gradients(self) -> None:
         if self.team.size == 1:
@@ -150,7 +156,7 @@ class Trainer:
                 at += parameter.numel()
 
     @torch.no_grad()
-    def held_out(self, batches: Sequence[Sequence[Window]]) -> HeldOut:
+    def held_out(self, batches: Sequence[Batch]) -> HeldOut:
         """Figures of the averaged weights; see :class:`HeldOut`.
 
         A middle whose every token is the likeliest is what greedy decoding would write.
@@ -159,7 +165,8 @@ class Trainer:
         _assign(self.parameters, self.averages)
         nats = tokens = exact = middles = 0.0
         for batch in batches:
-            logits, targets, weights = self.predictions(batch)
+            with torch.compiler.set_stance("force_eager"):  # compiling for this alone takes longer than it does
+                logits, targets, weights = self.predictions(batch)
             wanted = weights >= 1
             nats += float(functional.cross_entropy(logits[wanted], targets[wanted], reduction="sum"))
             tokens += int(wanted.sum())
@@ -298,7 +305,7 @@ class Start:
     device: torch.device
     base: Base
     adapter: Adapter | None
-    probes: dict[str, list[list[Window]]]
+    probes: dict[str, list[Batch]]
 
 
 def train(job: Job, processes: int, say: Callable[[str], None]) -> Measured | None:
@@ -340,6 +347,8 @@ def prepare(job: Job) -> Start:
         raise TrainingError(f"{job.base}: has an adapter in its weights already; give what it was built of")
     base, plan = read_base(job.base), job.plan
     narrowest = min(size for sizes in widths(base.shape).values() for size in sizes)
+    if plan.window is not None and plan.window < max(plan.lengths):
+        raise TrainingError(f"windows of {plan.window} tokens, and examples of up to {max(plan.lengths)}")
     if plan.rank > narrowest:
         raise TrainingError(f"the rank is {plan.rank}, and the base's narrowest product has {narrowest}")
     adapter = None if job.start_from is None else read_adapter(job.start_from)
@@ -373,28 +382,27 @@ def _run(team: Team, job: Job, start: Start, checkpoints: Checkpoints, say: Call
     plan, tokenizer = job.plan, start.base.tokenizer
     trainer = _trainer(team, job, start)
     seed = plan.seed * 1009 + trainer.progress.step * 31 + team.rank
-    batches = {
-        length: _batches(job.corpus, tokenizer, Mixture(), length, plan.tokens, seed + length)
-        for length in plan.lengths
-    }
-    turns, begun, saved = random.Random(plan.seed + trainer.progress.step), time.monotonic(), time.monotonic()
-    first = trainer.progress.tokens
-    mean, past = math.nan, trainer.progress.seconds
+    lengths = Lengths(plan.lengths, plan.shares, plan.window, plan.tokens)
+    rest = Rest(plan.rest, plan.rest_weight)
+    drawn = Batches(job.corpus, tokenizer, lengths, rest, seed, plan.seed + trainer.progress.step)
+    batches = drawn_by(plan.drawing if start.device.type != "cpu" else 0, drawn)
+    begun = saved = time.monotonic()
+    first, past_steps = trainer.progress.tokens, trainer.progress.step
+    mean, past = torch.tensor(math.nan), trainer.progress.seconds
     with asked_to_stop() as asked:
         while not team.agreed(asked.is_set() or time.monotonic() - begun >= 60 * plan.minutes):
-            length = turns.choices(plan.lengths, plan.shares)[0]
-            loss = trainer.step(next(batches[length]))
-            mean = loss if math.isnan(mean) else 0.97 * mean + 0.03 * loss
+            loss = trainer.step(next(batches))
+            mean = loss if trainer.progress.step == past_steps + 1 else 0.97 * mean + 0.03 * loss
             trainer.progress.seconds = past + time.monotonic() - begun
             if team.rank == 0 and trainer.progress.step % 20 == 0:
                 rate = (trainer.progress.tokens - first) / (time.monotonic() - begun)
                 done = trainer.progress
-                say(f"step {done.step}  {done.tokens / 1e6:.3f} M tokens  loss {mean:.3f}  {rate:.0f} tokens/s")
+                say(f"step {done.step}  {done.tokens / 1e6:.3f} M tokens  loss {float(mean):.3f}  {rate:.0f} tokens/s")
             if team.rank == 0 and time.monotonic() - saved >= plan.save_seconds:
-                _checkpoint(trainer, start.probes, job, checkpoints, mean, say)
+                _checkpoint(trainer, start.probes, job, checkpoints, float(mean), say)
                 saved = time.monotonic()
         if team.rank == 0:
-            _checkpoint(trainer, start.probes, job, checkpoints, mean, say)
+            _checkpoint(trainer, start.probes, job, checkpoints, float(mean), say)
 
 
 def _trainer(team: Team, job: Job, start: Start) -> Trainer:
@@ -418,30 +426,22 @@ def _trainer(team: Team, job: Job, start: Start) -> Trainer:
     return trainer
 
 
-def _batches(
-    files: Sequence[SourceFile], tokenizer: Tokenizer, mixture: Mixture, length: int, tokens: int, seed: int
-) -> Iterator[list[Window]]:
-    source = windows(Source(files, tokenizer, mixture, seed), length, random.Random(seed))
-    while True:
-        yield [next(source) for _ in range(max(1, tokens // length))]
-
-
-def _probes(job: Job, tokenizer: Tokenizer) -> dict[str, list[list[Window]]]:
+def _probes(job: Job, tokenizer: Tokenizer) -> dict[str, list[Batch]]:
     """Held-out windows: with the suffix, and the same cuts without, so that the difference is what it gives."""
-    length = job.plan.lengths[0]
+    plan, length = job.plan, job.plan.held_out_length
     plain = Mixture(suffix_first=1.0, with_path=0.0, no_suffix=0.0)
     found = {}
     for name, mixture in ((BOTH, plain), (LEFT_ONLY, replace(plain, hidden_suffix=True))):
         source = Source(job.held_out, tokenizer, mixture, 77)
-        count = max(1, job.plan.tokens // length)
-        probes = [pack([source.draw(length)], length, 0.0, 0.0, random.Random(0)) for _ in range(job.plan.held_out)]
-        found[name] = [probes[at : at + count] for at in range(0, len(probes) - count + 1, count)]
+        count = min(plan.held_out, max(1, plan.tokens // length))
+        probes = [pack([source.draw(length)], length, 0.0, 0.0, random.Random(0)) for _ in range(plan.held_out)]
+        found[name] = [batch_of(probes[at : at + count]) for at in range(0, len(probes) - count + 1, count)]
     return found
 
 
 def _checkpoint(
     trainer: Trainer,
-    probes: dict[str, list[list[Window]]],
+    probes: dict[str, list[Batch]],
     job: Job,
     checkpoints: Checkpoints,
     mean: float,
