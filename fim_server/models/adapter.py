@@ -2,9 +2,10 @@
 
 A file is in the safetensors format. Its tensors are float16: ``layers.{i}.{part}.A`` [rank, in] and ``.B`` [out, rank]
 for the parts of :data:`PARTS`, whose merged weight is W + alpha / rank * B @ A; and ``rows`` [n, width], which take the
-place of the tied embedding's rows at ``row_ids`` [n], int64. Its metadata are strings: ``rank``, ``alpha``, ``tokens``
-(of training), ``base`` and ``recipe``. Hu et al., *LoRA: Low-Rank Adaptation of Large Language Models* (arXiv
-2106.09685), section 4.1.
+place of the tied embedding's rows at ``row_ids`` [n], int64. In a file of half the size A and B are int8, and
+``.A.scale`` [rank, 1] and ``.B.scale`` [1, rank], float32, are what they are multiplied by. Its metadata are strings:
+``rank``, ``alpha``, ``tokens`` (of training), ``base`` and ``recipe``. Hu et al., *LoRA: Low-Rank Adaptation of Large
+Language Models* (arXiv 2106.09685), section 4.1.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def read_adapter(path: Path) -> Adapter:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
         rank, alpha, tokens = int(told["rank"]), float(told["alpha"]), int(told["tokens"])
         rows, row_ids = tensors.pop(ROWS), tensors.pop(ROW_IDS)
-        names = sorted({name.rpartition(".")[0] for name in tensors})
-        matrices = {name: (tensors.pop(f"{name}.A"), tensors.pop(f"{name}.B")) for name in names}
+        names = sorted({name.removesuffix(".scale").rpartition(".")[0] for name in tensors})
+        matrices = {name: (_taken(tensors, f"{name}.A"), _taken(tensors, f"{name}.B")) for name in names}
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise ModelError(f"{path}: no adapter that can be read ({str(error).splitlines()[0]})") from error
     adapter = Adapter(rank, alpha, tokens, matrices, rows, row_ids, told.get("base", ""), told.get("recipe", ""))
@@ -83,6 +84,12 @@ def read_adapter(path: Path) -> Adapter:
     if problem is not None:
         raise ModelError(f"{path}: no adapter that can be used ({problem})")
     return adapter
+
+
+def _taken(tensors: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
+    """A matrix out of a file's tensors. Raises KeyError or ValueError where a part is missing or of another shape."""
+    matrix = tensors.pop(name)
+    return matrix if matrix.dtype != np.int8 else matrix * tensors.pop(f"{name}.scale").astype(np.float32)
 
 
 def misfit(adapter: Adapter, left_over: Mapping[str, object]) -> str | None:
@@ -103,13 +110,21 @@ def misfit(adapter: Adapter, left_over: Mapping[str, object]) -> str | None:
     return None if np.isfinite(adapter.rows).all() else "its rows are not finite"
 
 
-def write_adapter(path: Path, adapter: Adapter) -> None:
-    """Write a file in float16, whole or not at all. Raises OSError where that is not possible."""
+def write_adapter(path: Path, adapter: Adapter, small: bool = False) -> None:
+    """Write a file, whole or not at all, in float16 or, if `small`, in 8 bits. Raises OSError where it cannot be."""
     from safetensors.numpy import save_file
 
     tensors = {ROWS: adapter.rows.astype(np.float16), ROW_IDS: adapter.row_ids.astype(np.int64)}
     for name, (down, up) in adapter.matrices.items():
-        tensors[f"{name}.A"], tensors[f"{name}.B"] = down.astype(np.float16), up.astype(np.float16)
+        # Each of the rank's products has a size of its own, and so scales.
+        for part, matrix, axis in (("A", down, 1), ("B", up, 0)):
+            if not small:
+                tensors[f"{name}.{part}"] = matrix.astype(np.float16)
+                continue
+            largest = np.abs(matrix.astype(np.float32)).max(axis, keepdims=True)
+            scale = np.maximum(largest / 127, np.finfo(np.float32).tiny)
+            rounded = np.rint(matrix / scale).clip(-127, 127)
+            tensors[f"{name}.{part}"], tensors[f"{name}.{part}.scale"] = rounded.astype(np.int8), scale
     numbers = {"rank": str(adapter.rank), "alpha": str(adapter.alpha), "tokens": str(adapter.tokens)}
     told = {**numbers, "base": adapter.base, "recipe": adapter.recipe}
     beside = path.with_name(f".{path.name}.{os.getpid()}")

@@ -256,18 +256,22 @@ class TorchBackend:
     gives_rows = True
 
     def __init__(
-        self, network: Any, place: torch.device, window: int | None = None, static_cache: bool = False
+        self, network: Any, place: torch.device, window: int | None = None, static_cache: bool | None = None
     ) -> None:
         """``window``: by default what the network's configuration says.
 
         ``static_cache``: have caches with a known room at fixed addresses, with steps as CUDA graphs, where the network
-        allows that. Off until it has been measured on a GPU (``fim-server bench gpu``).
+        allows that; by default on a GPU, where a step of one row takes a quarter of the time (docs/results/gpu.md).
         """
+        if place.type == "cuda":
+            # It makes a plan for each new length, which takes a half second at first and then three times the step's.
+            torch.backends.cuda.enable_cudnn_sdp(False)
         self.network = network
         self.place = place
         self.window = window_of(network) if window is None else window
         self.arithmetic = TorchArithmetic(place)
-        self._static_cache = static_cache and RowCache.can_serve(network)
+        wanted = place.type == "cuda" if static_cache is None else static_cache
+        self._static_cache = wanted and RowCache.can_serve(network)
         self.kept_rows: StaticRows | None = None
         """Rows of an earlier batch, whose steps have been captured, for the next one to take."""
 

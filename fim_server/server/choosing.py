@@ -5,20 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from fim_server.server.commas import COMMA
 from fim_server.server.showing import worth
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
+    from fim_server.language.spelling import Spelling
     from fim_server.server.memory import Offer
     from fim_server.server.names import OwnNames
 
 
-def goes_on(cuts: Iterable[int], text: str, completion: Completion, own: OwnNames | None) -> tuple[int, ...]:
-    """Those of the cuts of a completion's text at which an expression goes on."""
-    if own is None:
-        return ()
+def goes_on(
+    cuts: Iterable[int], text: str, completion: Completion, own: OwnNames | None, right: str, spelling: Spelling
+) -> tuple[int, ...]:
+    """Those of the cuts of a completion's text at which an expression goes on, or a list that has no more yet.
+
+    The latter is after a comma, where a bracket closes in the cursor's line (``right``: what stands right of it):
+    nobody means the comma alone, and in the field of an f-string it makes another value of the one before.
+    """
     whole = text + completion.following if text == completion.text else text
-    return tuple(end for end in cuts if whole.startswith(own.trailers, end))
+    trailers = () if own is None else own.trailers
+    closing = tuple(closer for _, closer in spelling.brackets)
+    separator = COMMA if right.lstrip(" \t").startswith(closing) else None
+    return tuple(
+        end
+        for end in cuts
+        if whole.startswith(trailers, end) or (separator is not None and text.endswith(separator, 0, end))
+    )
 
 
 def cuts_of_lines(text: str, cuts: Sequence[int]) -> tuple[int, ...]:

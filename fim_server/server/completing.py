@@ -612,7 +612,7 @@ class Completer:
             opened.covered_lines,
             ends.cuts,
             ends.lexemes,
-            goes_on(ends.cuts, text, completion, own),
+            goes_on(ends.cuts, text, completion, own, request.split.right, opened.session.spelling),
             completion.written,
             unknown := self._unknown_names(language, request, text, opened),
             doubt_of(language.name, opened.session.spelling, request.split, text, unknown),

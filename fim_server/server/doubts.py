@@ -2,7 +2,8 @@
 
 The first is a definition of the same name, and a line that stands a few lines above or below. In the packages for
 tuning 0.3 % of the lines of three words and more have another like them that near in their block (of 51,500; in Go's
-library 0.1 %), and of 21 suggestions of such a line none was right.
+library 0.1 %), and of 21 suggestions of such a line none was right. Of headers that end with a colon it is 0.4 % (of
+10,600; of those with ``elif`` none of 467). Those that end with a brace are of languages that often say one again.
 """
 
 from __future__ import annotations
@@ -76,12 +77,12 @@ def defined_again(own: OwnNames, split: Split, text: str) -> int | None:
 def stands_near(spelling: Spelling, split: Split, text: str) -> bool:
     """Whether a suggestion's first line stands in the same block, a few lines above or below.
 
-    Not what begins a block or a list, which may be told apart by what is in it.
+    Not what opens a bracket or a brace, which may be told apart by what is in it.
     """
     start = split.left.rfind("\n") + 1
     rest, *below = split.right[:LOOKED_AT].split("\n", NEAR + 1)
     line = (split.left[start:] + text.partition("\n")[0]).rstrip()
-    openers = (*(opening for opening, _ in spelling.brackets), *filter(None, [spelling.block_opener]))
+    openers = tuple(opening for opening, _ in spelling.brackets)
     if len(re.findall(r"\w+", line)) < LEAST_WORDS or line.endswith(openers):
         return False
     if not contains_in_order(text, rest.strip()):

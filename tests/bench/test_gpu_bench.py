@@ -54,11 +54,12 @@ def broken(tokens: Any, rows: Any) -> Any:
 @pytest.mark.usefixtures("short")
 def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = Contestant("other", "JSON", ("json",), broken)
-    monkeypatch.setattr(replays, "PEERS", {"no_such_package_1": (), "json": (failing,)})
+    skipped = Contestant("slow", "flat JSON", ("json",), broken)
+    monkeypatch.setattr(replays, "PEERS", {"no_such_package_1": (), "json": (failing, skipped)})
     written = tmp_path / "gpu.json"
     threads = torch.get_num_threads()
     try:
-        status, output, _ = printed(*SMALL, "--batch", "1,3", "--json", "--output", str(written))
+        status, output, _ = printed(*SMALL, "--batch", "1,3", "--without", "flat", "--json", "--output", str(written))
     finally:
         torch.set_num_threads(threads)
     assert status == 0
@@ -66,6 +67,7 @@ def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert report == json.loads(written.read_text())
     assert "dry run" in report["setting"]
     assert any("no_such_package_1" in each for each in report["left_out"])
+    assert "slow flat JSON" in report["left_out"]
     *rows, growing, static = report["steps"]
     assert [row["batch"] for row in rows] == [1] * 7 + [3] * 7
     for row, what in (growing, "grows"), (static, "static"):
@@ -129,6 +131,7 @@ def test_what_there_is_no_time_for_is_told(tokens: Tokens) -> None:
 def test_bad_input_is_refused(tmp_path: Path) -> None:
     assert printed("--shape", "13b")[0] == 2
     assert printed("--graphs", "maybe")[0] == 2
+    assert printed(*SMALL, "--without", "no such words")[0] == 2
     assert printed(*SMALL, "--vocabulary", str(tmp_path / "none.json"))[0] == 2
     assert command.switches_named("off") == (False,)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from fim_server.errors import ModelError
 from fim_server.models.adapter import Adapter, read_adapter, write_adapter
@@ -42,6 +42,28 @@ def test_what_is_written_is_read_again(adapter: Adapter, tmp_path: Path) -> None
     assert np.array_equal(found.rows, adapter.rows)
     assert found.row_ids.tolist() == [8, 0]
     assert [each.name for each in tmp_path.iterdir()] == ["adapter.safetensors"]
+
+
+def test_in_8_bits_a_file_is_smaller_and_says_nearly_the_same(adapter: Adapter, tmp_path: Path) -> None:
+    whole, small = tmp_path / "whole.safetensors", tmp_path / "small.safetensors"
+    down, up = adapter.matrices["layers.0.qkv"]
+    sizes = np.array([1e-3, 1, 40])[:RANK]  # each of the rank's products is rounded by its own
+    zeros = np.zeros_like(down), np.zeros_like(up)
+    matrices = {**adapter.matrices, "layers.0.qkv": (down * sizes[:, None], up), "layers.0.down": zeros}
+    adapter = replace(adapter, matrices=matrices)
+    write_adapter(whole, adapter)
+    write_adapter(small, adapter, small=True)
+    found = read_adapter(small)
+    for name, pair in adapter.matrices.items():
+        for one, other, axis in zip(found.matrices[name], pair, (1, 0), strict=True):
+            largest = np.abs(other.astype(np.float32)).max(axis, keepdims=True)
+            assert np.all(np.abs(one - other) <= 0.501 / 127 * largest + 1e-6)
+    assert np.array_equal(found.rows, adapter.rows)
+    assert (found.rank, found.alpha, found.tokens, found.recipe) == (RANK, 6.0, 1000, "a recipe")
+    tensors = load_file(small)
+    del tensors["layers.1.qkv.A.scale"]
+    save_file(tensors, small, metadata={"rank": str(RANK), "alpha": "6.0", "tokens": "1000"})
+    assert "layers.1.qkv.A.scale" in refusal(small)
 
 
 def test_a_change_is_the_scaled_product(adapter: Adapter) -> None:

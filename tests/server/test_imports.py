@@ -327,7 +327,8 @@ def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> Non
         ("if x:\n    a.b = c\nelse:\n    ", "a.b = c", "\n", ""),  # another block
         ("a.b()\n", "a.b()", "\n", ""),
         ("a.b(c,\n    d)\n", "a.b(c,", "\n", "a.b(c,"),
-        ("if a.b.c:\n    pass\n", "if a.b.c:", "\n", ""),
+        ("if a.b.c:\n    pass\n", "if a.b.c:", "\n", "if a.b.c:"),
+        ("if a:\n    b()\nelif ", "c.d == e:\n    pass", "\nelif c.d == e:\n    f()\n", "c.d == e:"),
         ("a.b(c)(\n)\n", "a.b(c)(", "\n", ""),
     ],
 )

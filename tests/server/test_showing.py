@@ -13,6 +13,7 @@ import pytest
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
 from fim_server.server.blocks import is_header, owes_block, step_of, with_empty_block, without_unsure_block
+from fim_server.server.choosing import goes_on
 from fim_server.server.doubts import DEFINED_AGAIN, SAID_AGAIN, Doubt
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
@@ -60,6 +61,17 @@ def test_a_text_is_cut_after_whole_words_and_nowhere_else() -> None:
         "ab.c_1 + 22",
         "ab.c_1 + 22,",
     ]
+
+
+def test_a_comma_before_a_bracket_is_no_end_where_nothing_more_is_there() -> None:
+    spelling = Language.load("python").open("", "").spelling
+    for right, wanted in ((")\n", "ab.c"), (" }'\n", "ab.c"), ("\n)\n", "ab.c,"), ("", "ab.c,")):
+        found = offer(("ab.c", 0.9), (",", 0.9), left="f(", right=")")
+        ends = goes_on(found.cuts, found.text, ENDED, None, right, spelling)
+        assert text_of(shown(replace(found, going_on=ends), "", 0.45)) == wanted
+    more = offer(("a", 0.9), (",", 0.9), (" b", 0.9), left="f(", right=")")
+    assert goes_on(more.cuts, more.text, ENDED, None, ")", spelling) == (2,)
+    assert text_of(shown(replace(more, going_on=(2,)), "", 0.45)) == "a, b"
 
 
 def test_what_is_said_once_more_is_not_shown_unasked() -> None:

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import save_file
 
 from fim_server.errors import ModelError, TrainingError
-from fim_server.models.adapter import read_adapter
+from fim_server.models.adapter import read_adapter, write_adapter
 from fim_server.models.smollm2.merging import merge
 from fim_server.training.__main__ import main
 from fim_server.training.fim import step, training
@@ -446,10 +446,12 @@ def test_wrong_arguments_are_told_in_a_line_before_anything_is_forked(
 def test_the_best_is_published(
     tmp_path: Path, base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    made = Trainer(stirred(), PLAN, torch.device("cpu")).adapter("test")
+
     def trained(job: Job, processes: int, say: object) -> Measured:
         job.folder.mkdir()
-        (job.folder / ADAPTER_FILE).write_bytes(b"the last")
-        (job.folder / BEST_FILE).write_bytes(b"the best")
+        for name, tokens in ((ADAPTER_FILE, 1_300_000), (BEST_FILE, 1_250_000)):
+            write_adapter(job.folder / name, replace(made, tokens=tokens))
         return Measured(1_250_000, HeldOut(1.75, 0.1, 40))
 
     monkeypatch.setattr(training, "train", trained)
@@ -459,5 +461,6 @@ def test_the_best_is_published(
     assert not published.exists()
     (tmp_path / "fim").rename(tmp_path / "earlier")
     assert run_fim(tmp_path, "--base", str(base), "--publish") == 0
-    assert published.read_bytes() == b"the best"
+    assert read_adapter(published).tokens == 1_250_000
+    assert published.stat().st_size < (tmp_path / "fim" / BEST_FILE).stat().st_size
     assert "after 1.250 M tokens (1.7500 nats" in capsys.readouterr().err

@@ -45,6 +45,7 @@ class GpuOptions:
     total_seconds: int | None
     vocabulary: str | None
     no_peers: bool
+    without: tuple[str, ...]
     seed: int
     output: str | None
     json: bool
@@ -92,6 +93,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "tiny alone the embedded model's)",
     )
     parser.add_argument("--no-peers", action="store_true", help="leave llguidance and XGrammar out")
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="WORDS",
+        help="leave out constraints that are called so, such as 'flat Python', which takes half a minute to open",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of all (default: 0)")
     parser.add_argument("--output", metavar="FILE.json", help="write what was found after each batch")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -174,6 +182,11 @@ def measure(options: GpuOptions, progress: Progress) -> Iterator[Report]:
             report.left_out.append(f"{package}, which is not installed")
         else:
             contestants += given
+    for words in options.without:
+        if not any(words in one.name for given in (replays.OURS, *replays.PEERS.values()) for one in given):
+            raise BenchError(f"--without {words}: no constraint is called so")
+        report.left_out += [one.name for one in contestants if words in one.name]
+        contestants = [one for one in contestants if words not in one.name]
     yield report
 
     def late(what: str) -> bool:

@@ -39,7 +39,7 @@ STRIDE = 3
 CURSORS_PER_FILE, MOST_FILES = 8, 16
 MIDDLE_TOKENS = 64
 
-ALONE_MASKS, ALONE_SECONDS = 2000, 2.0
+ALONE_MASKS, ALONE_SECONDS = 2000, 4.0
 """Masks that are computed one by one, to see how their times are distributed; fewer where that takes longer."""
 
 
@@ -139,6 +139,11 @@ class Contestant:
     languages: tuple[str, ...]
     make: Callable[[Tokens, Sequence[tuple[str, Cursor]]], Engine]
     overlapped: bool = True
+
+    @property
+    def name(self) -> str:
+        """Whose it is, and what it constrains to."""
+        return f"{self.engine} {self.what}"
 
     def replay(self, tokens: Tokens, batch: int, seed: int) -> Replay:
         """The engine for a batch, each row somewhere in its middle. Raises what the engine raises."""

@@ -14,7 +14,8 @@ def run_fim(options: FimOptions) -> None:
     # Read by the libraries when they load, which the imports below do.
     if options.device == "cpu" and options.processes > 1 and hasattr(os, "fork"):
         os.environ["OMP_NUM_THREADS"] = "1"
-    from fim_server.training.fim.checkpoints import BEST_FILE, copy
+    from fim_server.models.adapter import read_adapter, write_adapter
+    from fim_server.training.fim.checkpoints import BEST_FILE
     from fim_server.training.fim.network import FULL, INT8
     from fim_server.training.fim.training import Job, Plan, train
 
@@ -49,7 +50,7 @@ def run_fim(options: FimOptions) -> None:
     best = train(job, options.processes, _say)
     if options.publish and best is not None:
         ADAPTER.parent.mkdir(exist_ok=True)
-        copy(folder / BEST_FILE, ADAPTER)
+        write_adapter(ADAPTER, read_adapter(folder / BEST_FILE), small=True)
         _say(
             f"{ADAPTER}: the best of {folder}, after {best.tokens / 1e6:.3f} M tokens"
             f" ({best.held_out.nats:.4f} nats held out), {ADAPTER.stat().st_size / 1e6:.1f} MB"
