@@ -30,6 +30,9 @@ another."""
 
 ROWS, ROW_IDS = "rows", "row_ids"
 
+LARGEST_SCALE = 1e4
+"""Of a matrix in 8 bits, as much as float16 has for one in 16."""
+
 
 @dataclass(frozen=True)
 class Adapter:
@@ -87,9 +90,16 @@ def read_adapter(path: Path) -> Adapter:
 
 
 def _taken(tensors: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
-    """A matrix out of a file's tensors. Raises KeyError or ValueError where a part is missing or of another shape."""
+    """A matrix out of a file's tensors. Raises KeyError or ValueError where a part is missing or is of no use."""
     matrix = tensors.pop(name)
-    return matrix if matrix.dtype != np.int8 else matrix * tensors.pop(f"{name}.scale").astype(np.float32)
+    if matrix.dtype != np.int8:
+        return matrix
+    scale = tensors.pop(f"{name}.scale")
+    wanted = (len(matrix), 1) if name.endswith(".A") else (1, *matrix.shape[1:])
+    if scale.dtype != np.float32 or scale.shape != wanted or not ((scale >= 0) & (scale < LARGEST_SCALE)).all():
+        raise ValueError(f"{name}.scale is not {wanted[0]} by {wanted[-1]} scales")
+    found: NDArray[np.float32] = matrix * scale
+    return found
 
 
 def misfit(adapter: Adapter, left_over: Mapping[str, object]) -> str | None:
@@ -98,6 +108,8 @@ def misfit(adapter: Adapter, left_over: Mapping[str, object]) -> str | None:
         return f"{min(left_over)} is nothing of an adapter's"
     if adapter.rank < 1:
         return f"rank {adapter.rank}"
+    if not 0 < adapter.alpha < np.inf:
+        return f"alpha {adapter.alpha}"
     for name, (down, up) in adapter.matrices.items():
         if name.rpartition(".")[2] not in PARTS:
             return f"{name} is no part of a layer"

@@ -243,6 +243,14 @@ class TorchArithmetic:
 # --- the network ----------------------------------------------------------------------------------------------------
 
 
+def without_cudnn_attention() -> None:
+    """Have this process do without cuDNN's attention on a GPU.
+
+    It makes a plan for each new length, which takes half a second at first and then three times the step's time.
+    """
+    torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 class TorchBackend:
     """A causal language model of transformers in evaluation mode.
 
@@ -261,11 +269,10 @@ class TorchBackend:
         """``window``: by default what the network's configuration says.
 
         ``static_cache``: have caches with a known room at fixed addresses, with steps as CUDA graphs, where the network
-        allows that; by default on a GPU, where a step of one row takes a quarter of the time (docs/results/gpu.md).
+        allows that; by default on a GPU, where a row's step takes a quarter to half of the time (docs/results/gpu.md).
         """
         if place.type == "cuda":
-            # It makes a plan for each new length, which takes a half second at first and then three times the step's.
-            torch.backends.cuda.enable_cudnn_sdp(False)
+            without_cudnn_attention()
         self.network = network
         self.place = place
         self.window = window_of(network) if window is None else window

@@ -21,7 +21,7 @@ def goes_on(
     """Those of the cuts of a completion's text at which an expression goes on, or a list that has no more yet.
 
     The latter is after a comma, where a bracket closes in the cursor's line (``right``: what stands right of it):
-    nobody means the comma alone, and in the field of an f-string it makes another value of the one before.
+    but in a tuple of one nobody means it alone, and in an f-string's field it makes another value of the one before.
     """
     whole = text + completion.following if text == completion.text else text
     trailers = () if own is None else own.trailers

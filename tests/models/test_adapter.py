@@ -61,9 +61,15 @@ def test_in_8_bits_a_file_is_smaller_and_says_nearly_the_same(adapter: Adapter, 
     assert np.array_equal(found.rows, adapter.rows)
     assert (found.rank, found.alpha, found.tokens, found.recipe) == (RANK, 6.0, 1000, "a recipe")
     tensors = load_file(small)
-    del tensors["layers.1.qkv.A.scale"]
-    save_file(tensors, small, metadata={"rank": str(RANK), "alpha": "6.0", "tokens": "1000"})
+    scale = tensors.pop("layers.1.qkv.A.scale")
+    told = {"rank": str(RANK), "alpha": "6.0", "tokens": "1000"}
+    save_file(tensors, small, metadata=told)
     assert "layers.1.qkv.A.scale" in refusal(small)
+    for wrong in (scale[:, 0], scale.T, scale.astype(np.int64), scale * np.inf, scale * np.nan, -scale, scale * 1e36):
+        save_file({**tensors, "layers.1.qkv.A.scale": np.ascontiguousarray(wrong)}, small, metadata=told)
+        assert "layers.1.qkv.A.scale is not 3 by 1 scales" in refusal(small)
+    save_file({**tensors, "layers.1.qkv.A.scale": scale}, small, metadata={**told, "alpha": "nan"})
+    assert "alpha nan" in refusal(small)
 
 
 def test_a_change_is_the_scaled_product(adapter: Adapter) -> None:

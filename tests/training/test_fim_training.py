@@ -414,7 +414,7 @@ def run_fim(tmp_path: Path, *given: str) -> int:
         ("--base BASE --device meta", "it computes nothing"),
         ("--base BASE --resume", "nothing to resume"),
         ("--base BASE --resume --run-name broken", "nothing to resume"),
-        ("--base BASE --resume --run-name other", "nothing to resume from (of another base or rank)"),
+        ("--base BASE --resume --run-name other --rank 3", "nothing to resume from (of another base or rank)"),
         ("--base BASE --start-from nothing", "nothing"),
         ("--base BASE --start-from broken/state.pt", "no adapter that can be read"),
         ("--base BASE --start-from other/adapter.safetensors --rank 3", "the adapter's rank is 4"),
@@ -464,3 +464,59 @@ def test_the_best_is_published(
     assert read_adapter(published).tokens == 1_250_000
     assert published.stat().st_size < (tmp_path / "fim" / BEST_FILE).stat().st_size
     assert "after 1.250 M tokens (1.7500 nats" in capsys.readouterr().err
+
+
+def test_rank_and_alpha_are_those_of_what_is_gone_on_from(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[Plan] = []
+    monkeypatch.setattr(training, "train", lambda job, processes, say: plans.append(job.plan))
+    made = Trainer(stirred(), replace(PLAN, alpha=2.0), torch.device("cpu")).adapter("test")
+    brought = tmp_path / "brought.safetensors"
+    write_adapter(brought, made, small=True)
+    monkeypatch.setattr(step, "ADAPTER", brought)
+    (tmp_path / "fim").mkdir()
+    write_adapter(tmp_path / "fim" / ADAPTER_FILE, made)
+    for arguments in (
+        (),
+        ("--from-committed",),
+        ("--start-from", str(brought)),
+        ("--resume",),
+        ("--from-committed", "--rank", "32"),
+        ("--rank", "32", "--alpha", "8"),
+    ):
+        assert run_fim(tmp_path, "--base", str(base), *arguments) == 0
+    sizes = [(plan.rank, plan.alpha) for plan in plans]
+    assert sizes == [(16, 16.0), (4, 2.0), (4, 2.0), (4, 2.0), (32, 32.0), (32, 8.0)]
+
+
+def test_training_with_another_alpha_is_not_gone_on_with(tmp_path: Path) -> None:
+    Trainer(network(), PLAN, torch.device("cpu")).save(tmp_path, "test")
+    with pytest.raises(TrainingError, match="its alpha is 4, not 8"):
+        Trainer(network(), replace(PLAN, alpha=8.0), torch.device("cpu")).resume(tmp_path)
+
+
+@pytest.mark.parametrize("lengths", ["abc", "256", "256:0", "256:nan", "64:1", "256:1,256:2", "256:1e308,512:1e308"])
+def test_lengths_that_are_none_are_told(
+    tmp_path: Path, base: Path, lengths: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_fim(tmp_path, "--base", str(base), "--lengths", lengths) == 2
+    assert "--lengths" in capsys.readouterr().err
+
+
+def test_windows_have_room_for_the_longest_examples(tmp_path: Path, base: Path) -> None:
+    job = Job(replace(PLAN, window=256), base, FILES, FILES[:1], tmp_path / "run")
+    with pytest.raises(TrainingError, match="windows of 256 tokens, and examples of up to 512"):
+        train(job, 1, lambda text: None)
+
+
+def test_who_draws_for_another_and_fails_is_told_in_a_line() -> None:
+    lengths = Lengths((20,), (1.0,), 256, 1024)
+    drawn = drawn_by(
+        1, Batches([SourceFile("made", "made/a.py", "# " + 500 * "a")], small_tokenizer(), lengths, Rest(0, 0), 3, 1)
+    )
+    with pytest.raises(
+        TrainingError, match=r"^a process that draws examples failed: .*no place for an example"
+    ) as failed:
+        next(drawn)
+    assert "\n" not in str(failed.value)

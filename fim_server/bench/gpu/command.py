@@ -160,10 +160,12 @@ def measure(options: GpuOptions, progress: Progress) -> Iterator[Report]:
         synthetic_tokens,
     )
     from fim_server.models.source import first_line
-    from fim_server.models.torch_backend import choose_device, free_memory
+    from fim_server.models.torch_backend import choose_device, free_memory, without_cudnn_attention
 
     until = None if options.total_seconds is None else time.perf_counter() + options.total_seconds
     place = choose_device(options.device)
+    if place.type == "cuda":
+        without_cudnn_attention()  # as the backend has it, from the first shape on
     progress.say("reading the vocabulary")
     if options.vocabulary is not None:
         tokens = read_tokens(Path(options.vocabulary).name, Path(options.vocabulary))

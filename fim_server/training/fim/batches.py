@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from fim_server.errors import TrainingError
 from fim_server.training.fim.examples import Mixture, Source, Window, windows
 from fim_server.training.packages import SourceFile
 
@@ -133,5 +135,28 @@ def drawn_by(processes: int, batches: Batches) -> Iterator[Batch]:
     """Batches that so many processes draw, in memory that a GPU reads by itself; 0: this one does, one at a time."""
     if not processes:
         return iter(batches)
-    pinned = torch.cuda.is_available()
-    return iter(DataLoader(batches, batch_size=None, num_workers=processes, prefetch_factor=AHEAD, pin_memory=pinned))
+    loader = DataLoader(
+        batches,
+        batch_size=None,
+        num_workers=processes,
+        prefetch_factor=AHEAD,
+        pin_memory=torch.cuda.is_available(),
+        worker_init_fn=_follow,
+    )
+    return _told(iter(loader))
+
+
+def _follow(number: int) -> None:
+    """An interrupt reaches all processes, and the first one says when to end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _told(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The batches; raises TrainingError, in one line, where another process has failed."""
+    while True:
+        try:
+            batch = next(batches)
+        except (RuntimeError, TrainingError) as error:  # with all of the other's traceback
+            last = str(error).strip().rpartition("\n")[2]
+            raise TrainingError(f"a process that draws examples failed: {last}") from error
+        yield batch

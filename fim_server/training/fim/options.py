@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,12 @@ from fim_server.training.options import Options, positive, positive_number
 
 ADAPTER = Path(__file__).parents[2] / "models" / "adapters" / "smollm2.safetensors"
 """The adapter that the package brings."""
+
+RANK = 16
+"""Of an adapter that begins."""
+
+SHORTEST_EXAMPLES = 128
+"""Tokens: in less there is hardly a place for a context, a middle and the control tokens."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +29,7 @@ class FimOptions(Options):
     minutes: float
     processes: int
     device: str
-    rank: int
+    rank: int | None
     alpha: float | None
     rate: float
     batch: int
@@ -42,10 +49,19 @@ class FimOptions(Options):
 
 def shares_of_lengths(text: str) -> dict[int, float]:
     """Lengths and their shares, as an argument's type: ``256:0.5,1024:0.5``."""
-    found = {}
+    found: dict[int, float] = {}
     for each in text.split(","):
-        length, _, share = each.partition(":")
-        found[positive(length)] = positive_number(share)
+        length, colon, share = each.partition(":")
+        if not colon or not length.strip().isdecimal():
+            raise argparse.ArgumentTypeError(f"{each!r} is not TOKENS:SHARE")
+        if int(length) < SHORTEST_EXAMPLES or int(length) in found:
+            raise argparse.ArgumentTypeError(f"{length} tokens: twice, or fewer than {SHORTEST_EXAMPLES}")
+        try:
+            found[int(length)] = positive_number(share)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{share!r} is no share") from error
+    if not sum(found.values()) < math.inf:
+        raise argparse.ArgumentTypeError("the shares have no finite sum")
     return found
 
 
@@ -57,8 +73,12 @@ def add_fim(command: argparse.ArgumentParser) -> None:
         "--processes", type=positive, default=os.cpu_count() or 1, help="of one thread each, on a processor"
     )
     command.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
-    command.add_argument("--rank", type=positive, default=16, help="of the adapter (default: %(default)s)")
-    command.add_argument("--alpha", type=positive_number, help="scales the adapter by alpha / rank (default: the rank)")
+    command.add_argument(
+        "--rank", type=positive, help="of the adapter (default: that of what is gone on from, else 16)"
+    )
+    command.add_argument(
+        "--alpha", type=positive_number, help="scales the adapter by alpha / rank (default: as the rank's, or the rank)"
+    )
     command.add_argument("--rate", type=positive_number, default=1e-3, help="of Adam (default: %(default)s)")
     command.add_argument("--batch", type=positive, default=1024, help="tokens of a step and process")
     command.add_argument(

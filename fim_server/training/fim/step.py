@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from fim_server.training.corpus import HELD_OUT_FILE, TRAIN_FILE, read_corpus
-from fim_server.training.fim.options import ADAPTER, FimOptions
+from fim_server.training.fim.options import ADAPTER, RANK, FimOptions
 
 
 def run_fim(options: FimOptions) -> None:
@@ -15,15 +16,17 @@ def run_fim(options: FimOptions) -> None:
     if options.device == "cpu" and options.processes > 1 and hasattr(os, "fork"):
         os.environ["OMP_NUM_THREADS"] = "1"
     from fim_server.models.adapter import read_adapter, write_adapter
-    from fim_server.training.fim.checkpoints import BEST_FILE
+    from fim_server.training.fim.checkpoints import ADAPTER_FILE, BEST_FILE
     from fim_server.training.fim.network import FULL, INT8
     from fim_server.training.fim.training import Job, Plan, train
 
     folder = options.work / options.run_name
+    start_from = ADAPTER if options.from_committed else options.start_from
+    rank, alpha = size_of(options.rank, options.alpha, folder / ADAPTER_FILE if options.resume else start_from)
     plan = Plan(
         minutes=options.minutes,
-        rank=options.rank,
-        alpha=options.alpha or float(options.rank),
+        rank=rank,
+        alpha=alpha,
         rate=options.rate,
         tokens=options.batch,
         lengths=tuple(options.lengths),
@@ -42,7 +45,7 @@ def run_fim(options: FimOptions) -> None:
         corpus=read_corpus(options.work / "corpus" / TRAIN_FILE),
         held_out=read_corpus(options.work / "corpus" / HELD_OUT_FILE),
         folder=folder,
-        start_from=ADAPTER if options.from_committed else options.start_from,
+        start_from=start_from,
         resume=options.resume,
         device=options.device,
         recipe="python -m fim_server.training fim",
@@ -55,6 +58,19 @@ def run_fim(options: FimOptions) -> None:
             f"{ADAPTER}: the best of {folder}, after {best.tokens / 1e6:.3f} M tokens"
             f" ({best.held_out.nats:.4f} nats held out), {ADAPTER.stat().st_size / 1e6:.1f} MB"
         )
+
+
+def size_of(rank: int | None, alpha: float | None, origin: Path | None) -> tuple[int, float]:
+    """Rank and alpha: what was given, else those of the adapter that is gone on from, else of one that begins.
+
+    Raises ModelError where there is a file that is no adapter.
+    """
+    from fim_server.models.adapter import read_adapter
+
+    if rank is None and origin is not None and origin.is_file():
+        adapter = read_adapter(origin)
+        return adapter.rank, alpha or adapter.alpha
+    return rank or RANK, alpha or float(rank or RANK)
 
 
 def _say(text: str) -> None:

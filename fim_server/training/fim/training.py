@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 import pickle
@@ -223,21 +224,23 @@ class Trainer:
             "optimizer": self.optimizer.state_dict(),
             "progress": asdict(self.progress),
             "since": self._since,
+            "alpha": self.plan.alpha,
         }
         torch.save(state, folder / f"{STATE_FILE}.new")
         (folder / f"{STATE_FILE}.new").replace(folder / STATE_FILE)
 
     def resume(self, folder: Path) -> None:
         """Go on from what `save` wrote. Raises TrainingError where there is nothing, or it does not fit."""
-        state = read_state(folder, [tuple(parameter.shape) for parameter in self.parameters])
+        shapes = [tuple(parameter.shape) for parameter in self.parameters]
+        state = read_state(folder, shapes, self.plan.alpha)
         _assign(self.parameters, state["parameters"])
         _assign(self.averages, state["averages"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.progress, self._since = Progress(**state["progress"]), state["since"]
 
 
-def read_state(folder: Path, shapes: Sequence[tuple[int, ...]]) -> dict[str, Any]:
-    """What :meth:`Trainer.save` wrote, of parameters of these shapes.
+def read_state(folder: Path, shapes: Sequence[tuple[int, ...]], alpha: float) -> dict[str, Any]:
+    """What :meth:`Trainer.save` wrote, of parameters of these shapes, scaled by this alpha.
 
     Raises TrainingError where there is nothing, or it does not fit.
     """
@@ -246,6 +249,8 @@ def read_state(folder: Path, shapes: Sequence[tuple[int, ...]]) -> dict[str, Any
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         if any([tuple(one.shape) for one in state[name]] != [*shapes] for name in ("parameters", "averages")):
             raise ValueError("of another base or rank")
+        if state.get("alpha", alpha) != alpha:  # older ones do not say it
+            raise ValueError(f"its alpha is {state['alpha']:g}, not {alpha:g}")
         Progress(**state["progress"])
         # Older states have the rows in a group of their own, after the updates.
         groups = state["optimizer"]["param_groups"]
@@ -341,6 +346,8 @@ def train(job: Job, processes: int, say: Callable[[str], None]) -> Measured | No
 def prepare(job: Job) -> Start:
     """Read and check what a training is given, but for the weights; raises as :func:`train` does."""
     device = device_of(job.device)
+    if device.type != "cpu" and importlib.util.find_spec("torch.nn.attention.varlen") is None:
+        raise TrainingError("training on a GPU needs torch 2.11 or newer")
     if not job.corpus or not job.held_out:
         raise TrainingError("no text to train on, or none held out")
     if built_of(job.base)[1]:
@@ -355,7 +362,7 @@ def prepare(job: Job) -> Start:
     if adapter is not None:
         check_adapter(adapter, base.shape, plan.rank)
     if job.resume:
-        read_state(job.folder, shapes_of(base.shape, plan.rank))
+        read_state(job.folder, shapes_of(base.shape, plan.rank), plan.alpha)
     base.tokenizer.encode_special_tokens = True  # names of control tokens in a file are text
     for name, files in (("the text to train on", job.corpus), ("the held-out text", job.held_out)):
         try:
@@ -435,7 +442,7 @@ def _probes(job: Job, tokenizer: Tokenizer) -> dict[str, list[Batch]]:
         source = Source(job.held_out, tokenizer, mixture, 77)
         count = min(plan.held_out, max(1, plan.tokens // length))
         probes = [pack([source.draw(length)], length, 0.0, 0.0, random.Random(0)) for _ in range(plan.held_out)]
-        found[name] = [batch_of(probes[at : at + count]) for at in range(0, len(probes) - count + 1, count)]
+        found[name] = [batch_of(probes[at : at + count]) for at in range(0, len(probes), count)]
     return found
 
 
