@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ from fim_server.evaluation.records import (
 from fim_server.evaluation.running import measures, provenance, run, unit_tests, worker
 from fim_server.evaluation.running.journal import Journal
 from fim_server.evaluation.running.judge import Judge
-from fim_server.evaluation.running.modes import Decoder, Offer, follow
+from fim_server.evaluation.running.modes import Decoder, Offer, follow, tokens_of_line
 from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.shards import Shard
 from fim_server.evaluation.running.worker import Worker
@@ -525,6 +526,15 @@ def test_of_single_lines_the_break_stays(evaluate: Eval, tmp_path: Path) -> None
         texts = [record.text for record in found if record.text is not None]
         assert name == "whole" or not any("\n" in text for text in texts)
         assert {record.right_characters for record in found} == {len(FILE) - len(left) - len(reference)}
+
+
+def test_a_break_that_is_written_again_ends_no_line(tiny: FimModel) -> None:
+    tokens = [token for text in ("\n", "    ", "x", "\n", "y") for token in tiny.vocabulary.encode(text)]
+    run: Any = SimpleNamespace(model=tiny, tokens=tokens)
+    before = [sum(len(tiny.vocabulary.encode(text)) for text in texts) for texts in ((), ("\n", "    ", "x"))]
+    assert tokens_of_line(run, "") == before[0] == 0
+    assert tokens_of_line(run, "\n") == before[1] > 2
+    assert tokens_of_line(run, "\n    x\n") == len(tokens)
 
 
 def test_the_right_context_can_be_kept_from_the_model(evaluate: Eval, tiny: FimModel, tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ class Decoder:
         offers: dict[str, Offer] = {}
         if "unconstrained" in runs:
             run, outcome = runs["unconstrained"], outcomes["unconstrained"]
-            tokens = run.tokens[: tokens_of_line(run) if one.single_line else None]
+            tokens = run.tokens[: tokens_of_line(run, one.healing) if one.single_line else None]
             followed = follow(one.session, self.model, tokens, one.healing)
             offers["unconstrained"] = offer(one, run, outcome, text_of_run(run, outcome, False), followed.complete)
             checked = checked_text(run, outcome, followed.complete)
@@ -352,10 +352,15 @@ def cut_text(one: Prepared, text: str) -> str | None:
     return text.partition("\n")[0] if one.single_line else text
 
 
-def tokens_of_line(run: Run) -> int:
-    """The tokens of a run before the first that holds a line's end."""
-    texts = (run.model.vocabulary.token_bytes(token) for token in run.tokens)
-    return next((count for count, text in enumerate(texts) if b"\n" in text), len(run.tokens))
+def tokens_of_line(run: Run, healing: str) -> int:
+    """The tokens of a run before the first that holds a line's end, behind what only writes again what stood there."""
+    at, again = 0, len(healing.encode())
+    for count, token in enumerate(run.tokens):
+        text = run.model.vocabulary.token_bytes(token)
+        if b"\n" in text[max(0, again - at) :]:
+            return count
+        at += len(text)
+    return len(run.tokens)
 
 
 def with_score(offer: Offer, scored: Score) -> Offer:
