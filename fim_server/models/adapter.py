@@ -94,8 +94,10 @@ def _taken(tensors: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
     matrix = tensors.pop(name)
     if matrix.dtype != np.int8:
         return matrix
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} is no matrix")
     scale = tensors.pop(f"{name}.scale")
-    wanted = (len(matrix), 1) if name.endswith(".A") else (1, *matrix.shape[1:])
+    wanted = (len(matrix), 1) if name.endswith(".A") else (1, matrix.shape[1])
     if scale.dtype != np.float32 or scale.shape != wanted or not ((scale >= 0) & (scale < LARGEST_SCALE)).all():
         raise ValueError(f"{name}.scale is not {wanted[0]} by {wanted[-1]} scales")
     found: NDArray[np.float32] = matrix * scale

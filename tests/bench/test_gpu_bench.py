@@ -132,6 +132,7 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
     assert printed("--shape", "13b")[0] == 2
     assert printed("--graphs", "maybe")[0] == 2
     assert printed(*SMALL, "--without", "no such words")[0] == 2
+    assert printed(*SMALL, "--without", "")[0] == 2
     assert printed(*SMALL, "--vocabulary", str(tmp_path / "none.json"))[0] == 2
     assert command.switches_named("off") == (False,)
 

@@ -68,7 +68,11 @@ def test_in_8_bits_a_file_is_smaller_and_says_nearly_the_same(adapter: Adapter, 
     for wrong in (scale[:, 0], scale.T, scale.astype(np.int64), scale * np.inf, scale * np.nan, -scale, scale * 1e36):
         save_file({**tensors, "layers.1.qkv.A.scale": np.ascontiguousarray(wrong)}, small, metadata=told)
         assert "layers.1.qkv.A.scale is not 3 by 1 scales" in refusal(small)
-    save_file({**tensors, "layers.1.qkv.A.scale": scale}, small, metadata={**told, "alpha": "nan"})
+    whole_file = {**tensors, "layers.1.qkv.A.scale": scale}
+    for shape in ((), (3,), (3, 1, 1)):
+        save_file({**whole_file, "layers.1.qkv.A": np.ones(shape, np.int8)}, small, metadata=told)
+        assert "layers.1.qkv.A is no matrix" in refusal(small)
+    save_file(whole_file, small, metadata={**told, "alpha": "nan"})
     assert "alpha nan" in refusal(small)
 
 

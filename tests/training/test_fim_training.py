@@ -508,6 +508,10 @@ def test_windows_have_room_for_the_longest_examples(tmp_path: Path, base: Path) 
     job = Job(replace(PLAN, window=256), base, FILES, FILES[:1], tmp_path / "run")
     with pytest.raises(TrainingError, match="windows of 256 tokens, and examples of up to 512"):
         train(job, 1, lambda text: None)
+    for lengths, window in (((10**8,), None), ((256,), 10**8)):
+        job = replace(job, plan=replace(PLAN, lengths=lengths, shares=(1.0,), window=window))
+        with pytest.raises(TrainingError, match="examples and windows have at most"):
+            train(job, 1, lambda text: None)
 
 
 def test_who_draws_for_another_and_fails_is_told_in_a_line() -> None:

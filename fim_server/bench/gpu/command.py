@@ -185,7 +185,9 @@ def measure(options: GpuOptions, progress: Progress) -> Iterator[Report]:
         else:
             contestants += given
     for words in options.without:
-        if not any(words in one.name for given in (replays.OURS, *replays.PEERS.values()) for one in given):
+        if not words or not any(
+            words in one.name for given in (replays.OURS, *replays.PEERS.values()) for one in given
+        ):
             raise BenchError(f"--without {words}: no constraint is called so")
         report.left_out += [one.name for one in contestants if words in one.name]
         contestants = [one for one in contestants if words not in one.name]

@@ -37,6 +37,9 @@ from fim_server.training.packages import SourceFile
 
 STATE_FILE = "state.pt"
 
+MOST_TOKENS = 8192
+"""Of an example or a window: as many as SmolLM2 attends to, and attention takes the square of it in memory."""
+
 UNREADABLE = (EOFError, pickle.UnpicklingError)
 """What torch raises besides of a file that is not its own."""
 
@@ -354,6 +357,8 @@ def prepare(job: Job) -> Start:
         raise TrainingError(f"{job.base}: has an adapter in its weights already; give what it was built of")
     base, plan = read_base(job.base), job.plan
     narrowest = min(size for sizes in widths(base.shape).values() for size in sizes)
+    if max(plan.window or 0, *plan.lengths) > MOST_TOKENS:
+        raise TrainingError(f"examples and windows have at most {MOST_TOKENS} tokens")
     if plan.window is not None and plan.window < max(plan.lengths):
         raise TrainingError(f"windows of {plan.window} tokens, and examples of up to {max(plan.lengths)}")
     if plan.rank > narrowest:
