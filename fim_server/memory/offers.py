@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log1p
 
 from fim_server._core import Continuation
-from fim_server.memory.features import features, further_features, varying_features
+from fim_server.memory.features import features, further_features, log_odds
 from fim_server.memory.weights import Weights, confidence, dot, logistic
 
 
@@ -54,33 +56,44 @@ def offer_of(one: Continuation, weights: Weights) -> Offer:
         one: The continuation.
         weights: Of the models that are asked.
     """
-    beginnings = beginnings_of(one, weights)
+    shares = one.shares
+    length = shares[-1][0] if shares else 0
+    numbers = features(one, one.share, length, len(shares))
+    beginnings = beginnings_of(one, weights, shares, numbers)
     sure = beginnings[-1][1] if beginnings else 1.0
-    length = one.shares[-1][0] if one.shares else 0
-    whole = confidence(weights.whole, features(one, one.share, length, len(one.shares)))
-    whole = min(whole, sure)
-    going_on = confidence(weights.further, further_features(one))
-    lines, at, sure = [], one.text.find("\n"), whole
+    whole = min(confidence(weights.whole, numbers), sure)
+    return Offer(one.text, beginnings, whole, lines_of(one, whole, weights), one)
+
+
+def lines_of(one: Continuation, whole: float, weights: Weights) -> tuple[tuple[int, float], ...]:
+    """:attr:`Offer.lines`; ``whole``: how sure the first line is."""
+    text = one.text
+    at, sure, lines = text.find("\n"), whole, []
+    going_on = confidence(weights.further, further_features(one)) if at >= 0 else 1.0
     while at >= 0:
-        following = one.text.find("\n", at + 1)
+        following = text.find("\n", at + 1)
         sure *= going_on
-        lines.append((len(one.text) if following < 0 else following, sure))
+        lines.append((len(text) if following < 0 else following, sure))
         at = following
-    return Offer(one.text, tuple(beginnings), whole, tuple(lines), one)
+    return tuple(lines)
 
 
-def beginnings_of(one: Continuation, weights: Weights) -> list[tuple[int, float]]:
-    """:attr:`Offer.beginnings`: what all of them share is weighed once."""
-    if not one.shares:
-        return []
-    fixed, varying = weights.of_beginnings
-    length, share = one.shares[0]
-    shared = dot(fixed, features(one, share, length, 1))
+def beginnings_of(
+    one: Continuation, weights: Weights, shares: Sequence[tuple[int, float]], numbers: Sequence[float]
+) -> tuple[tuple[int, float], ...]:
+    """:attr:`Offer.beginnings`: what all of them share is weighed once, the rest without a list for each lexeme.
+
+    ``shares``: the continuation's; ``numbers``: the features of any of its beginnings.
+    """
+    fixed, (per_share, per_odds, per_matched, per_length, per_words) = weights.of_beginnings
+    shared, per_odds = dot(fixed, numbers), per_odds + per_matched * log1p(one.matched)
     sure, found = 1.0, []
-    for words, (length, share) in enumerate(one.shares, 1):
-        sure = min(sure, logistic(shared + dot(varying, varying_features(one, share, length, words))))
+    for words, (length, share) in enumerate(shares, 1):
+        odds = log_odds(share)
+        logit = shared + per_share * share + per_odds * odds + per_length * log1p(length) + per_words * log1p(words)
+        sure = min(sure, logistic(logit))
         found.append((length, sure))
-    return found
+    return tuple(found)
 
 
 def ranked(found: list[Continuation], weights: Weights) -> list[Offer]:

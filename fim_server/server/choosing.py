@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import insort
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fim_server.server.commas import COMMA
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from fim_server.language.spelling import Spelling
     from fim_server.server.memory import Offer
     from fim_server.server.names import OwnNames
+    from fim_server.server.project import Recalled
 
 
 def goes_on(
@@ -51,6 +54,26 @@ def others_of(offers: Iterable[Offer], further: Iterable[Offer]) -> list[Offer]:
         if offer.text not in known:
             found.setdefault(offer.text, offer)
     return list(found.values())
+
+
+def best_of(
+    said: Sequence[Recalled], offer_of: Callable[[Recalled], Offer | None], value: Callable[[Offer], float], most: int
+) -> tuple[Offer, ...]:
+    """The offers, at most so many, that are worth most of what a memory says, the best first.
+
+    Made are those only that may be among them: that takes most of the time.
+
+    ``offer_of``: makes one, or None where it does not fit; ``value``: what it is worth, :attr:`.Recalled.most_worth` at
+    most.
+    """
+    found: list[tuple[float, int, Offer]] = []
+    for place in sorted(range(len(said)), key=lambda place: -said[place].most_worth):
+        if len(found) >= most and said[place].most_worth < -found[most - 1][0]:
+            break
+        offer = offer_of(said[place])
+        if offer is not None:
+            insort(found, (-value(offer), place, offer), key=itemgetter(0, 1))
+    return tuple(offer for _, _, offer in found[:most])
 
 
 def together(written: list[Offer], recalled: list[Offer], closers: str, most: int) -> list[Offer]:

@@ -17,7 +17,7 @@ from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.blocks import is_header, once_typed, owes_block, with_empty_block, without_unsure_block
-from fim_server.server.choosing import cuts_of_lines, goes_on, others_of, together
+from fim_server.server.choosing import goes_on, others_of, together
 from fim_server.server.commas import with_last_comma
 from fim_server.server.contexts import (
     Contexts,
@@ -30,15 +30,16 @@ from fim_server.server.contexts import (
     without_repetition,
 )
 from fim_server.server.endings import with_shortest_ending
-from fim_server.server.imports import doubt_of, is_needless_import, with_imports
+from fim_server.server.imports import doubt_of, with_imports
 from fim_server.server.marks import with_marks
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, load_modules, own_names
-from fim_server.server.place import Place, is_fresh, is_word, quiet, wants_single_line
+from fim_server.server.place import Place, is_fresh, quiet, wants_single_line
 from fim_server.server.preferring import Preferences
-from fim_server.server.project import Project, Recalled
+from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
-from fim_server.server.showing import Ends, ends_of, least_first, least_likelihood, shown, worth
+from fim_server.server.recalling import Recalls
+from fim_server.server.showing import Ends, ends_of, least_likelihood, worth
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
 
@@ -62,9 +63,6 @@ LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
 ENGINE_SECONDS = 5.0
 """How long opening a cursor's contexts may take, and all else that the engine is asked for a request besides. What
 takes longer gets no suggestions."""
-
-RECALL_CONFIDENCE = 0.8
-"""How likely a line from the project's memory has to be right for the model not to be asked."""
 
 EXPLAIN_MODEL_MS = 3000.0
 """How long the model may read for an explanation, which goes without its candidates after that."""
@@ -135,15 +133,12 @@ class Completer:
         self._names = Names()
         self._beyond = BeyondFile()
         self._preferences = Preferences()
+        self._recalls = Recalls(project, lambda *said: self._offer(*said), self._preferences)
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
         self._reading: Beside | None = None
         """What reads the prompt of the last request that was answered."""
         self._languages: dict[tuple[object, ...], tuple[Language, float]] = {}
-        self._last_recalled: tuple[Request, object, list[Recalled]] | None = None
-        """To which request, on which texts, the project's memory said what last."""
-        self._last_offered: dict[int, tuple[Offer, float] | None] = {}
-        """What of that, by its place, is offered; None for what does not fit."""
         self._writing: tuple[Stop | None, str] = (None, "")
         """What the model has written so far, and what stops it."""
         self._line_wanted: tuple[Stop | None, int] = (None, 0)
@@ -204,7 +199,7 @@ class Completer:
                 opened = self._open(request, language)
                 if quiet(Place.of(request.split), opened.session.inside, request.invoked, request.settings) is not None:
                     return None
-                best = self._surely_recalled(request, opened, language)
+                best = self._recalls.surest(request, opened, language)
         except StoppedError:
             return None
         if not best or cancelled.is_set():
@@ -213,71 +208,6 @@ class Completer:
         work.costs.queue_ms = 1000 * (started - submitted)
         work.costs.open_ms = 1000 * (time.perf_counter() - started)
         return work
-
-    def _surely_recalled(self, request: Request, opened: Opened, language: Language) -> tuple[Offer, ...]:
-        """What :meth:`recall` offers."""
-        closers = request.split.right[: opened.covered]
-        least = 0.0 if request.invoked else request.settings.min_confidence
-        if request.settings.ask_model:
-            found = self._recalled(request, opened, language, lambda one: one.whole >= RECALL_CONFIDENCE)
-            sure = [offer for offer, whole in found if whole >= RECALL_CONFIDENCE and shown(offer, closers, least)]
-        else:
-            fresh = is_fresh(request.split, opened.session.spelling)
-            first = least_first(least, fresh)
-            found = self._recalled(request, opened, language, lambda one: one.first >= first)
-            sure = [offer for offer, _ in found if shown(offer, closers, least)]
-            sure.sort(key=lambda offer: -worth(offer, closers, least))
-        return tuple(sure[: request.settings.alternatives if request.invoked else 1])
-
-    def _recalled(
-        self,
-        request: Request,
-        opened: Opened,
-        language: Language,
-        is_wanted: Callable[[Recalled], bool] = lambda one: True,
-    ) -> list[tuple[Offer, float]]:
-        """The offers of the project's memory that fit, the best first, each with how likely its whole line is right.
-
-        ``is_wanted``: of what it says, what is made an offer of, which takes the time.
-        """
-        if self._project is None or not request.settings.project_memory or opened.guarantee == "none":
-            return []
-        last, texts = self._last_recalled, (opened.guarantee, opened.left, opened.right)
-        if last is None or last[0] is not request or last[1] != texts:  # not asked before the model was
-            self._project.tell(request.uri, request.split)
-            several = not request.single_line
-            said = self._project.recall(request.uri, request.split, opened.guarantee, several)
-            last = self._last_recalled = request, texts, said
-            self._last_offered = {}
-        found = []
-        for place, one in enumerate(last[2]):
-            if not is_wanted(one):
-                continue
-            if place not in self._last_offered:
-                self._last_offered[place] = self._recalled_offer(one, request, opened, language)
-            offer = self._last_offered[place]
-            if offer is not None:
-                found.append(offer)
-        return found
-
-    def _recalled_offer(
-        self, one: Recalled, request: Request, opened: Opened, language: Language
-    ) -> tuple[Offer, float] | None:
-        """One of the offers of :meth:`_recalled`; None where it does not fit."""
-        if request.word_ends and is_word((one.completion.text or "")[:1]):
-            return None
-        offer = self._offer(one.completion, request, opened, language)
-        if not isinstance(offer, Offer) or not offer.cuts:
-            return None
-        cuts = cuts_of_lines(offer.text, offer.cuts)
-        text = offer.text[: cuts[-1]] if cuts else ""
-        if not cuts or fits(text, request.split, opened) is not None:
-            return None
-        if is_needless_import(text, language.name, request, self._project, self._preferences):
-            return None
-        reaches_line_end = text == offer.text or "\n" in offer.text[: len(text) + 1]
-        whole = one.whole if reaches_line_end else 0.0
-        return replace(offer, text=text, cuts=cuts, recalled=True, calibrated=True), whole
 
     def read_ahead(self, loaded: Loaded, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
         """Have the prompts of a request read; what goes wrong is said when somebody asks."""
@@ -291,13 +221,18 @@ class Completer:
             self._read_prompts(loaded, language, request, cancelled)
 
     def read_at_rest(self, loaded: Loaded | None, request: Request, cancelled: Stop) -> None:
-        """Have the short prompt of a request read, and its session opened; without a model the latter alone."""
+        """Have the short prompt of a request read, and its session opened; without a model the latter alone.
+
+        The document's names as well: the first offer wants them, and a large file's take 20 ms.
+        """
         with suppress(LanguageError, StoppedError), Stop(ENGINE_SECONDS):
             language = self._language(request, loaded)
             if loaded is not None:
                 self._read_prompts(loaded, language, request, cancelled, both=False)
             elif not cancelled.is_set():
                 self._open(request, language)
+            if not cancelled.is_set() and request.settings.names != "off" and own_names(language.name) is not None:
+                self._names.read(request.split)
 
     def read_on(self, loading: Future[Loaded], request: Request, cancelled: Stop, stopped: Stop) -> None:
         """Read the long prompt of a request that was answered, until ``stopped``; not if it was ``cancelled``."""
@@ -351,11 +286,11 @@ class Completer:
                 return work
             if recalls:
                 with suppress(StoppedError), Stop(ENGINE_SECONDS):
-                    if best := self._surely_recalled(request, opened, language):
+                    if best := self._recalls.surest(request, opened, language):
                         work.answer = answer_of(request, best, lasting=not opened.is_unfinished)
                         work.origin = "memory"
                         return None if cancelled.is_set() else work
-                    self._recalled(request, opened, language)  # for after the model's, while it reads
+                    self._recalls.all(request, opened, language)  # for after the model's, while it reads
             with Stop(ENGINE_SECONDS + (options.deadline_ms or 0) / 1000) if options.deadline_ms else cancelled:
                 self._decode(
                     Task(
@@ -513,7 +448,7 @@ class Completer:
     def _with_recalled(self, offers: list[Offer], task: Task) -> list[Offer]:
         """The model's offers and those of the project's memory; unasked the one that is worth most to begin with."""
         request = task.request
-        others = others_of(offers, (offer for offer, _ in self._recalled(request, task.opened, task.language)))
+        others = others_of(offers, self._recalls.all(request, task.opened, task.language))
         closers = request.split.right[: task.opened.covered]
         if request.invoked:
             return together(offers, others, closers, request.settings.alternatives)

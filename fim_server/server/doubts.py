@@ -27,6 +27,9 @@ DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN = 0.001, 0.05, 0.05
 or loads a name, not behind a dot, that stands nowhere (none of six such suggestions was right), which may begin right:
 a part of it is shown if there is one that fits."""
 
+DOUBTS = DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN
+"""All of these."""
+
 NEAR, LEAST_WORDS = 8, 3
 """How many lines above and below count as near, and how many words a line has to have: fewer say little."""
 
@@ -87,7 +90,7 @@ def stands_near(spelling: Spelling, split: Split, text: str) -> bool:
         return False
     if not contains_in_order(text, rest.strip()):
         return False  # there is more in the line
-    above = reversed(split.left[:start][-LOOKED_AT:].split("\n")[-NEAR - 1 : -1])
+    above = reversed(split.left[max(0, start - LOOKED_AT) : start].rsplit("\n", NEAR + 1)[-NEAR - 1 : -1])
     indentation = line[: len(line) - len(line.lstrip())]
     wanted = re.compile(re.escape(line) + r"[ \t]*$")
     return any(is_in_block(lines, indentation, wanted) for lines in (above, below[:NEAR]))

@@ -144,6 +144,10 @@ class Names:
                 found.append(end)
         return tuple(found)
 
+    def read(self, split: Split) -> None:
+        """Count a document's names, so that nobody waits for that when a suggestion is there."""
+        self._read(split.joined(""))
+
     def _words_beside(self, split: Split, start: int) -> Callable[[str], bool]:
         """Whether a word stands in the document besides the one that is begun at ``start`` and ends at the cursor."""
         document = split.joined("")

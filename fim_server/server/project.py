@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from pygls.uris import to_fs_path
 from fim_server.decoding.results import Completion, StopReason, Won, Written
 from fim_server.memory.belief import FITTED
 from fim_server.memory.memory import CHARACTERS, Memory, unseen
+from fim_server.server.doubts import DOUBTS
 from fim_server.server.process import release_memory
 
 if TYPE_CHECKING:
@@ -44,18 +46,54 @@ MOST_LINES, LINES_CONFIDENCE = 8, 0.7
 """Lines of what is recalled at most, and how likely all of several has to be right."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recalled:
-    """What the memory offers at a cursor, in the form of what a model has written."""
+    """What the memory offers at a cursor: few of those that it tells of are looked at closer.
 
-    completion: Completion
-    whole: float
-    """How likely it is right up to its first line's end."""
+    Attributes:
+        offer: The memory's.
+        guarantee: Of the session that it is for.
+    """
+
+    offer: Offer
+    guarantee: str
+
+    @property
+    def whole(self) -> float:
+        """How likely it is right up to its first line's end."""
+        return self.offer.whole
 
     @property
     def first(self) -> float:
         """How likely its first lexeme is right, at most."""
-        return self.completion.written[0].probability if self.completion.written else 1.0
+        return self._sure[0][1] if self._sure else 1.0
+
+    @property
+    def most_worth(self) -> float:
+        """What is shown of it is worth no more (`showing.worth`): it may be doubted, and get a comma."""
+        if not self._sure:
+            return len(self.text) + 1.0
+        return max((end + 1) * max(sure, *DOUBTS) for end, sure in self._sure)
+
+    @cached_property
+    def text(self) -> str:
+        """Its first line, and further ones as far as they are sure."""
+        return self.offer.text[: self.offer.end_of_lines(LINES_CONFIDENCE)]
+
+    @cached_property
+    def completion(self) -> Completion:
+        """In the form of what a model has written: its tokens are lexemes."""
+        tokens, before = [], 1.0
+        for end, sure in self._sure:
+            tokens.append(Written(end, min(1.0, sure / before) if before else 0.0))
+            before = sure
+        ended = StopReason.END_TOKEN
+        return Completion(self.text, self.guarantee, ended, None, won=Won.END_TOKEN, written=tuple(tokens))
+
+    @cached_property
+    def _sure(self) -> list[tuple[int, float]]:
+        """For each lexeme and further line the characters up to its end, and how likely all is right up to there."""
+        return [(end, sure) for end, sure in (*self.offer.beginnings, *self.offer.lines) if end <= len(self.text)]
 
 
 class Project:
@@ -175,7 +213,7 @@ class Project:
         ``several_lines``: where it is sure enough, with the lines that came after.
         """
         offers = self.memory.offers(key_of(uri), split.left, split.right, MOST_LINES if several_lines else 1)
-        return [recalled(offer, guarantee) for offer in offers if offer.text.strip()]
+        return [Recalled(offer, guarantee) for offer in offers if offer.text.strip()]
 
     def advice(self, uri: str, left: str) -> ProjectAdvice:
         """What the memory knows of each next token of a middle."""
@@ -217,18 +255,6 @@ class ProjectAdvice:
     def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
         """How much of a weight is believed."""
         return FITTED.share(weight, self.characters, heaviest, certainty, probability)
-
-
-def recalled(offer: Offer, guarantee: str) -> Recalled:
-    """An offer as a completion whose tokens are its lexemes, and its further lines as far as they are sure."""
-    text = offer.text[: offer.end_of_lines(LINES_CONFIDENCE)]
-    tokens, before = [], 1.0
-    for end, sure in (*offer.beginnings, *offer.lines):
-        if end <= len(text):
-            tokens.append(Written(end, min(1.0, sure / before) if before else 0.0))
-            before = sure
-    completion = Completion(text, guarantee, StopReason.END_TOKEN, None, won=Won.END_TOKEN, written=tuple(tokens))
-    return Recalled(completion, offer.whole)
 
 
 def key_of(uri: str) -> str:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fim_server.memory.features import NAMES, VARYING, features, varying_features
-from fim_server.memory.offers import beginnings_of
+from fim_server.memory.offers import offer_of
 from fim_server.memory.weights import Weights, confidence, fitted_weights
 
 
@@ -16,6 +16,7 @@ def drawn(draw: random.Random) -> Any:
     candidates = draw.randint(1, 9)
     shares = sorted((draw.random() for _ in range(draw.randint(0, 6))), reverse=True)
     return SimpleNamespace(
+        text="",
         matched=draw.randint(0, 40),
         matched_characters=draw.randint(0, 300),
         agreeing=draw.randint(1, 9),
@@ -36,7 +37,7 @@ def drawn(draw: random.Random) -> Any:
 
 
 def one_by_one(one: Any, weights: Weights) -> list[tuple[int, float]]:
-    """As :func:`beginnings_of`, plainly."""
+    """:attr:`Offer.beginnings`, plainly."""
     sure, found = 1.0, []
     for words, (length, share) in enumerate(one.shares, 1):
         sure = min(sure, confidence(weights.beginning, features(one, share, length, words)))
@@ -53,9 +54,13 @@ def test_what_beginnings_share_is_weighed_once() -> None:
     several = 0
     for _ in range(300):
         one, some = drawn(draw), draw.choice(weights)
-        plain, found = one_by_one(one, some), beginnings_of(one, some)
+        offer = offer_of(one, some)
+        plain, found = one_by_one(one, some), offer.beginnings
         assert [length for length, _ in plain] == [length for length, _ in found]
         assert all(isclose(a, b, rel_tol=1e-9) for (_, a), (_, b) in zip(plain, found, strict=True))
+        length = one.shares[-1][0] if one.shares else 0
+        sure = confidence(some.whole, features(one, one.share, length, len(one.shares)))
+        assert isclose(offer.whole, min([sure, *(last for _, last in plain[-1:])]), rel_tol=1e-9)
         several += len(found) > 1
     assert several > 100
 

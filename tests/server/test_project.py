@@ -28,12 +28,14 @@ from fim_server.memory.belief import FITTED
 from fim_server.memory.features import NAMES
 from fim_server.memory.weights import Weights
 from fim_server.models.load import load_model
-from fim_server.server import completing, lifecycle
+from fim_server.server import lifecycle, names, recalling
 from fim_server.server.choosing import cuts_of_lines
 from fim_server.server.completing import Completer
 from fim_server.server.contexts import Contexts, Opened
+from fim_server.server.memory import Offer
 from fim_server.server.project import LEAST_CHARACTERS, LINES_CONFIDENCE, Project, key_of, path_of
 from fim_server.server.settings import ServerSettings
+from fim_server.server.showing import shown, worth
 from fim_server.server.work import PromptTokens, Request
 from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import Split
@@ -151,11 +153,11 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
     project: Project, monkeypatch: pytest.MonkeyPatch, ask_model: bool, least: float
 ) -> None:
     """The plain twin makes an offer of all that the memory says, and then looks which may be shown."""
-    monkeypatch.setattr(completing, "RECALL_CONFIDENCE", 0.3)  # that lines of one folder reach, too
+    monkeypatch.setattr(recalling, "RECALL_CONFIDENCE", 0.3)  # that lines of one folder reach, too
     folder = Path(server.__file__).parent
     project.read([folder.as_uri()], [".py"])
     text = (folder.parent / "decoding" / "beside.py").read_text(encoding="utf-8")
-    settings = ServerSettings(ask_model=ask_model, min_confidence=least)
+    settings = ServerSettings(ask_model=ask_model, min_confidence=least, alternatives=3)
     draw, made, found = random.Random(3), Counter[str](), Counter[str]()
 
     def completer(name: str) -> Completer:
@@ -170,12 +172,20 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
         return one
 
     quick, plain = completer("quick"), completer("plain")
-    all_of_it = plain._recalled
 
-    def everything(request: Request, opened: Opened, language: Language, _: object = None) -> Any:
-        return all_of_it(request, opened, language)
+    def surest(request: Request, opened: Opened, language: Language) -> tuple[Offer, ...]:
+        closers, most = request.split.right[: opened.covered], request.settings.alternatives if request.invoked else 1
+        shown_from = 0.0 if request.invoked else least
+        offers = [
+            offer
+            for offer, whole in plain._recalls.weighed(request, opened, language)
+            if shown(offer, closers, shown_from) and (not ask_model or whole >= recalling.RECALL_CONFIDENCE)
+        ]
+        if not ask_model:
+            offers.sort(key=lambda offer: -worth(offer, closers, shown_from))
+        return tuple(offers[:most])
 
-    plain._recalled = everything  # type: ignore[assignment,method-assign]
+    plain._recalls.surest = surest  # type: ignore[method-assign]
     for _ in range(60):
         at = draw.choice([at for at in range(1, len(text)) if text[at - 1] in " .(" and text[at].isalpha()])
         typed = text[:at] + text[text.find("\n", at) :]  # the rest of the line is missing
@@ -187,6 +197,29 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
         found[str(texts[0] is None)] += 1
     assert made["quick"] < made["plain"] / 2
     assert found["False"] >= 5
+
+
+def test_names_are_read_where_a_cursor_rests(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not again for what is typed there, but for what is new."""
+    settings = ServerSettings(ask_model=False)
+    one = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
+    split = told(project, "file:///rests.py", HERE, AT)
+    request = Request("file:///rests.py", split, "python", "", False, True, settings)
+    read: list[int] = []
+    count_words = names.words_of
+
+    def counted(text: str, start: int, end: int) -> Any:
+        read.append(end - start)
+        return count_words(text, start, end)
+
+    monkeypatch.setattr(names, "words_of", counted)
+    one.read_at_rest(None, replace(request, settings=replace(settings, names="off")), Stop())
+    assert read == []
+    one.read_at_rest(None, request, Stop())
+    assert sum(read) == len(HERE)
+    typed = told(project, "file:///rests.py", HERE[:AT] + "l" + HERE[AT:], AT + 1)
+    one.read_at_rest(None, replace(request, split=typed), Stop())
+    assert sum(read) < 1.25 * len(HERE)
 
 
 def test_lines_that_are_unsure_are_left_out(project: Project, tmp_path: Path) -> None:
@@ -216,7 +249,7 @@ def test_recalled_lines_end_where_lines_end(certain: Project, tmp_path: Path) ->
         language = request.language()
         return [
             offer.text
-            for offer, _ in completer._recalled(request, completer.contexts.open(uri, language, split), language)
+            for offer in completer._recalls.all(request, completer.contexts.open(uri, language, split), language)
         ]
 
     loop = "def other(ledger, stream):\n    for account in ledger.accounts:\n        |"

@@ -10,8 +10,8 @@ import pytest
 from answers import offer
 from fim_server.decoding.beside import Beside
 from fim_server.errors import StoppedError
-from fim_server.server.completing import Completer
 from fim_server.server.memory import Offer
+from fim_server.server.recalling import Recalls
 from fim_server.server.settings import ServerSettings
 from fim_server.server.worker import CompletionWorker
 from watched import request, until
@@ -42,15 +42,15 @@ def worker() -> Iterator[CompletionWorker]:
     worker.close()
 
 
-def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Offer, ...]) -> list[Completer]:
+def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Offer, ...]) -> list[Recalls]:
     """Have the memory recall that; returns who asked it."""
-    asked: list[Completer] = []
+    asked: list[Recalls] = []
 
-    def recall(self: Completer, *_: object) -> tuple[Offer, ...]:
+    def recall(self: Recalls, *_: object) -> tuple[Offer, ...]:
         asked.append(self)
         return found
 
-    monkeypatch.setattr(Completer, "_surely_recalled", recall)
+    monkeypatch.setattr(Recalls, "surest", recall)
     return asked
 
 
@@ -105,10 +105,10 @@ def test_what_is_not_sure_leaves_the_answer_to_the_model(
 def test_a_memory_that_takes_too_long_leaves_the_answer_to_the_model(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(self: Completer, *_: object) -> tuple[Offer, ...]:
+    def stopped(self: Recalls, *_: object) -> tuple[Offer, ...]:
         raise StoppedError("too long")
 
-    monkeypatch.setattr(Completer, "_surely_recalled", stopped)
+    monkeypatch.setattr(Recalls, "surest", stopped)
     work = worker.submit(request("file:///a.py"), recalls=True).future.result(PATIENCE)
     assert work is not None
     assert (work.origin, len(work.completions)) == ("model", 1)
