@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,6 +39,7 @@ from fim_server.server.preferring import Preferences
 from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
 from fim_server.server.recalling import Recalls
+from fim_server.server.second_thoughts import Unlike
 from fim_server.server.showing import Ends, ends_of, least_likelihood, worth
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
@@ -337,7 +338,7 @@ class Completer:
 
         request, opened, options = task.request, task.opened, task.options
         offers: list[Offer] = []
-        reason = None
+        reason: str | None = None
         prompts = self._prompts
         assert prompts is not None, "the prompt is one of its"
         elapsed_ms = 1000 * (time.perf_counter() - task.began)
@@ -370,26 +371,10 @@ class Completer:
             if self._is_enough(task.cancelled, written):
                 raise Interrupted(StopReason.DEADLINE)
 
-        for completion in alternatives(
-            task.model,
-            opened.session,
-            task.healing.split,
-            request.settings.alternatives if request.invoked else 1,
-            options,
-            task.cancelled,
-            note,
-            readings=task.readings,
-            healing=task.healing.text,
-            beside=task.beside,
-        ):
-            completion = task.healing.undo(completion)
-            if completion.begun:
-                owes = owes_block(once_typed(request.split, completion.begun), task.language.name)
-                if owes:
-                    completion = with_empty_block(completion, opened.session, request.split)
-                completion = with_shortest_ending(completion, opened.session, request.split, owes)
-            elif not request.invoked and owes_block(request.split, task.language.name):
-                completion = without_unsure_block(completion, opened.session, request.split)
+        def take(completion: Completion) -> None:
+            """Make an offer of what the model has written."""
+            nonlocal reason
+            completion = self._ended(task.healing.undo(completion), task)
             work.completions.append(completion)
             self._tokens.count(completion.statistics)
             prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
@@ -398,6 +383,26 @@ class Completer:
                 reason = reason or offer
             elif all(offer.text != other.text for other in offers):
                 offers.append(offer)
+
+        written = partial(
+            alternatives,
+            task.model,
+            opened.session,
+            task.healing.split,
+            request.settings.alternatives if request.invoked else 1,
+            cancelled=task.cancelled,
+            on_token=note,
+            readings=task.readings,
+            healing=task.healing.text,
+        )
+        for completion in written(options, beside=task.beside):
+            take(completion)
+        if not request.invoked and offers and offers[0].doubt.end:
+            elapsed_ms = 1000 * (time.perf_counter() - began)
+            left_ms = None if options.deadline_ms is None else options.deadline_ms - elapsed_ms
+            if left_ms is None or left_ms > 0:
+                unlike = Unlike.of(offers[0], options.preference)
+                take(next(written(replace(options, preference=unlike, deadline_ms=left_ms))))
         if not task.cancelled.is_set():
             with suppress(StoppedError):  # what the model has written is there
                 offers = self._with_recalled(offers, task)
@@ -408,6 +413,18 @@ class Completer:
         if self._is_enough(task.cancelled, self.written_for(task.cancelled)):
             request = replace(request, single_line=True)
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting)
+
+    def _ended(self, completion: Completion, task: Task) -> Completion:
+        """What the model has written, with an end where it has none that somebody would take."""
+        request, session, language = task.request, task.opened.session, task.language.name
+        if completion.begun:
+            owes = owes_block(once_typed(request.split, completion.begun), language)
+            if owes:
+                completion = with_empty_block(completion, session, request.split)
+            return with_shortest_ending(completion, session, request.split, owes)
+        if not request.invoked and owes_block(request.split, language):
+            return without_unsure_block(completion, session, request.split)
+        return completion
 
     def _advice(self, request: Request, language: Language) -> Advice | None:
         """What is known of each token besides: by the project's memory, and by what the file lacks."""

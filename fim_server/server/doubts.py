@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fim_server.server.names import word_start
@@ -23,15 +24,17 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN = 0.001, 0.05, 0.05
-"""How sure is what defines or imports something once more: nobody sees it who has not asked. And what repeats a line,
-or loads a name, not behind a dot, that stands nowhere (none of six such suggestions was right), which may begin right:
-a part of it is shown if there is one that fits."""
+"""How sure is what defines or imports something once more: nobody sees it who has not asked. And what repeats a line or
+the beginning of one, or loads a name, not behind a dot, that is nowhere (none of six such suggestions was right)."""
 
 DOUBTS = DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN
 """All of these."""
 
 NEAR, LEAST_WORDS = 8, 3
 """How many lines above and below count as near, and how many words a line has to have: fewer say little."""
+
+CHAIN, BEGUN_WORDS = re.compile(r"[\w.]+"), 2
+"""Words, and how many of them a line has to have to be taken for the beginning of another one."""
 
 LOOKED_AT = 1 << 16
 """Characters on either side of the cursor in which a definition is looked for."""
@@ -42,12 +45,19 @@ class Doubt:
     """From where on a suggestion is hardly meant.
 
     Attributes:
-        end: Where what makes it so ends in it, in characters; 0 where there is nothing of the kind.
+        end: The shortest beginning that is doubted, in characters; 0 where none is.
         confidence: How likely a text is right that goes so far.
+        reason: The beginning that makes it so, in characters, where that is longer.
     """
 
     end: int = 0
     confidence: float = 1.0
+    reason: int = 0
+
+    @property
+    def whole(self) -> int:
+        """Where what makes it so ends, in characters."""
+        return max(self.end, self.reason)
 
 
 NO_DOUBT = Doubt()
@@ -94,6 +104,33 @@ def stands_near(spelling: Spelling, split: Split, text: str) -> bool:
     indentation = line[: len(line) - len(line.lstrip())]
     wanted = re.compile(re.escape(line) + r"[ \t]*$")
     return any(is_in_block(lines, indentation, wanted) for lines in (above, below[:NEAR]))
+
+
+def begins_near(spelling: Spelling, split: Split, text: str) -> int:
+    """Where in a suggestion the second word ends of a line that begins one that stands near; 0 where it begins none.
+
+    Near is in the same block, indented alike. What is not the whole of such a line is mostly the first part of it, with
+    which somebody would say it once more. Words that dots join count as one. Not where the line near opens a bracket or
+    a brace at its end, with which many lines of a language may.
+    """
+    start = split.left.rfind("\n") + 1
+    line = (split.left[start:] + text.partition("\n")[0]).rstrip()
+    words = list(islice(CHAIN.finditer(line), BEGUN_WORDS))
+    rest, *below = split.right[:LOOKED_AT].split("\n", NEAR + 1)
+    is_closed = all(character in spelling.closers for character in rest.strip())  # by an editor
+    if len(words) < BEGUN_WORDS or not (is_closed or contains_in_order(text, rest.strip())):
+        return 0
+    above = split.left[max(0, start - LOOKED_AT) : start].rsplit("\n", NEAR + 1)[-NEAR - 1 : -1]
+    indentation = line[: len(line) - len(line.lstrip())]
+    openers = tuple(opening for opening, _ in spelling.brackets)
+    for lines in (reversed(above), below[:NEAR]):
+        for other in lines:
+            if other.strip() and not other.startswith(indentation):
+                break
+            goes_on = other.rstrip()[len(line) :]
+            if goes_on and other.startswith(line) and not CHAIN.match(goes_on) and not goes_on.endswith(openers):
+                return max(1, words[-1].end() - (len(split.left) - start))
+    return 0
 
 
 def loads_unknown(own: OwnNames, spelling: Spelling, text: str, unknown: Sequence[int]) -> int:

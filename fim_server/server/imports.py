@@ -14,6 +14,7 @@ from fim_server.server.doubts import (
     NO_DOUBT,
     SAID_AGAIN,
     Doubt,
+    begins_near,
     defined_again,
     loads_unknown,
     stands_near,
@@ -172,12 +173,16 @@ def doubt_of(language: str, spelling: Spelling, split: Split, text: str, unknown
     if end is not None:
         return Doubt(end, DEFINED_AGAIN)
     line, end = first_line(split, text), len(text.partition("\n")[0])
-    if module is not None and module.import_of(line) is not None and module.imports_again(line, around(split)[1]):
+    imports = module is not None and module.import_of(line) is not None
+    if imports and module.imports_again(line, around(split)[1]):
         return Doubt(end, DEFINED_AGAIN)
     loaded = 0 if own is None else loads_unknown(own, spelling, text, unknown)
     if loaded:
         return Doubt(loaded, LOADS_UNKNOWN)
-    return Doubt(end, SAID_AGAIN) if stands_near(spelling, split, text) else NO_DOUBT
+    if stands_near(spelling, split, text):
+        return Doubt(1, SAID_AGAIN, end)
+    begun = 0 if imports else begins_near(spelling, split, text)
+    return Doubt(1, SAID_AGAIN, begun) if begun else NO_DOUBT
 
 
 def first_line(split: Split, text: str) -> str:

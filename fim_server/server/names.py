@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fim_server.languages
-from fim_server.server.place import is_word
+from fim_server.server.place import PROSE, is_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,8 +120,8 @@ class Names:
     ) -> tuple[int, ...]:
         """The ends, in characters of a suggestion's ``text``, of the names that it loads and nobody knows.
 
-        A name that it defines itself is known after that; words of a string's text are no names. ``is_known``: whether
-        a word is known elsewhere.
+        A name that it defines itself is known after that; words of strings and comments are no names. ``is_known``:
+        whether a word is known elsewhere.
         """
         own = own_names(language)
         if own is None:
@@ -140,7 +140,7 @@ class Names:
             if own.binds(split.left[line:start] + whole, match.start() + start - line, match.end() + start - line):
                 bound.add(word)
                 continue
-            if not is_in_string(session, text[:end]):
+            if not is_in_prose(session, text[:end]):
                 found.append(end)
         return tuple(found)
 
@@ -229,8 +229,8 @@ def word_start(text: str, end: int) -> int:
     return end
 
 
-def is_in_string(session: Session, middle: str) -> bool:
-    """Whether a middle's end is inside of a string's text."""
+def is_in_prose(session: Session, middle: str) -> bool:
+    """Whether a middle's end is inside of a string's text or a comment, whose words are no names."""
     state = session.start()
     state.advance(middle)
-    return state.inside == "string"
+    return state.inside in PROSE

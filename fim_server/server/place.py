@@ -21,6 +21,9 @@ MOST_PLACES = 64
 """Documents of which it is known where the cursor was last."""
 
 
+PROSE = ("comment", "string")
+"""What a cursor may be inside of that is no code."""
+
 MOST_BLANK = 8
 """Lines below the cursor's in which the next one that is not blank is looked for."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from fim_server.server.place import contains_in_order, is_word
+from fim_server.server.place import PROSE, contains_in_order, is_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +35,6 @@ the offers in the packages for tuning none was right whose first lexeme was less
 LEAST_LIKELIHOOD, LEAST_IN_FRESH, LEAST_OF_BLOCK = 0.02, 0.002, 0.0002
 """Where all that is written is less likely, nothing more is written: none of it would be shown. In such a pair, and
 where a line cannot end before a block has begun."""
-
-PROSE = ("comment", "string")
-"""What a cursor may be inside of that is no code."""
 
 LEAST_ASKED = 1e-4
 """The same for somebody who has asked, and wants to see something: only where a part of the text is a whole already."""

@@ -330,11 +330,25 @@ def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> Non
         ("if a.b.c:\n    pass\n", "if a.b.c:", "\n", "if a.b.c:"),
         ("if a:\n    b()\nelif ", "c.d == e:\n    pass", "\nelif c.d == e:\n    f()\n", "c.d == e:"),
         ("a.b(c)(\n)\n", "a.b(c)(", "\n", ""),
+        ('a.b(["c", "d"])\na.b([', '"c"', "])\n", '"c'),  # the beginning of a line, up to its second word
+        ("a: B = 1\n", "a: B", "\n", "a: B"),
+        ("a: B = 1\n", "a: B\nc", "\n", "a: B"),
+        ("", "a: B", "\na: B = 1\n", "a: B"),
+        ("a", ": B", "\na: B = 1\n", ": B"),
+        ("a.b = c(d)\n", "a.b", "\n", ""),  # no two words of it
+        ("a: Bc = 1\n", "a: B", "\n", ""),
+        ("a: B.c = 1\n", "a: B", "\n", ""),
+        ("a: B = 1\n", "a: B", "  # c\n", ""),
+        ("if x:\n    a: B = 1\n", "a: B", "\n", ""),  # another block
+        ("a: B = f(\n)\n", "a: B", "\n", ""),
+        ("import os.path\n", "import os", "\n", ""),
     ],
 )
 def test_what_is_said_once_more(left: str, text: str, right: str, expected: str) -> None:
     spelling = Language.load("python").open("", "").spelling
-    assert text[: doubt_of("python", spelling, Split(left, right), text).end] == expected
+    doubt = doubt_of("python", spelling, Split(left, right), text)
+    assert text[: doubt.whole] == expected
+    assert bool(doubt.end) == bool(expected)
 
 
 def test_a_suggestion_that_imports_what_nothing_needs() -> None:

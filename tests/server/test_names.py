@@ -45,6 +45,7 @@ def unknown(marked: str, text: str, language: str = "python", known: tuple[str, 
         ("x = |\n", "f'words {name}'", ["f'words {name"]),
         ("x = |\n", "1e5 + 0xff", []),
         ("x = (|\n", "other", ["other"]),  # a broken file has names
+        ("x = 1|\n", "  # said nowhere", []),
     ],
 )
 def test_names(marked: str, text: str, expected: list[str]) -> None:
@@ -88,7 +89,7 @@ def words_by_themselves(marked: str, text: str) -> list[str]:
 
 
 def test_after_any_edit_the_names_are_those_of_the_text_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fim_server.server.names.is_in_string", lambda session, middle: False)
+    monkeypatch.setattr("fim_server.server.names.is_in_prose", lambda session, middle: False)
     monkeypatch.setattr("fim_server.server.names.AT_ONCE", 7)
     monkeypatch.setattr("fim_server.server.names.own_names", lambda language: OwnNames(frozenset()))
     random, names = Random(4), Names()

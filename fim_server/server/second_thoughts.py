@@ -1,0 +1,68 @@
+"""Another text where the first one is doubted: the model is asked what it would write if it knew that.
+
+A doubt (:mod:`.doubts`) says how likely a text is right that goes so far, whatever the model thinks of it. So the model
+writes once more, with the probabilities that tokens have where the doubted beginning is ruled out in all other cases: a
+token that goes on with it keeps what the other ways on from there have. That is Bayes' rule for the event that the
+beginning is not written; how likely it is from each place is told by the first text's probabilities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING
+
+from fim_server.server.showing import likelihood
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.decoding.protocols import Preference
+    from fim_server.decoding.results import Written
+    from fim_server.server.memory import Offer
+
+LEAST_SHARE = 1e-9
+"""Of a token's probability that is left to it in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """How much less likely tokens are that go on with a doubted beginning: a `Preference`.
+
+    Attributes:
+        beginning: The text that is doubted.
+        written: Its tokens and what they had for probabilities.
+        doubt: How likely it is wrong.
+        others: What else is thought of tokens.
+    """
+
+    beginning: str
+    written: tuple[Written, ...]
+    doubt: float
+    others: Preference | None
+
+    @classmethod
+    def of(cls, offer: Offer, others: Preference | None) -> Unlike:
+        """What is thought of tokens where an offer is doubted."""
+        return cls(offer.text[: offer.doubt.whole], offer.written, 1 - offer.doubt.confidence, others)
+
+    def __call__(self, middle: str, healing: str, texts: Sequence[str | None]) -> Sequence[float]:
+        """What to add to the logarithms of the probabilities of tokens, as in `Preference`."""
+        found = [0.0] * len(texts) if self.others is None else list(self.others(middle, healing, texts))
+        if not self.beginning.startswith(middle):
+            return found
+        for place, text in enumerate(texts):
+            if text is not None and len(text) > len(healing):
+                found[place] += self._change(middle + text[len(healing) :])
+        return found
+
+    def _change(self, text: str) -> float:
+        """Of a token with which so much is written."""
+        if text.startswith(self.beginning):
+            goes_on = 1.0
+        elif self.beginning.startswith(text):
+            begun = likelihood(self.written, len(text))
+            goes_on = likelihood(self.written, len(self.beginning)) / begun if begun else 1.0
+        else:
+            return 0.0
+        return log(max(LEAST_SHARE, 1 - self.doubt * goes_on))
