@@ -64,27 +64,44 @@ NO_DOUBT = Doubt()
 
 
 def defined_again(own: OwnNames, split: Split, text: str) -> int | None:
-    """The end, in characters of a suggestion's ``text``, of a name that its first line defines once more.
+    """The end, in characters of a suggestion's ``text``, of a name that its first line defines or declares once more.
 
-    None where it defines none, or the block has no other line that defines it, or one above says that there may be
-    several: what overloads a function, or adds to a property.
+    None where it does neither, or the block has no other line that does, or one above says that there may be several:
+    what overloads a function, or adds to a property.
     """
-    if not own.defining_words:
-        return None
-    words = "|".join(map(re.escape, sorted(own.defining_words)))
     start = split.left.rfind("\n") + 1
     line = split.left[start:] + text.partition("\n")[0]
-    found = re.match(rf"([ \t]*)(?:\w+[ \t]+)?(?:{words})[ \t]+(\w+)", line)
-    end = 0 if found is None else found.end() - (len(split.left) - start)
+    found = named_by(own, line)
+    end = 0 if found is None else found[1] - (len(split.left) - start)
     if found is None or end <= 0:
         return None
     above = split.left[:start].rstrip().rpartition("\n")[2].strip()
-    if above.startswith(own.marks):
+    if own.marks and above.startswith(own.marks):
         return None
-    other = re.compile(rf"{found[1]}(?:\w+[ \t]+)?(?:{words})[ \t]+{found[2]}\b")
-    before = reversed(split.left[:start][-LOOKED_AT:].split("\n"))
+    before = reversed(split.left[max(0, start - LOOKED_AT) : start].split("\n"))
     after = split.right[:LOOKED_AT].split("\n")[1:]
-    return end if any(is_in_block(lines, found[1], other) for lines in (before, after)) else None
+    indentation = line[: len(line) - len(line.lstrip(" \t"))]
+    return end if any(is_in_block(lines, indentation, found[0]) for lines in (before, after)) else None
+
+
+def named_by(own: OwnNames, line: str) -> tuple[re.Pattern[str], int] | None:
+    """What other lines begin with that define or declare what a line does, and where its name ends; None of others."""
+    if own.defining_words:
+        before = rf"(?:\w+[ \t]+)?(?:{one_of(own.defining_words)})[ \t]+"
+        found = re.match(rf"([ \t]*){before}(\w+)", line)
+        if found is not None:
+            return re.compile(rf"{found[1]}{before}{found[2]}\b"), found.end(2)
+    if own.declaring_texts:
+        after = rf"[ \t]*(?:{one_of(own.declaring_texts)})(?!=)"
+        found = re.match(rf"([ \t]*)(\w+){after}", line)
+        if found is not None and found[2] not in own.known:
+            return re.compile(rf"{found[1]}{found[2]}{after}"), found.end(2)
+    return None
+
+
+def one_of(texts: Iterable[str]) -> str:
+    """A pattern that matches one of some texts."""
+    return "|".join(map(re.escape, sorted(texts)))
 
 
 def stands_near(spelling: Spelling, split: Split, text: str) -> bool:

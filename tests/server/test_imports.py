@@ -319,6 +319,11 @@ def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> Non
         ("import os\n", "import json", "\nimport sys\n", ""),
         ("def f():\n    pass\n\ndef ", "f():\n    pass", "\n", "f"),
         ("x = ", "f()", "\n", ""),
+        ("class A:\n    b: int = 1\n    c: int = 2\n    ", "b: str", "\n", "b"),
+        ("class A:\n    b", ": str", "\n\n    b : int\n", ""),  # it is written by the one who types
+        ("class A:\n    ", "b: str", "\n\nclass C:\n    b: int\n", ""),
+        ("class A:\n    b = 1\n    ", "b: str", "\n", ""),
+        ("if a:\n    pass\nelse:\n    pass\n", "else: x", "\n", ""),
         ("a.b = c(d)\ne()\n", "a.b = c(d)", "\n", "a.b = c(d)"),
         ("a.b = ", "c(d)", "\ne()\na.b = c(d)\n", "c(d)"),
         ("a.b = c(", "d)", ")\ne()\na.b = c(d)\n", "d)"),
@@ -331,16 +336,16 @@ def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> Non
         ("if a:\n    b()\nelif ", "c.d == e:\n    pass", "\nelif c.d == e:\n    f()\n", "c.d == e:"),
         ("a.b(c)(\n)\n", "a.b(c)(", "\n", ""),
         ('a.b(["c", "d"])\na.b([', '"c"', "])\n", '"c'),  # the beginning of a line, up to its second word
-        ("a: B = 1\n", "a: B", "\n", "a: B"),
-        ("a: B = 1\n", "a: B\nc", "\n", "a: B"),
-        ("", "a: B", "\na: B = 1\n", "a: B"),
-        ("a", ": B", "\na: B = 1\n", ": B"),
+        ("a = b + 1\n", "a = b", "\n", "a = b"),
+        ("a = b + 1\n", "a = b\nc", "\n", "a = b"),
+        ("", "a = b", "\na = b + 1\n", "a = b"),
+        ("a", " = b", "\na = b + 1\n", " = b"),
         ("a.b = c(d)\n", "a.b", "\n", ""),  # no two words of it
-        ("a: Bc = 1\n", "a: B", "\n", ""),
-        ("a: B.c = 1\n", "a: B", "\n", ""),
-        ("a: B = 1\n", "a: B", "  # c\n", ""),
-        ("if x:\n    a: B = 1\n", "a: B", "\n", ""),  # another block
-        ("a: B = f(\n)\n", "a: B", "\n", ""),
+        ("a = bc + 1\n", "a = b", "\n", ""),
+        ("a = b.c + 1\n", "a = b", "\n", ""),
+        ("a = b + 1\n", "a = b", "  # c\n", ""),
+        ("if x:\n    a = b + 1\n", "a = b", "\n", ""),  # another block
+        ("a = b + f(\n)\n", "a = b", "\n", ""),
         ("import os.path\n", "import os", "\n", ""),
     ],
 )
