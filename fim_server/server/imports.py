@@ -179,6 +179,10 @@ def doubt_of(language: str, spelling: Spelling, split: Split, text: str, unknown
     loaded = 0 if own is None else loads_unknown(own, spelling, text, unknown)
     if loaded:
         return Doubt(loaded, LOADS_UNKNOWN)
+    members = module_of(language, "members")
+    member = None if members is None else members.unknown_member(split.left, split.right, text)
+    if member is not None:
+        return Doubt(member[0] + 1, LOADS_UNKNOWN, member[1])
     if stands_near(spelling, split, text):
         return Doubt(1, SAID_AGAIN, end)
     begun = 0 if imports else begins_near(spelling, split, text)

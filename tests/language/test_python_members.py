@@ -1,0 +1,86 @@
+"""Attributes that the class around the cursor does not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from fim_server.languages.python import members
+from fim_server.languages.python.members import unknown_member
+
+CLASS = """{mark}class Service{bases}:
+    rate: int = 1
+
+    def __init__(self, session):
+        self.session = session{more}
+
+    def find(self, partner):
+        {line}
+
+    def close(self):
+        self.session.close()
+
+
+def timeout():
+    pass
+"""
+
+
+def found(line: str, text: str, **more: str) -> str | None:
+    left, right = CLASS.format(**{"mark": "", "bases": "", "more": "", "line": line, **more}).split("|")
+    ends = unknown_member(left, right, text)
+    return None if ends is None else text[ends[0] : ends[1]]
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "expected"),
+    [
+        ("x = |", "self.timeout", "self.timeout"),
+        ("x = |", "f(self.session, timeout=self.timeout)", "self.timeout"),
+        ("x = self.t|", "imeout + 1", "imeout"),
+        ("x = self.timeout|", " + 1", None),  # somebody has written it
+        ("x = |", "self.session", None),
+        ("x = |", "self.find", None),
+        ("x = |", "self.rate", None),
+        ("x = |", "self.__class__", None),
+        ("x = |", "cls.timeout", "cls.timeout"),
+        ("x = |", "partner.timeout", None),
+        ("|", "self.timeout = 1", None),  # it has it from now on
+        ("|", "self.timeout: int = 1", None),
+        ("|", "self.timeout == 1", "self.timeout"),
+        ("|", "self.session\nself.timeout", None),
+    ],
+)
+def test_attributes_that_a_class_does_not_have(line: str, text: str, expected: str | None) -> None:
+    assert found(line, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "is_known"),
+    [
+        ({"bases": "(Base)"}, True),
+        ({"bases": "(metaclass=Meta)"}, True),
+        ({"bases": "()"}, False),
+        ({"bases": "(object)"}, False),
+        ({"mark": "@dataclass\n"}, False),
+        ({"mark": "@attrs.define\n"}, False),
+        ({"mark": "@dataclass\n@registered\n"}, True),
+        ({"mark": "@registered(1)\n@dataclass\n"}, True),
+        ({"more": "\n        self.__dict__.update(session)"}, True),
+        ({"more": "\n\n    def __getattr__(self, name):\n        return 1"}, True),
+        ({"more": "\n        for name in session:\n            setattr(self, name, 1)"}, True),
+    ],
+)
+def test_classes_that_may_have_others(more: dict[str, str], is_known: bool) -> None:
+    assert (found("x = |", "self.timeout", **more) is None) is is_known
+
+
+def test_outside_of_a_class_nothing_is_known() -> None:
+    assert unknown_member("class A:\n    pass\n\n\ndef f(self):\n    x = ", "\n", "self.timeout") is None
+    assert unknown_member("x = ", "", "self.timeout") is None
+
+
+def test_a_class_that_is_not_read_to_its_end_may_have_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    left, right = "class A:\n    def f(self):\n        x = ", "\n\n    def g(self):\n        return self.b\n\n\nc = 1\n"
+    assert unknown_member(left, right, "self.d") is not None
+    monkeypatch.setattr(members, "MOST_CHARACTERS", 40)
+    assert unknown_member(left, right, "self.d") is None
