@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.conclusion import conclude, fill_in
 from fim_server.decoding.loop import decode
-from fim_server.decoding.results import Statistics, StopReason
+from fim_server.decoding.results import Statistics
 from fim_server.decoding.run import start
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def drawn(
         aligned.end(run.tokens)
         fill_in(statistics, run, time.perf_counter() - started)
         all_of_them.add(statistics)
-        interrupted = stop_reason in (StopReason.CANCELLED, StopReason.DEADLINE, StopReason.LOST)
+        interrupted = stop_reason.is_interruption
         if last is None or not interrupted:
             last = conclude(run, session, True, stop_reason, statistics)
         if interrupted:

@@ -124,11 +124,7 @@ def alternatives(
                 latest.prefill_ms += statistics.prefill_ms
                 latest.decode_ms += statistics.decode_ms
                 latest.engine_wait_ms += statistics.engine_wait_ms
-            if len(texts) - len({"", healing, None}) >= count or stop_reason in (
-                StopReason.CANCELLED,
-                StopReason.DEADLINE,
-                StopReason.LOST,
-            ):
+            if len(texts) - len({"", healing, None}) >= count or stop_reason.is_interruption:
                 break
 
 

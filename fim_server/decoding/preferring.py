@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 LOOKED_AT, LEAST_SHARE = 32, 1e-4
 """Tokens that are asked about, the likeliest, if they have so much of the likeliest one's probability: what comes of
 the others is not changed. The fitted weights of two tokens differ by a factor of 200 at most, so that none of them
-would be chosen."""
+would be chosen; a doubt (`server/second_thoughts`) may make the likeliest a thousand times less likely."""
 
 
 def preferred(

@@ -26,6 +26,11 @@ class StopReason(StrEnum):
     DEAD_END = "dead_end"
     """No token at all may come next."""
 
+    @property
+    def is_interruption(self) -> bool:
+        """Whether nothing more is to be asked of the model: nobody waits, the time is over, or it does not answer."""
+        return self in (StopReason.CANCELLED, StopReason.DEADLINE, StopReason.LOST)
+
 
 class Won(StrEnum):
     """What the text of a completion is."""

@@ -122,7 +122,7 @@ def searched(
             run.constraint.close()
         fill_in(statistics, run, time.perf_counter() - started)
         all_of_them.add(statistics)
-        ends_all = stop_reason in (StopReason.CANCELLED, StopReason.DEADLINE, StopReason.LOST)
+        ends_all = stop_reason.is_interruption
         if best is None or not (ends_all or stop_reason is StopReason.UNLIKELY):
             found = conclude(run, session, True, stop_reason, statistics)
             likelihood = 0.0 if found.bits is None else 2.0**-found.bits

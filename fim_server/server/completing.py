@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
+from fim_server.models.backend import LostError
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.blocks import is_header, once_typed, owes_block, with_empty_block, without_unsure_block
@@ -397,12 +398,14 @@ class Completer:
         )
         for completion in written(options, beside=task.beside):
             take(completion)
-        if not request.invoked and offers and offers[0].doubt.end:
+        is_doubted = not request.invoked and bool(offers) and offers[0].doubt.end > 0
+        if is_doubted and not work.completions[0].stop_reason.is_interruption:
             elapsed_ms = 1000 * (time.perf_counter() - began)
-            left_ms = None if options.deadline_ms is None else options.deadline_ms - elapsed_ms
-            if left_ms is None or left_ms > 0:
-                unlike = Unlike.of(offers[0], options.preference)
-                take(next(written(replace(options, preference=unlike, deadline_ms=left_ms))))
+            left_ms = None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms)
+            unlike = Unlike.of(offers[0], options.preference)
+            another = written(replace(options, preference=unlike, deadline_ms=left_ms), on_token=lambda tokens: None)
+            with suppress(StoppedError, LostError):  # the first text is there
+                take(next(another))
         if not task.cancelled.is_set():
             with suppress(StoppedError):  # what the model has written is there
                 offers = self._with_recalled(offers, task)

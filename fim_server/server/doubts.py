@@ -9,7 +9,7 @@ library 0.1 %), and of 21 suggestions of such a line none was right. Of headers 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from fim_server.server.names import word_start
 from fim_server.server.place import contains_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fim_server.language.spelling import Spelling
     from fim_server.server.names import OwnNames
@@ -59,6 +59,11 @@ class Doubt:
         """Where what makes it so ends, in characters."""
         return max(self.end, self.reason)
 
+    def after(self, typed: int) -> Doubt:
+        """What is doubted of the rest once so many characters were typed, which may be within what makes it so."""
+        left = self.whole - typed
+        return replace(self, end=max(1, self.end - typed), reason=left) if self.end and left > 0 else NO_DOUBT
+
 
 NO_DOUBT = Doubt()
 
@@ -78,10 +83,19 @@ def defined_again(own: OwnNames, split: Split, text: str) -> int | None:
     above = split.left[:start].rstrip().rpartition("\n")[2].strip()
     if own.marks and above.startswith(own.marks):
         return None
-    before = reversed(split.left[max(0, start - LOOKED_AT) : start].split("\n"))
-    after = split.right[:LOOKED_AT].split("\n")[1:]
+    before = outside_of_texts(reversed(split.left[max(0, start - LOOKED_AT) : start].split("\n")), own)
+    after = outside_of_texts(split.right[:LOOKED_AT].split("\n")[1:], own)
     indentation = line[: len(line) - len(line.lstrip(" \t"))]
     return end if any(is_in_block(lines, indentation, found[0]) for lines in (before, after)) else None
+
+
+def outside_of_texts(lines: Iterable[str], own: OwnNames) -> Iterator[str]:
+    """Those of some lines, beside one of code, that are in no text of several lines, which may speak of names."""
+    within = False
+    for line in lines:
+        if not within:
+            yield line
+        within ^= sum(map(line.count, own.text_marks)) % 2 == 1
 
 
 def named_by(own: OwnNames, line: str) -> tuple[re.Pattern[str], int] | None:
@@ -126,6 +140,8 @@ def stands_near(spelling: Spelling, split: Split, text: str) -> bool:
 def begins_near(spelling: Spelling, split: Split, text: str) -> int:
     """Where in a suggestion the second word ends of a line that begins one that stands near; 0 where it begins none.
 
+    All of its first line where two words were there before.
+
     Near is in the same block, indented alike. What is not the whole of such a line is mostly the first part of it, with
     which somebody would say it once more. Words that dots join count as one. Not where the line near opens a bracket or
     a brace at its end, with which many lines of a language may.
@@ -145,8 +161,11 @@ def begins_near(spelling: Spelling, split: Split, text: str) -> int:
             if other.strip() and not other.startswith(indentation):
                 break
             goes_on = other.rstrip()[len(line) :]
-            if goes_on and other.startswith(line) and not CHAIN.match(goes_on) and not goes_on.endswith(openers):
-                return max(1, words[-1].end() - (len(split.left) - start))
+            if not other.startswith(line) or CHAIN.match(goes_on) or CHAIN.search(goes_on) is None:
+                continue  # nothing is said after it
+            if not goes_on.endswith(openers):
+                end = words[-1].end() - (len(split.left) - start)
+                return end if end > 0 else len(text.partition("\n")[0])
     return 0
 
 

@@ -183,6 +183,8 @@ def doubt_of(language: str, spelling: Spelling, split: Split, text: str, unknown
     member = None if members is None else members.unknown_member(split.left, split.right, text)
     if member is not None:
         return Doubt(member[0] + 1, LOADS_UNKNOWN, member[1])
+    if not text.partition("\n")[0].strip():
+        return NO_DOUBT  # what stands in the line is somebody's own
     if stands_near(spelling, split, text):
         return Doubt(1, SAID_AGAIN, end)
     begun = 0 if imports else begins_near(spelling, split, text)

@@ -244,7 +244,7 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         written=without_typed(offer.written, len(typed)),
         fresh=False,
         unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
-        doubt=replace(offer.doubt, end=max(0, offer.doubt.end - len(typed))),
+        doubt=offer.doubt.after(len(typed)),
         seen=max(0, offer.seen - len(typed)),
     )
 

@@ -42,7 +42,9 @@ class OwnNames:
         binding_texts: A name before one of them is new.
         loading_texts: Texts that begin like those and are none.
         defining_words: A line that begins with one of them, or with a word before it, defines the name after it.
-        declaring_texts: A line whose first word one of them follows declares it, which a block does once.
+        declaring_texts: A line whose first word one of them follows, and is none of those that are known, declares it,
+            which a block does once.
+        text_marks: What a text of several lines begins and ends with.
         marks: What a line begins with that is said of the definition below it.
         trailers: What an expression goes on with that could end before it.
         block_words: A line that begins with one of them is followed by a block.
@@ -59,6 +61,7 @@ class OwnNames:
     trailers: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     declaring_texts: tuple[str, ...] = ()
+    text_marks: tuple[str, ...] = ()
 
     def binds(self, text: str, start: int, end: int) -> bool:
         """Whether the word from ``start`` to ``end`` is not loaded there but defined."""
@@ -88,6 +91,7 @@ def own_names(language: str) -> OwnNames | None:
         tuple(data.get("trailers", ())),
         tuple(data.get("marks", ())),
         tuple(data.get("declaring_texts", ())),
+        tuple(data.get("text_marks", ())),
     )
 
 

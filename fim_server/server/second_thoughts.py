@@ -49,8 +49,8 @@ class Unlike:
     def __call__(self, middle: str, healing: str, texts: Sequence[str | None]) -> Sequence[float]:
         """What to add to the logarithms of the probabilities of tokens, as in `Preference`."""
         found = [0.0] * len(texts) if self.others is None else list(self.others(middle, healing, texts))
-        if not self.beginning.startswith(middle):
-            return found
+        if len(middle) >= len(self.beginning) or not self.beginning.startswith(middle):
+            return found  # it is decided whether the beginning is written
         for place, text in enumerate(texts):
             if text is not None and len(text) > len(healing):
                 found[place] += self._change(middle + text[len(healing) :])

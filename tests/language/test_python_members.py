@@ -7,7 +7,7 @@ import pytest
 from fim_server.languages.python import members
 from fim_server.languages.python.members import unknown_member
 
-CLASS = """{mark}class Service{bases}:
+CLASS = """{mark}class {name}{bases}:
     rate: int = 1
 
     def __init__(self, session):
@@ -26,7 +26,9 @@ def timeout():
 
 
 def found(line: str, text: str, **more: str) -> str | None:
-    left, right = CLASS.format(**{"mark": "", "bases": "", "more": "", "line": line, **more}).split("|")
+    left, right = CLASS.format(**{"mark": "", "name": "Service", "bases": "", "more": "", "line": line, **more}).split(
+        "|"
+    )
     ends = unknown_member(left, right, text)
     return None if ends is None else text[ends[0] : ends[1]]
 
@@ -42,12 +44,26 @@ def found(line: str, text: str, **more: str) -> str | None:
         ("x = |", "self.find", None),
         ("x = |", "self.rate", None),
         ("x = |", "self.__class__", None),
-        ("x = |", "cls.timeout", "cls.timeout"),
+        ("x = |", "cls.timeout", None),  # whose class it is nobody says
         ("x = |", "partner.timeout", None),
         ("|", "self.timeout = 1", None),  # it has it from now on
         ("|", "self.timeout: int = 1", None),
         ("|", "self.timeout == 1", "self.timeout"),
         ("|", "self.session\nself.timeout", None),
+        ("|", "self.left, self.right = partner", None),
+        ("|", "(self.left, self.right) = partner", None),
+        ("|", "self.left, x = self.right", "self.right"),
+        ("|", "self.left = x == self.right", "self.right"),
+        ("self.| = 3", "timeout", None),
+        ("f(| = 3)", "x, self.left", "self.left"),
+        ("|", "self.timeout: int", None),
+        ("with open(partner) as |:", "self.file", None),
+        ("with open(|):", "self.file", "self.file"),
+        ("for self.i, |:", "self.j in partner", None),
+        ("x = 1  # |", "as self.timeout says", None),
+        ("f(|)", "'self.timeout is late'", None),
+        ("f(|)", "f'{self.timeout} is late'", "self.timeout"),
+        ("x = |" + 5_000 * " ", "self.timeout", None),  # longer than what is looked at
     ],
 )
 def test_attributes_that_a_class_does_not_have(line: str, text: str, expected: str | None) -> None:
@@ -59,13 +75,19 @@ def test_attributes_that_a_class_does_not_have(line: str, text: str, expected: s
     [
         ({"bases": "(Base)"}, True),
         ({"bases": "(metaclass=Meta)"}, True),
+        ({"name": "ServiceMixin"}, True),
         ({"bases": "()"}, False),
         ({"bases": "(object)"}, False),
         ({"mark": "@dataclass\n"}, False),
         ({"mark": "@attrs.define\n"}, False),
         ({"mark": "@dataclass\n@registered\n"}, True),
         ({"mark": "@registered(1)\n@dataclass\n"}, True),
+        ({"mark": "@registered(\n    1,\n)\n"}, True),
+        ({"mark": "x = 1\n\n\n"}, False),
         ({"more": "\n        self.__dict__.update(session)"}, True),
+        ({"more": "\n        vars(self).update(session)"}, True),
+        ({"more": '\n        """Late."""'}, False),
+        ({"more": '\n        """\nA text whose line ends the class.\n        """'}, True),
         ({"more": "\n\n    def __getattr__(self, name):\n        return 1"}, True),
         ({"more": "\n        for name in session:\n            setattr(self, name, 1)"}, True),
     ],
@@ -75,6 +97,24 @@ def test_classes_that_may_have_others(more: dict[str, str], is_known: bool) -> N
 
 
 def test_outside_of_a_class_nothing_is_known() -> None:
+    inner = "class A:\n    def f(self):\n        def g(self):\n            x = "
+    assert unknown_member(inner, "\n", "self.timeout") is None
+    other = "class A:\n    def f(own, self):\n        x = "
+    assert unknown_member(other, "\n", "self.timeout") is None
+    text = """class A:
+    def f(self):
+        x = |
+
+    def g(self):
+        return '''
+b
+'''
+
+    def h(self):
+        self.d = 1
+"""
+    left, right = text.split("|")
+    assert unknown_member(left, right, "self.d") is None
     assert unknown_member("class A:\n    pass\n\n\ndef f(self):\n    x = ", "\n", "self.timeout") is None
     assert unknown_member("x = ", "", "self.timeout") is None
 

@@ -324,6 +324,8 @@ def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> Non
         ("class A:\n    ", "b: str", "\n\nclass C:\n    b: int\n", ""),
         ("class A:\n    b = 1\n    ", "b: str", "\n", ""),
         ("if a:\n    pass\nelse:\n    pass\n", "else: x", "\n", ""),
+        ('class A:\n    """\n    b : str\n    """\n    ', "b: str", "\n", ""),  # a text speaks of it
+        ('class A:\n    b: str\n    """B."""\n    ', "b: str", "\n", "b"),
         ("a.b = c(d)\ne()\n", "a.b = c(d)", "\n", "a.b = c(d)"),
         ("a.b = ", "c(d)", "\ne()\na.b = c(d)\n", "c(d)"),
         ("a.b = c(", "d)", ")\ne()\na.b = c(d)\n", "d)"),
@@ -341,6 +343,13 @@ def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> Non
         ("", "a = b", "\na = b + 1\n", "a = b"),
         ("a", " = b", "\na = b + 1\n", " = b"),
         ("a.b = c(d)\n", "a.b", "\n", ""),  # no two words of it
+        ("a = b + 1\na = ", "b", "\n", "b"),
+        ("a = foo(bar, c)\na = foo(", "bar, d", ")\n", ""),
+        ("a = foo(bar, c)\na = foo(", "bar", ")\n", "bar"),
+        ("a = b + 1\na = b", "\nc = 1", "\n", ""),  # somebody has written it
+        ("a.b = c\na.b = c", "\nd = 1", "\n", ""),
+        ("a = b  #\n", "a = b", "\n", ""),  # nothing is said after it
+        ("[\n    [a, b],\n    ", "[a, b]", "\n]\n", ""),
         ("a = bc + 1\n", "a = b", "\n", ""),
         ("a = b.c + 1\n", "a = b", "\n", ""),
         ("a = b + 1\n", "a = b", "  # c\n", ""),

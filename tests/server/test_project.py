@@ -148,9 +148,17 @@ def test_the_model_is_asked_beside_what_was_recalled_before_it(
     assert LINE in texts[0]
 
 
-@pytest.mark.parametrize(("ask_model", "least"), [(False, 0.45), (False, 0.1), (True, 0.45)])
+@pytest.mark.parametrize(
+    ("ask_model", "least", "invoked", "made_share"),
+    [(False, 0.45, False, 0.5), (False, 0.1, False, 0.5), (True, 0.45, False, 0.5), (False, 0.45, True, 1.0)],
+)
 def test_what_may_not_be_shown_is_made_no_offer_of(
-    project: Project, monkeypatch: pytest.MonkeyPatch, ask_model: bool, least: float
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    ask_model: bool,
+    least: float,
+    invoked: bool,
+    made_share: float,
 ) -> None:
     """The plain twin makes an offer of all that the memory says, and then looks which may be shown."""
     monkeypatch.setattr(recalling, "RECALL_CONFIDENCE", 0.3)  # that lines of one folder reach, too
@@ -190,12 +198,12 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
         at = draw.choice([at for at in range(1, len(text)) if text[at - 1] in " .(" and text[at].isalpha()])
         typed = text[:at] + text[text.find("\n", at) :]  # the rest of the line is missing
         split = told(project, "file:///beside.py", typed, at)
-        request = Request("file:///beside.py", split, "python", "", False, bool(draw.randrange(2)), settings)
+        request = Request("file:///beside.py", split, "python", "", invoked, bool(draw.randrange(2)), settings)
         told_of = [one.recall(request, Stop(), 0.0) for one in (quick, plain)]
         texts = [None if work is None else [(one.text, one.cuts) for one in work.answer.offers] for work in told_of]
         assert texts[0] == texts[1]
         found[str(texts[0] is None)] += 1
-    assert made["quick"] < made["plain"] / 2
+    assert made["quick"] < made_share * made["plain"]
     assert found["False"] >= 5
 
 

@@ -14,7 +14,7 @@ from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
 from fim_server.server.blocks import is_header, owes_block, step_of, with_empty_block, without_unsure_block
 from fim_server.server.choosing import goes_on
-from fim_server.server.doubts import DEFINED_AGAIN, SAID_AGAIN, Doubt
+from fim_server.server.doubts import DEFINED_AGAIN, NO_DOUBT, SAID_AGAIN, Doubt
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
 from fim_server.server.settings import ServerSettings
@@ -84,6 +84,20 @@ def test_what_is_said_once_more_is_not_shown_unasked() -> None:
         assert text_of(asked_for(again, "", 0.45)) == "import os"
     beyond = Doubt(11, DEFINED_AGAIN)  # what is written
     assert text_of(shown(replace(sure, doubt=beyond), "", 0.45)) == "import os"
+
+
+def test_what_is_typed_of_a_doubted_text_leaves_the_rest_doubted() -> None:
+    doubt = Doubt(1, SAID_AGAIN, 7)
+    assert doubt.after(0) == doubt
+    assert doubt.after(3) == Doubt(1, SAID_AGAIN, 4)
+    assert doubt.after(7) == doubt.after(9) == NO_DOUBT
+    assert Doubt(5, SAID_AGAIN).after(2) == Doubt(3, SAID_AGAIN, 3)
+    assert NO_DOUBT.after(2) == NO_DOUBT
+    sure = replace(offer(("self", 0.99), (".rate", 0.99), left="x = "), doubt=Doubt(1, SAID_AGAIN, 9))
+    rest = rest_of(sure, "", "s", "")
+    assert rest is not None
+    assert (rest.text, rest.doubt) == ("elf.rate", Doubt(1, SAID_AGAIN, 8))
+    assert shown(rest, "", 0.45) is None
 
 
 def test_of_a_line_that_stands_near_a_part_is_shown_or_else_the_whole() -> None:

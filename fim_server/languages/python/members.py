@@ -1,4 +1,4 @@
-"""Attributes of the instance or the class that nothing in the class around the cursor says it has.
+"""Attributes of the instance that nothing in the class around the cursor says it has.
 
 Only of a class that inherits nothing, and whose attributes are all written down: of 2,514 loads of such attributes in
 the packages for tuning 12 stand on no other line of the class, in those for reporting 3 of 1,248.
@@ -9,16 +9,25 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from fim_server.languages.python.preferring import is_text
 from fim_server.languages.python.scopes import MOST_CHARACTERS, WORD, body_of, enclosing, indentation
 
-LOADED = re.compile(r"\b(?:self|cls)\.([^\W\d]\w*)(?!\w|[ \t]*(?::[^=\n]*)?=(?!=))")
-PLAIN_CLASS = re.compile(r"[ \t]*class[ \t]+\w+[ \t]*(?:\([ \t]*(?:object)?[ \t]*\))?[ \t]*:")
+NAMED = re.compile(r"\bself\.([^\W\d]\w*)")
+TARGET = re.compile(r"\b(?:as|for)[ \t]+(?:[\w.]+[ \t]*,[ \t]*)*\Z")
+METHOD = re.compile(r"[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*(?:\[[^\]]*\])?\([ \t\n]*self\b")
+ASSIGNING = re.compile(r"(?<![=<>!:])=(?!=)")
+PLAIN_CLASS = re.compile(r"[ \t]*class[ \t]+(?!\w*Mixin\b)\w+[ \t]*(?:\([ \t]*(?:object)?[ \t]*\))?[ \t]*:")
 MARK = re.compile(r"[ \t]*@(?:\w+\.)*(\w+)")
 HARMLESS_MARKS = frozenset({"dataclass", "define", "final", "frozen", "total_ordering"})
 """Decorators that bring a class no attribute that somebody loads by its name."""
 
-MAKING = frozenset({"__dict__", "__getattr__", "__getattribute__", "setattr"})
+MAKING = frozenset({"__dict__", "__getattr__", "__getattribute__", "__setattr__", "setattr", "vars"})
 """Words of classes whose attributes are not all written down."""
+
+TEXTS = '"""', "'''"
+
+MOST_LINE, MOST_HEADER = 4_096, 3
+"""Characters of a line that is looked at, and lines of a method's header up to its first parameter."""
 
 
 def unknown_member(left: str, right: str, text: str) -> tuple[int, int] | None:
@@ -29,35 +38,72 @@ def unknown_member(left: str, right: str, text: str) -> tuple[int, int] | None:
     start, end = left.rfind("\n") + 1, right.find("\n")
     typed = len(left) - start
     line = left[start:] + text.partition("\n")[0]
-    found = [match for match in LOADED.finditer(line) if match.end() > typed and not match[1].startswith("__")]
-    if not found:
+    whole = line + right[: max(0, end)]
+    if len(whole) > MOST_LINE or "self" not in line:
+        return None
+    loaded = [match for match in NAMED.finditer(line) if match.end() > typed and is_load(whole, match)]
+    if not loaded:
         return None
     after = right[end + 1 : end + 1 + MOST_CHARACTERS] if end >= 0 else ""
     words = words_of_class(left[max(0, start - MOST_CHARACTERS) : start], after, indentation(line))
-    for match in found if words is not None else ():
+    for match in loaded if words is not None else ():
         if words is not None and match[1] not in words:
             return max(0, match.start() - typed), match.end() - typed
     return None
 
 
+def is_load(line: str, name: re.Match[str]) -> bool:
+    """Whether an attribute that stands in a line is neither bound there nor spoken of, nor every instance's."""
+    before, after = line[: name.start()], line[name.end() :]
+    if name[1].startswith("__") or TARGET.search(before) is not None or is_text(before):
+        return False
+    if not before.strip() and after.lstrip(" \t").startswith(":"):
+        return False
+    return name.start() > end_of_targets(line)
+
+
+def end_of_targets(line: str) -> int:
+    """Where the last equals sign stands that assigns to what is before it; -1 where none does."""
+    depth, found = 0, -1
+    for at, character in enumerate(line):
+        depth += (character in "([{") - (character in ")]}")
+        equals = (
+            character == "=" and line[at + 1 : at + 2] != "=" and line[at - 1 : at] not in ("=", "<", ">", "!", ":")
+        )
+        if equals and depth <= 0:
+            found = at
+    return found
+
+
 @lru_cache(maxsize=4)
 def words_of_class(before: str, after: str, level: int) -> frozenset[str] | None:
-    """The words of the class around a line, without that line; None where it is in none, or the class may have others.
+    """The words of the class of which a line is in a method, without that line.
 
-    ``before``, ``after``: the lines above and below; ``level``: the line's indentation.
+    None where it is in none, where another function is around it, and where the class may have other attributes.
+
+    Args:
+        before: The lines above.
+        after: The lines below.
+        level: The line's indentation.
     """
     above, below = before.split("\n")[:-1], after.split("\n")
-    block = next((block for block in enclosing(above, level) if block.kind == "class"), None)
-    if block is None or PLAIN_CLASS.match(above[block.line]) is None:
+    blocks = list(enclosing(above, level))
+    if len(blocks) < 2 or (blocks[0].kind, blocks[1].kind) != ("def", "class"):
+        return None
+    method, block = blocks[:2]
+    header = "\n".join(above[method.line : method.line + MOST_HEADER])
+    if METHOD.match(header) is None or PLAIN_CLASS.match(above[block.line]) is None:
         return None
     for line in reversed(above[: block.line]):
-        mark = MARK.match(line)
-        if mark is None or indentation(line) != block.level:
+        if not line.strip():
             break
-        if mark[1] not in HARMLESS_MARKS:
-            return None
+        mark = MARK.match(line)
+        if mark is None or mark[1] not in HARMLESS_MARKS:
+            return None  # a decorator of several lines may end there
     body = body_of(block, above, below)
     if len(after) >= MOST_CHARACTERS and body.endswith(below[-1]):
         return None  # it goes on in what is not looked at
+    if any(body.count(mark) % 2 for mark in TEXTS):
+        return None  # a text's line took its end for the class's
     words = frozenset(WORD.findall(body))
     return None if words & MAKING else words
