@@ -33,8 +33,8 @@ DOUBTS = DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN
 NEAR, LEAST_WORDS = 8, 3
 """How many lines above and below count as near, and how many words a line has to have: fewer say little."""
 
-CHAIN, BEGUN_WORDS = re.compile(r"[\w.]+"), 2
-"""Words, and how many of them a line has to have to be taken for the beginning of another one."""
+CHAIN = re.compile(r"[\w.]+")
+"""Words, those that dots join as one."""
 
 LOOKED_AT = 1 << 16
 """Characters on either side of the cursor in which a definition is looked for."""
@@ -137,10 +137,8 @@ def stands_near(spelling: Spelling, split: Split, text: str) -> bool:
     return any(is_in_block(lines, indentation, wanted) for lines in (above, below[:NEAR]))
 
 
-def begins_near(spelling: Spelling, split: Split, text: str) -> int:
-    """Where in a suggestion the second word ends of a line that begins one that stands near; 0 where it begins none.
-
-    All of its first line where two words were there before.
+def begins_near(spelling: Spelling, split: Split, text: str) -> bool:
+    """Whether a suggestion's first line is the beginning, of two words and more, of one that stands near.
 
     Near is in the same block, indented alike. What is not the whole of such a line is mostly the first part of it, with
     which somebody would say it once more. Words that dots join count as one. Not where the line near opens a bracket or
@@ -148,11 +146,10 @@ def begins_near(spelling: Spelling, split: Split, text: str) -> int:
     """
     start = split.left.rfind("\n") + 1
     line = (split.left[start:] + text.partition("\n")[0]).rstrip()
-    words = list(islice(CHAIN.finditer(line), BEGUN_WORDS))
     rest, *below = split.right[:LOOKED_AT].split("\n", NEAR + 1)
     is_closed = all(character in spelling.closers for character in rest.strip())  # by an editor
-    if len(words) < BEGUN_WORDS or not (is_closed or contains_in_order(text, rest.strip())):
-        return 0
+    if len(list(islice(CHAIN.finditer(line), 2))) < 2 or not (is_closed or contains_in_order(text, rest.strip())):
+        return False
     above = split.left[max(0, start - LOOKED_AT) : start].rsplit("\n", NEAR + 1)[-NEAR - 1 : -1]
     indentation = line[: len(line) - len(line.lstrip())]
     openers = tuple(opening for opening, _ in spelling.brackets)
@@ -161,12 +158,21 @@ def begins_near(spelling: Spelling, split: Split, text: str) -> int:
             if other.strip() and not other.startswith(indentation):
                 break
             goes_on = other.rstrip()[len(line) :]
-            if not other.startswith(line) or CHAIN.match(goes_on) or CHAIN.search(goes_on) is None:
-                continue  # nothing is said after it
-            if not goes_on.endswith(openers):
-                end = words[-1].end() - (len(split.left) - start)
-                return end if end > 0 else len(text.partition("\n")[0])
-    return 0
+            says_more = CHAIN.search(goes_on) is not None and CHAIN.match(goes_on) is None
+            if other.startswith(line) and says_more and not goes_on.endswith(openers):
+                return True
+    return False
+
+
+def said_again(split: Split, text: str, all_of_it: bool) -> Doubt:
+    """That a suggestion's first line says one once more: doubted from its second word on, with which that shows.
+
+    Many lines of a block begin with the same word. ``all_of_it``: it is the whole of one, not a beginning.
+    """
+    start, first = split.left.rfind("\n") + 1, text.partition("\n")[0]
+    words = list(islice(CHAIN.finditer(split.left[start:] + first), 2))
+    end = words[1].end() - (len(split.left) - start) if len(words) > 1 else len(first)
+    return Doubt(max(1, end), SAID_AGAIN, len(first) if all_of_it or end <= 0 else end)
 
 
 def loads_unknown(own: OwnNames, spelling: Spelling, text: str, unknown: Sequence[int]) -> int:

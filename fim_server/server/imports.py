@@ -12,11 +12,11 @@ from fim_server.server.doubts import (
     DEFINED_AGAIN,
     LOADS_UNKNOWN,
     NO_DOUBT,
-    SAID_AGAIN,
     Doubt,
     begins_near,
     defined_again,
     loads_unknown,
+    said_again,
     stands_near,
 )
 from fim_server.server.names import module_of, own_names, word_start
@@ -185,10 +185,9 @@ def doubt_of(language: str, spelling: Spelling, split: Split, text: str, unknown
         return Doubt(member[0] + 1, LOADS_UNKNOWN, member[1])
     if not text.partition("\n")[0].strip():
         return NO_DOUBT  # what stands in the line is somebody's own
-    if stands_near(spelling, split, text):
-        return Doubt(1, SAID_AGAIN, end)
-    begun = 0 if imports else begins_near(spelling, split, text)
-    return Doubt(1, SAID_AGAIN, begun) if begun else NO_DOUBT
+    all_of_it = stands_near(spelling, split, text)
+    again = all_of_it or (not imports and begins_near(spelling, split, text))
+    return said_again(split, text, all_of_it) if again else NO_DOUBT
 
 
 def first_line(split: Split, text: str) -> str:

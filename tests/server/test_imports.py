@@ -365,6 +365,27 @@ def test_what_is_said_once_more(left: str, text: str, right: str, expected: str)
     assert bool(doubt.end) == bool(expected)
 
 
+@pytest.mark.parametrize(
+    ("left", "text", "right", "shortest"),
+    [
+        ("a.b = c(d)\n", "a.b = c(d)", "\n", "a.b = c"),
+        ("a.b = c(d)\na.b = ", "c(d)", "\n", "c"),
+        ("a.b = c(d)\na.b = c", "(d)", "\n", "("),  # both words are there
+        ("a(\n    b)\na(b.c.d)\n", "a(b.c.d)", "\n", "a(b.c.d"),
+        ("a.b.c()\n", "a.b.c()", "\n", "a.b.c()"),
+        ("a = b + 1\n", "a = b", "\n", "a = b"),
+        ("a = b + c + 1\na = b", " + c", "\n", " "),
+    ],
+)
+def test_what_is_said_once_more_is_doubted_from_its_second_word_on(
+    left: str, text: str, right: str, shortest: str
+) -> None:
+    spelling = Language.load("python").open("", "").spelling
+    doubt = doubt_of("python", spelling, Split(left, right), text)
+    assert text[: doubt.end] == shortest
+    assert doubt.whole == len(text)
+
+
 def test_a_suggestion_that_imports_what_nothing_needs() -> None:
     split = Split("import ", "\n" + SOURCE)
     request = Request("file:///a.py", split, "python", "a.py", False, True, ServerSettings())
