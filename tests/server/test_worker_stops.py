@@ -22,6 +22,7 @@ from fim_server.server import completing
 from fim_server.server import worker as workers
 from fim_server.server.completing import Completer, Loaded
 from fim_server.server.contexts import Contexts
+from fim_server.server.doubts import NO_DOUBT
 from fim_server.server.lanes import Lane
 from fim_server.server.watched_threads import Step
 from fim_server.server.work import Request, Work, answer_of
@@ -295,7 +296,10 @@ LINES = [
 
 
 @pytest.mark.parametrize(("left", "right"), LINES)
-def test_a_model_that_is_to_end_with_its_line_writes_that_line_and_no_more(left: str, right: str) -> None:
+def test_a_model_that_is_to_end_with_its_line_writes_that_line_and_no_more(
+    left: str, right: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(completing, "doubt_of", lambda *about: NO_DOUBT)  # else it writes another text
     worker = ready(load_model(None, "cpu"))
     asked = replace(
         request("a", left, right, SETTINGS.having("deadline_ms", None).having("min_confidence", 0.0)), single_line=False
