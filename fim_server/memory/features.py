@@ -101,13 +101,7 @@ def features(one: Continuation, share: float, length: int, words: int) -> list[f
 
 
 VARYING = ("share", "share_logit", "share_matched", "length", "words")
-"""The features that the beginnings of one continuation differ in."""
-
-
-def varying_features(one: Continuation, share: float, length: int, words: int) -> tuple[float, ...]:
-    """Those of :func:`features` that :data:`VARYING` names, in its order."""
-    odds = log_odds(share)
-    return share, odds, odds * log1p(one.matched), log1p(length), log1p(words)
+"""The features that the beginnings of one continuation differ in, in the order of `split_weights`."""
 
 
 def further_features(one: Continuation) -> list[float]:

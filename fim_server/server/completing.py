@@ -403,9 +403,9 @@ class Completer:
             elapsed_ms = 1000 * (time.perf_counter() - began)
             left_ms = None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms)
             unlike = Unlike.of(offers[0], options.preference)
-            another = written(replace(options, preference=unlike, deadline_ms=left_ms), on_token=lambda tokens: None)
+            unlikely = replace(options, preference=unlike, deadline_ms=left_ms)
             with suppress(StoppedError, LostError):  # the first text is there
-                take(next(another))
+                take(next(written(unlikely, on_token=lambda tokens: None)))
         if not task.cancelled.is_set():
             with suppress(StoppedError):  # what the model has written is there
                 offers = self._with_recalled(offers, task)

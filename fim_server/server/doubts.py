@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN = 0.001, 0.05, 0.05
-"""How sure is what defines or imports something once more: nobody sees it who has not asked. And what repeats a line or
-the beginning of one, or loads a name, not behind a dot, that is nowhere (none of six such suggestions was right)."""
+"""How sure is what defines, declares or imports something once more: nobody sees it who has not asked. And what says a
+line once more or begins to, or loads a name, not behind a dot, that is nowhere (none of six suggestions was right): it
+may begin right, so that a part of it is shown that fits, else all of it where its first lexeme is sure by itself."""
 
 DOUBTS = DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN
 """All of these."""
@@ -127,7 +128,8 @@ def stands_near(spelling: Spelling, split: Split, text: str) -> bool:
     rest, *below = split.right[:LOOKED_AT].split("\n", NEAR + 1)
     line = (split.left[start:] + text.partition("\n")[0]).rstrip()
     openers = tuple(opening for opening, _ in spelling.brackets)
-    if len(re.findall(r"\w+", line)) < LEAST_WORDS or line.endswith(openers):
+    words = islice(re.finditer(r"\w+", line), LEAST_WORDS)
+    if sum(1 for _ in words) < LEAST_WORDS or line.endswith(openers):
         return False
     if not contains_in_order(text, rest.strip()):
         return False  # there is more in the line

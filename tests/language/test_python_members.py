@@ -26,9 +26,8 @@ def timeout():
 
 
 def found(line: str, text: str, **more: str) -> str | None:
-    left, right = CLASS.format(**{"mark": "", "name": "Service", "bases": "", "more": "", "line": line, **more}).split(
-        "|"
-    )
+    parts = {"mark": "", "name": "Service", "bases": "", "more": "", "line": line, **more}
+    left, right = CLASS.format(**parts).split("|")
     ends = unknown_member(left, right, text)
     return None if ends is None else text[ends[0] : ends[1]]
 

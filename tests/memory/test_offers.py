@@ -7,7 +7,7 @@ from math import isclose
 from types import SimpleNamespace
 from typing import Any
 
-from fim_server.memory.features import NAMES, VARYING, features, varying_features
+from fim_server.memory.features import NAMES, VARYING, features
 from fim_server.memory.offers import offer_of
 from fim_server.memory.weights import Weights, confidence, fitted_weights
 
@@ -71,6 +71,3 @@ def test_the_features_that_vary_are_those_that_are_named() -> None:
         one = drawn(draw)
         some, other = (features(one, draw.random(), draw.randint(1, 80), draw.randint(1, 9)) for _ in range(2))
         assert {name for name, a, b in zip(NAMES, some, other, strict=True) if a != b} <= set(VARYING)
-        share, length, words = draw.random(), draw.randint(1, 80), draw.randint(1, 9)
-        plain = dict(zip(NAMES, features(one, share, length, words), strict=True))
-        assert tuple(plain[name] for name in VARYING) == varying_features(one, share, length, words)

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from fim_server.decoding import alternatives
 from fim_server.decoding.results import StopReason, Written
+from fim_server.errors import StoppedError
+from fim_server.models.backend import LostError
 from fim_server.server import completing
 from fim_server.server.doubts import NO_DOUBT, Doubt
 from fim_server.server.second_thoughts import Unlike
@@ -74,6 +77,25 @@ def test_what_is_written_again_first_counts_for_nothing() -> None:
     assert exp(unlike._change("xy")) == exp(unlike._change("xyz")) == pytest.approx(0.2)
     assert unlike("q", "", ["x"]) == [0.0]
     assert exp(Unlike("x", (), 1.0, None)._change("x")) == pytest.approx(1e-9)
+
+
+@pytest.mark.parametrize("error", [StoppedError("too long"), LostError("no answer")])
+def test_a_second_text_that_fails_leaves_the_first(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    settings = ServerSettings(model="embedded", prefetch=False, min_confidence=0.0, deadline_ms=None)
+    worker, calls, write = CompletionWorker(settings), [], alternatives.alternatives
+
+    def failing(*arguments: Any, **more: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) > 1:
+            raise error
+        return write(*arguments, **more)
+
+    monkeypatch.setattr(alternatives, "alternatives", failing)
+    monkeypatch.setattr(completing, "doubt_of", lambda *about: Doubt(1, 0.0))
+    work = worker.submit(replace(request("file:///a.py"), settings=settings)).future.result(PATIENCE)
+    worker.close()
+    assert work is not None
+    assert (len(calls), len(work.completions), len(work.answer.offers)) == (2, 1, 1)
 
 
 @pytest.mark.parametrize(("invoked", "interrupted"), [(False, False), (False, True), (True, False)])

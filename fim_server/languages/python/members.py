@@ -41,25 +41,25 @@ def unknown_member(left: str, right: str, text: str) -> tuple[int, int] | None:
     whole = line + right[: max(0, end)]
     if len(whole) > MOST_LINE or "self" not in line:
         return None
-    loaded = [match for match in NAMED.finditer(line) if match.end() > typed and is_load(whole, match)]
-    if not loaded:
+    named = [match for match in NAMED.finditer(line) if match.end() > typed and not match[1].startswith("__")]
+    if not named:
         return None
     after = right[end + 1 : end + 1 + MOST_CHARACTERS] if end >= 0 else ""
     words = words_of_class(left[max(0, start - MOST_CHARACTERS) : start], after, indentation(line))
-    for match in loaded if words is not None else ():
-        if words is not None and match[1] not in words:
+    if words is None:
+        return None
+    targets = end_of_targets(whole)
+    for match in named:
+        if match[1] not in words and match.start() > targets and is_load(whole, match):
             return max(0, match.start() - typed), match.end() - typed
     return None
 
 
 def is_load(line: str, name: re.Match[str]) -> bool:
-    """Whether an attribute that stands in a line is neither bound there nor spoken of, nor every instance's."""
+    """Whether an attribute that stands in a line, behind what that assigns to, is loaded: not bound, not spoken of."""
     before, after = line[: name.start()], line[name.end() :]
-    if name[1].startswith("__") or TARGET.search(before) is not None or is_text(before):
-        return False
-    if not before.strip() and after.lstrip(" \t").startswith(":"):
-        return False
-    return name.start() > end_of_targets(line)
+    is_annotated = not before.strip() and after.lstrip(" \t").startswith(":")
+    return not is_annotated and TARGET.search(before) is None and not is_text(before)
 
 
 def end_of_targets(line: str) -> int:
@@ -67,10 +67,7 @@ def end_of_targets(line: str) -> int:
     depth, found = 0, -1
     for at, character in enumerate(line):
         depth += (character in "([{") - (character in ")]}")
-        equals = (
-            character == "=" and line[at + 1 : at + 2] != "=" and line[at - 1 : at] not in ("=", "<", ">", "!", ":")
-        )
-        if equals and depth <= 0:
+        if depth <= 0 and ASSIGNING.match(line, at):
             found = at
     return found
 
