@@ -83,6 +83,7 @@ def test_what_is_written_again_first_counts_for_nothing() -> None:
 def test_a_second_text_that_fails_leaves_the_first(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     settings = ServerSettings(model="embedded", prefetch=False, min_confidence=0.0, deadline_ms=None)
     worker, calls, write = CompletionWorker(settings), [], alternatives.alternatives
+    worker.load().result(PATIENCE)  # which writes a text of its own
 
     def failing(*arguments: Any, **more: Any) -> Any:
         calls.append(arguments)
