@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from fim_server.models.pace import Pace
     from fim_server.models.project_context import ProjectContext
     from fim_server.models.reading import Lent
+    from fim_server.server.doubts import Doubt
 
 T = TypeVar("T")
 
@@ -439,7 +440,8 @@ class Completer:
         if request.settings.names == "off":
             return advice
         modules = self._preferences.modules(request, language.name, project)
-        found = with_imports(advice, language.name, request, project, modules)
+        scope = self._preferences.scope(request, language.name)
+        found = with_imports(advice, language.name, request, project, modules, scope)
         return with_marks(found, language.name, request.split)
 
     def _preference(self, request: Request, language: Language, inside: str | None) -> Preference | None:
@@ -570,7 +572,7 @@ class Completer:
             goes_on(ends.cuts, text, completion, own, request.split.right, opened.session.spelling),
             completion.written,
             unknown := self._unknown_names(language, request, text, opened),
-            doubt_of(language.name, opened.session.spelling, request.split, text, unknown),
+            self._doubt(language, request, text, opened, unknown, bool(completion.written)),
             is_fresh(request.split, opened.session.spelling),
             header=is_header(at, language.name),
             owes_block=owes_block(at, language.name),
@@ -581,6 +583,18 @@ class Completer:
         if request.settings.names == "off" or own_names(language.name) is None:
             return ()
         return self._names.unknown(language.name, request.split, text, opened.session)
+
+    def _doubt(
+        self, language: Language, request: Request, text: str, opened: Opened, unknown: tuple[int, ...], is_new: bool
+    ) -> Doubt:
+        """From where on a text is hardly meant; what it covers right of the cursor is its own.
+
+        ``is_new``: a model wrote it; what it loads is asked then, which may take a parser's time.
+        """
+        split = replace(request.split, right=request.split.right[opened.covered :])
+        asks = is_new and request.settings.names != "off"
+        scope = self._preferences.scope(request, language.name) if asks else None
+        return doubt_of(language.name, opened.session.spelling, split, text, unknown, scope)
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:
         from fim_server.decoding.alternatives import candidates

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 IMPORT_SHARE = 0.8
 """Of the probability of a name's tokens, what is for names that the file lacks."""
 
+LACKING_SHARE, SURE = 0.3, 0.5
+"""Of the probability of a line's first tokens, what is at most for names that the code below loads and nothing binds:
+the less, the surer the model is of another. None where the project's memory is sure of something by so much."""
+
 MOST_DEFINITIONS = 32
 
 MOST_LINE = 4096
@@ -81,12 +85,15 @@ class LineAdvice:
         brought: For a line's beginning that ends before a name, names with weights in a pair's second place; None where
             nothing has begun that brings names.
         others: What else is known.
+        bound: For such a beginning, names that the line is likely to bind there.
     """
 
     line: str
     brought: Callable[[str], tuple[str, Sequence[tuple[str, float]]] | None]
     others: Advice | None
+    bound: Callable[[str], Sequence[str]] = lambda line: ()
     _mine: bool = field(default=False, init=False)
+    _binds: bool = field(default=False, init=False)
     _known: dict[str, Sequence[tuple[str, float]]] = field(default_factory=dict, init=False)
 
     def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
@@ -97,8 +104,17 @@ class LineAdvice:
             rests = self._rests(line)
             if not rests and not line[-1:].isspace():  # tokens begin with the blank before a name
                 rests = [(f" {rest}", weight) for rest, weight in self._rests(f"{line} ")]
-        self._mine = bool(rests)
-        return rests or ([] if self.others is None else self.others(middle))
+        self._mine, self._binds = bool(rests), False
+        if rests:
+            return rests
+        foretold = [] if self.others is None else self.others(middle)
+        if "\n" in middle or len(line) > MOST_LINE or any(weight > SURE for _, weight in foretold):
+            return foretold
+        start = word_start(line, len(line))
+        typed = line[start:]
+        names = [name[len(typed) :] for name in self.bound(line[:start]) if name.startswith(typed) and name != typed]
+        self._binds = bool(names)
+        return [(name, 1 / len(names)) for name in names] or foretold
 
     def _rests(self, line: str) -> list[tuple[str, float]]:
         """What is left of the names that may come where a line ends: looked for once for all letters of a name."""
@@ -112,18 +128,26 @@ class LineAdvice:
         return [(name[len(typed) :], IMPORT_SHARE * weight / total) for name, weight in names if name != typed]
 
     def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
-        """As :meth:`ImportAdvice.share`."""
+        """As :meth:`ImportAdvice.share`; of names to bind the less, the surer the model is."""
+        if self._binds:
+            return weight * LACKING_SHARE * (1 - certainty * certainty)
         if self._mine or self.others is None:
             return weight
         return self.others.share(weight, heaviest, certainty, probability)
 
 
 def with_imports(
-    others: Advice | None, language: str, request: Request, project: Project | None, modules: Any = None
+    others: Advice | None,
+    language: str,
+    request: Request,
+    project: Project | None,
+    modules: Any = None,
+    scope: Any = None,
 ) -> Advice | None:
     """Advice that knows of imports and definitions that have begun, or begin in what is written, as well.
 
-    The other one alone where the language has none. ``modules``: what can be imported, as the language's module has it.
+    The other one alone where the language has none. ``modules``: what can be imported, as the language's module has it;
+    ``scope``: the names around the cursor, with which it is known what a line may bind.
     """
     module = module_of(language, "imports")
     if module is None:
@@ -144,7 +168,13 @@ def with_imports(
         imported: tuple[str, Sequence[tuple[str, float]]] | None = module.importable(line, source, definitions, modules)
         return imported
 
-    return LineAdvice(request.split.left[start:], brought, others)
+    lacking = module_of(language, "lacking")
+
+    def bound(line: str) -> Sequence[str]:
+        names: Sequence[str] = () if lacking is None or scope is None else lacking.bound_at(line, scope)
+        return names
+
+    return LineAdvice(request.split.left[start:], brought, others, bound)
 
 
 def is_needless_import(
@@ -163,10 +193,13 @@ def is_needless_import(
     return needless
 
 
-def doubt_of(language: str, spelling: Spelling, split: Split, text: str, unknown: Sequence[int] = ()) -> Doubt:
+def doubt_of(
+    language: str, spelling: Spelling, split: Split, text: str, unknown: Sequence[int] = (), scope: Any = None
+) -> Doubt:
     """From where on a suggestion says once more what is there, or loads a name that is not.
 
-    ``unknown``: the ends of its names that nobody knows.
+    ``unknown``: the ends of its names that nobody knows. ``scope``: the names around the cursor, as the language's
+    module has them, with which it is known what is bound.
     """
     own, module = own_names(language), module_of(language, "imports")
     end = None if own is None else defined_again(own, split, text)
@@ -179,6 +212,10 @@ def doubt_of(language: str, spelling: Spelling, split: Split, text: str, unknown
     loaded = 0 if own is None else loads_unknown(own, spelling, text, unknown)
     if loaded:
         return Doubt(loaded, LOADS_UNKNOWN)
+    bindings = None if scope is None else module_of(language, "unbound")
+    unbound = None if bindings is None else bindings.unbound_load(split.left, split.right, text, scope)
+    if unbound is not None:
+        return Doubt(unbound, LOADS_UNKNOWN)
     members = module_of(language, "members")
     member = None if members is None else members.unknown_member(split.left, split.right, text)
     if member is not None:

@@ -43,8 +43,8 @@ class Preferences:
             self._modules = module.Modules(project.folders)
         return self._modules.at(path)
 
-    def at(self, request: Request, language: str, project: Project | None) -> Preference | None:
-        """What is preferred at a request's cursor; None where nothing is known of the language's names."""
+    def scope(self, request: Request, language: str) -> Any:
+        """The names around a request's cursor, as the language's module has them; None where nothing is known."""
         module = module_of(language, "preferring")
         if module is None:
             return None
@@ -56,6 +56,14 @@ class Preferences:
             self._scope = module.scope_at(split.left, split.right)
             self._around = around
             self._looked_up.clear()
+        return self._scope
+
+    def at(self, request: Request, language: str, project: Project | None) -> Preference | None:
+        """What is preferred at a request's cursor; None where nothing is known of the language's names."""
+        module = module_of(language, "preferring")
+        scope = self.scope(request, language)
+        if module is None or scope is None:
+            return None
         own = own_names(language)
 
         def parameters(name: str) -> Sequence[str]:
@@ -70,5 +78,5 @@ class Preferences:
             return self._looked_up[name]
 
         modules = self.modules(request, language, project)
-        preference: Preference = module.Preference(split.left, self._scope, parameters, modules)
+        preference: Preference = module.Preference(request.split.left, scope, parameters, modules)
         return preference

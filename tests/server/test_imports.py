@@ -256,6 +256,13 @@ def test_what_is_used_and_lacks_is_defined(line: str, above: str, expected: dict
     assert definable(line, source + "x = (", 0) is None
 
 
+def test_where_no_function_that_lacks_is_called_one_is_defined_that_is_used() -> None:
+    source = "\nHANDLERS = {1: first, 2: second, 3: Third, 4: json}\n"
+    assert definable("def ", source, 0) == ("", [("first", 0.5), ("second", 0.5)])
+    assert definable("def s", source, 0) == ("s", [("second", 1.0)])
+    assert definable("def ", source + "called(first)\n", 0) == ("", [("called", 1.0)])
+
+
 def test_definitions_have_advice_as_imports_do(tmp_path: Path) -> None:
     split = Split("def t", "\n" + CLASSES)
     request = Request("file:///a.py", split, "python", "a.py", False, True, ServerSettings())

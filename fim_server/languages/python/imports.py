@@ -205,8 +205,8 @@ def origin(statement: ast.Import | ast.ImportFrom) -> str | None:
 def definable(line: str, source: str, at: int) -> tuple[str, list[tuple[str, float]]] | None:
     """What a definition that ends at the cursor may define: what is typed of its name, and names with weights.
 
-    At the top a function is one that is called and a class one that is used, by its capital; in a class without bases a
-    method is one that is called on `self` or `cls`.
+    At the top a function is one that is called, or used where none is called, and a class one that is used, by its
+    capital; in a class without bases a method is one that is called on `self` or `cls`.
 
     Args:
         line: The cursor's line up to it.
@@ -226,11 +226,11 @@ def definable(line: str, source: str, at: int) -> tuple[str, list[tuple[str, flo
         called = {
             node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
-        wanted = {
-            name: count
-            for name, count in missing(source).items()
-            if name[:1].isupper() == bool(is_class) and (is_class or name in called)
-        }
+        wanted = {name: count for name, count in missing(source).items() if name[:1].isupper() == bool(is_class)}
+        if not is_class:
+            wanted = {name: count for name, count in wanted.items() if name in called} or {
+                name: count for name, count in wanted.items() if name not in sys.stdlib_module_names
+            }
     elif not is_class and (around := class_at(tree, source.split("\n"), at, len(indentation))) is not None:
         wanted = missing_methods(around)
     found = {name: count for name, count in wanted.items() if name.startswith(typed)}

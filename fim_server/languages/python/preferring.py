@@ -19,6 +19,7 @@ from keyword import kwlist, softkwlist
 from pathlib import Path
 
 from fim_server.languages.python.imports import Importable
+from fim_server.languages.python.lacking import BINDING, Lacking, lacking_of
 from fim_server.languages.python.modules import Modules
 from fim_server.languages.python.scopes import (
     FIRST_PARAMETERS,
@@ -49,9 +50,16 @@ MEMBER = re.compile(rf"[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+\(?[ \t]*(?:
 TARGETS = re.compile(r"[ \t]*[\w, \t]*\Z")
 CALLED = re.compile(r"([\w.]+)[ \t]*\Z")
 DEFINED = re.compile(r"\b(?:def|class)[ \t]+\w+[ \t]*\Z")
+DEFINING = re.compile(r"[ \t]*(?:async[ \t]+)?def\b")
 ARGUMENT = re.compile(r"[(,]\s*\Z")
 BEFORE_NEW = frozenset({"def", "class", "import", "from", "as", "global", "nonlocal", "for", "lambda"})
 """Words after which a name is new, or a module's."""
+
+BINDING_HEADERS = frozenset({"for", "async", "def"})
+"""What a header begins with that mostly binds names for its block."""
+
+BINDS = re.compile(r"[ \t]*(?:=(?!=)|:(?!=)|,)")
+"""What a target goes on with."""
 
 LOADING = (".", "(", "[", ")", "]", "}", "+", "-", "*", "/", "%", "<", ">", "|", "&", "^", "==")
 """What a name that is loaded goes on with, mostly."""
@@ -69,7 +77,8 @@ class Place:
 
     Attributes:
         of: `name`, `own` (an attribute of the instance or class), `attribute`, `module`, `public` (what is imported
-            from one); nothing where it is none of these, or nothing is known.
+            from one), `target` or `parameter` (what is bound there); nothing where it is none of these, or nothing is
+            known.
         receiver: The words that stand after the same receiver elsewhere.
         imported: What there is to import.
         arguments: The names of arguments that may stand here.
@@ -151,6 +160,10 @@ class Preference:
             places[key] = self._place(before[:start] + ("" if goes_on else blank))
         place = places[key]
         is_whole = bool(rest)
+        if place.of in ("target", "parameter"):
+            names = self._lacking.names if place.of == "target" or place.begins else self._lacking.parameters
+            kind = "lacking_target" if place.of == "target" else "lacking_parameter"
+            return [kind] if names.has(name, is_whole) else []
         if place.of == "name":
             return self._name(name, is_whole, place)
         if place.of == "own":
@@ -170,7 +183,14 @@ class Preference:
             kinds.append("keyword")
         if place.arguments is not None and place.arguments.has(name, is_whole):
             kinds.append("argument")
-        if scope.unused.has(name, is_whole) or (place.unused is not None and place.unused.has(name, is_whole)):
+        lacking = self._lacking.names if place.begins else None
+        if lacking and self._lacking.is_header:
+            if name in BINDING_HEADERS:
+                kinds.append("lacking_header")
+            lacking = None
+        if lacking is not None and lacking.has(name, is_whole):
+            kinds.append("lacking")
+        elif scope.unused.has(name, is_whole) or (place.unused is not None and place.unused.has(name, is_whole)):
             kinds.append("unused")
         elif scope.used.has(name, is_whole) or (place.bound is not None and place.bound.has(name, is_whole)):
             kinds.append("local")
@@ -200,6 +220,11 @@ class Preference:
             return "attribute"
         return "attribute_elsewhere" if self.scope.words.has(name, is_whole) else "attribute_unknown"
 
+    @property
+    def _lacking(self) -> Lacking:
+        """What nothing binds."""
+        return lacking_of(self.scope)
+
     @cached_property
     def _named(self) -> Words:
         """The runs of words in the function's name: that of a test says what is tested."""
@@ -217,9 +242,12 @@ class Preference:
             return []
         if "within" not in places:
             places["within"] = self._place(before[: len(before) - len(word)])
-        if places["within"].of != "name":
+        place = places["within"]
+        if place.of != "name":
             return []
-        known = (self.scope.used, self.scope.unused, self.scope.outer, places["within"].bound, BUILTINS, KEYWORDS)
+        if place.begins and self._lacking.names.has(word, True):
+            return ["ends_target"] if BINDS.match(after) else []
+        known = (self.scope.used, self.scope.unused, self.scope.outer, place.bound, BUILTINS, KEYWORDS)
         if any(names is not None and names.has(word, True) for names in known):
             return []
         if self.scope.words.has(word, True):
@@ -243,12 +271,14 @@ class Preference:
             if receiver[1] in FIRST_PARAMETERS:
                 return Place("own")
             return Place("attribute", kept(self._receivers, receiver[1], self.scope.attributes_of))
+        if BINDING.match(line):
+            return Place("target")
         last = WORD_END.search(end)
         if last is not None and last[0] in BEFORE_NEW:
             return Place()
         called = callee(before)
         if called == "":
-            return Place()
+            return Place("parameter", begins=DEFINING.match(line) is None) if ARGUMENT.search(before) else Place()
         arguments = None
         if called is not None and ARGUMENT.search(before):
             arguments = kept(self._arguments, called.rpartition(".")[2], self._parameters_of)

@@ -29,10 +29,10 @@ INDENTED_IMPORT = re.compile(r"\n[ \t]+(?=from |import )")
 TARGETS = re.compile(r"(\w+(?:[ \t]*,[ \t]*\*?\w+)*)[ \t]*(?::[^=]+)?=(?!=)")
 DECLARED = re.compile(r"(?:global|nonlocal)[ \t]+([\w ,]+)")
 WITHIN = {
-    "for": re.compile(r"\bfor[ \t]+([\w \t,()*]+?)[ \t]+in\b"),
+    "for": re.compile(r"\bfor[ \t]+([\w \t,()*]{1,200}?)[ \t]+in\b"),
     " as ": re.compile(r"\bas[ \t]+(\w+)"),
     ":=": re.compile(r"(\w+)[ \t]*:="),
-    "lambda": re.compile(r"\blambda[ \t]+([\w \t,*=]*):"),
+    "lambda": re.compile(r"\blambda[ \t]+([\w \t,*=]{0,200}):"),
 }
 """What binds names in the middle of a line, and what stands in each such line."""
 
@@ -49,14 +49,18 @@ class Words:
 
     def __init__(self, words: Iterable[str]) -> None:
         self._known = frozenset(words)
-        self._sorted = sorted(self._known)
+        self.sorted = sorted(self._known)
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._known)
 
     def has(self, word: str, is_whole: bool) -> bool:
         """Whether a word is one of them, or the beginning of one where it is not ``is_whole``."""
         if is_whole or word in self._known:
             return word in self._known
-        at = bisect_left(self._sorted, word)
-        return at < len(self._sorted) and self._sorted[at].startswith(word)
+        at = bisect_left(self.sorted, word)
+        return at < len(self.sorted) and self.sorted[at].startswith(word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Parameters:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scope:
     """The names around a cursor.
 
@@ -84,6 +88,12 @@ class Scope:
         attributes: The words after a dot, in all of that.
         function: The name of the innermost function; empty outside of any.
         text: What was read, without the cursor's line.
+        above: Its lines above that one.
+        below: Those below.
+        level: The cursor's line's indentation.
+        blocks: Those that it is in, the innermost first.
+        local: What the innermost function binds, or the class.
+        bound: What is bound around it.
     """
 
     used: Words
@@ -95,6 +105,12 @@ class Scope:
     attributes: Words
     function: str
     text: str
+    above: Sequence[str]
+    below: Sequence[str]
+    level: int
+    blocks: Sequence[Block]
+    local: frozenset[str]
+    bound: frozenset[str]
 
     def attributes_of(self, receiver: str) -> Words:
         """The words that stand after a name and a dot."""
@@ -266,7 +282,8 @@ def scope_at(left: str, right: str) -> Scope:
     after = right[end + 1 : end + 1 + MOST_CHARACTERS] if end >= 0 else ""
     text = f"{before}\n{after}"
     above, below = before.split("\n")[:-1], after.split("\n")
-    blocks = list(enclosing(above, indentation(left[start:])))
+    level = indentation(left[start:])
+    blocks = list(enclosing(above, level))
     function, local, uses = "", set[str](), Counter[str]()
     outer = bound_in(outside_of_blocks(text))
     for found in INDENTED_IMPORT.finditer(text) if "import" in text else ():
@@ -297,6 +314,12 @@ def scope_at(left: str, right: str) -> Scope:
         Words(ATTRIBUTE.findall(text)),
         function,
         text,
+        above,
+        below,
+        level,
+        blocks,
+        frozenset(local),
+        frozenset(outer),
     )
 
 

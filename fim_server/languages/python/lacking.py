@@ -1,0 +1,202 @@
+"""Names that Python code around a cursor loads and nothing binds: mostly the line that is missing there does.
+
+Read by lines and words, as :mod:`.scopes`, so that a broken file lacks names as well, and a file without the first line
+of a statement, which no parser reads, does too. It is for preferring names; what is exact is :mod:`.binding`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Callable, Sequence, Set
+from functools import cached_property, lru_cache
+from keyword import kwlist, softkwlist
+
+from fim_server.languages.python.scopes import (
+    FIRST_PARAMETERS,
+    MOST_HEADER,
+    Block,
+    Scope,
+    Words,
+    body_of,
+    bound_in,
+    indentation,
+    parameters,
+)
+
+GIVEN = frozenset((*dir(builtins), *kwlist, *softkwlist, *FIRST_PARAMETERS, "__file__", "__name__", "__class__"))
+"""Names that nothing need bind."""
+
+NO_CODE = re.compile(
+    r"""\#[^\n]* | (?P<prefix> (?<!\w) [rbuftRBUFT]{1,2} )?
+    (?: \"{3} (?P<long> (?: [^\\] | \\. )*? ) (?: \"{3} | \Z )
+      | '{3} (?P<other> (?: [^\\] | \\. )*? ) (?: '{3} | \Z )
+      | " (?P<short> (?: [^"\\\n] | \\. )* ) (?: " | $ )
+      | ' (?P<last> (?: [^'\\\n] | \\. )* ) (?: ' | $ ) )""",
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+"""Comments and strings."""
+
+FIELD = re.compile(r"\{\{|\{([^{}!:]*)")
+LOADED = re.compile(r"(?<![\w.])([^\W\d]\w*)\b(?![ \t]*=(?!=))")
+LONE = re.compile(r"(?<![\w.])\w+(?![\w.])")
+CHAINED = re.compile(r"=[ \t]*(\w+)[ \t]*=(?!=)")
+IN_BRACKETS = re.compile(
+    r"^[ \t]*((?:[\w, \t*]*[(\[][\w\s,*]{1,500}[)\]])+)[, \t]*=(?!=)|\bfor\b([\w\s,*()]{1,200}?)\sin\b", re.MULTILINE
+)
+"""Targets that stand in brackets, or on several lines."""
+IMPORTS = re.compile(r"^[ \t]*(?:from|import)\b(?:[^\n(]*\([^)]{0,3000}\))?[^\n]*", re.MULTILINE)
+INNER = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*(\([^)]{0,500})", re.MULTILINE)
+FIRST_WORD = re.compile(r"[(,][\s*]*(\w+)")
+MIXED = re.compile(r"^[ \t]*([\w., \t*]{1,500})=(?!=)", re.MULTILINE)
+"""Targets with attributes among them."""
+CASE = re.compile(r"^[ \t]*case\b[^\n]*", re.MULTILINE)
+WORD = re.compile(r"[^\W\d]\w*")
+IN_CLASS = re.compile(r"^[ \t]+(?:self\.|cls\.)?(\w+)[ \t]*[:=,]", re.MULTILINE)
+
+TARGETS = re.compile(r"[ \t]*(?:\w+[ \t]*,[ \t]*)*\Z")
+BINDING = re.compile(r"[ \t]*(?:async[ \t]+)?(?:for|(?:with|except)\b[^\n]*\bas)[ \t]+(?:\w+[ \t]*,[ \t]*)*\Z")
+"""What a line begins with before the name of a target."""
+
+MOST_NAMES = 16
+"""Names that a line may bind; where more are lacking there is hardly one that it is."""
+
+TAKES_ALL = re.compile(r"\bimport[ \t]+\*")
+
+
+class Lacking:
+    """What the code around a cursor lacks.
+
+    Each is looked for once it is asked for: that reads the innermost function, or in none the whole text.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        """What is lacking where those are the names."""
+        self._scope = scope
+        self._takes_all = TAKES_ALL.search(scope.text) is not None
+
+    @cached_property
+    def names(self) -> Words:
+        """What is loaded below, in the innermost function; in none constants, in a class those that are loaded of it.
+
+        Nothing that begins with a capital in a function, and no others in a module: these are imported or defined.
+        """
+        scope = self._scope
+        if self._takes_all:
+            return Words(())
+        functions = [block for block in scope.blocks if block.kind == "def"]
+        if scope.blocks and scope.blocks[0].kind == "class":
+            return Words(class_constants(scope.blocks[0], scope))
+        if not functions:
+            return Words(lacked(scope.text, scope.text, set(), str.isupper))
+        block = functions[0]
+        bound = scope.bound | headers(block, scope.above)
+        body = body_of(block, scope.above, scope.below)
+        return Words(lacked(body_of(block, (), scope.below), body, bound, is_local))
+
+    @cached_property
+    def parameters(self) -> Words:
+        """What the lines below load that are indented more than the cursor's: the body of what it begins."""
+        scope = self._scope
+        body = body_of(Block(0, "def", "", scope.level), (), scope.below)
+        return Words(() if self._takes_all else lacked(body, body, scope.bound | scope.local, is_local))
+
+    @cached_property
+    def is_statement(self) -> bool:
+        """Whether a statement may begin with the cursor's line: it is in no bracket."""
+        above = self._scope.above
+        first = next((block.line for block in self._scope.blocks), None)
+        if first is None:
+            starts = (at for at in range(len(above) - 1, -1, -1) if above[at][:1] not in ("", " ", "\t", *"#)]}\"'"))
+            first = next(starts, 0)
+        code = code_of("\n".join(above[first:]))
+        return not code.endswith("\\") and sum(map(code.count, "([{")) <= sum(map(code.count, ")]}"))
+
+    @cached_property
+    def is_header(self) -> bool:
+        """Whether the lines below are a block that wants a header above: not the rest of what a bracket opens."""
+        scope = self._scope
+        lines = [line for line in scope.below if line.strip()]
+        if not lines or indentation(lines[0]) <= scope.level:
+            return False
+        after = next((line for line in lines if indentation(line) <= scope.level), "")
+        return not after.lstrip().startswith((")", "]", "}"))
+
+
+def bound_at(line: str, scope: Scope) -> Sequence[str]:
+    """The names that the cursor's line is likely to bind where so much of it is written; none where it binds none.
+
+    Args:
+        line: Its beginning, up to a name.
+        scope: The names around the cursor.
+    """
+    begins = TARGETS.match(line) is not None and indentation(line) == scope.level
+    if not (begins or BINDING.match(line)):
+        return []
+    lacking = lacking_of(scope)
+    if not lacking.names or (begins and lacking.is_header) or not lacking.is_statement:
+        return []
+    words = WORD.findall(line)
+    return [name for name in lacking.names.sorted if name not in words][:MOST_NAMES]
+
+
+@lru_cache(maxsize=4)
+def lacking_of(scope: Scope) -> Lacking:
+    """What is lacking where those are the names: the same while somebody types in a line."""
+    return Lacking(scope)
+
+
+def class_constants(block: Block, scope: Scope) -> set[str]:
+    """The constants that are loaded of a class, by its name or its instance, and that its body does not bind."""
+    body = body_of(block, scope.above, scope.below)
+    loaded = re.findall(rf"\b(?:self|cls|{re.escape(block.name)})\.([A-Z_][A-Z0-9_]*)\b", code_of(scope.text))
+    return set(filter(str.isupper, loaded)).difference(IN_CLASS.findall(body))
+
+
+def is_local(name: str) -> bool:
+    """Whether a name is one of a function, not of a class or a constant."""
+    return not name[0].isupper()
+
+
+def lacked(code: str, body: str, bound: Set[str], counts: Callable[[str], bool]) -> set[str]:
+    """The names that some code loads and neither the body that it is in nor anything around that binds.
+
+    ``counts``: of which of them that is asked.
+    """
+    loaded = set(filter(counts, LOADED.findall(IMPORTS.sub("", code_of(code))))) - GIVEN - bound
+    if loaded:
+        body = code_of(body)
+        loaded -= bound_in(body)
+    if not loaded:
+        return loaded
+    loaded.difference_update(CHAINED.findall(body))
+    for pair in IN_BRACKETS.findall(body):
+        loaded.difference_update(WORD.findall(" ".join(pair)))
+    for targets in MIXED.findall(body):
+        loaded.difference_update(LONE.findall(targets))
+    for case in CASE.findall(body):
+        loaded.difference_update(WORD.findall(case))
+    return loaded - inner_parameters(body)
+
+
+def inner_parameters(body: str) -> set[str]:
+    """The parameters of the functions that are defined in a body."""
+    return {name for header in INNER.findall(body) for name in FIRST_WORD.findall(header)}
+
+
+def headers(block: Block, above: Sequence[str]) -> set[str]:
+    """The parameters of a function whose body the cursor is in."""
+    return set(parameters("\n".join(above[block.line :])[:MOST_HEADER]))
+
+
+def code_of(text: str) -> str:
+    """A text without its comments and strings; of formatted ones the fields are left."""
+    return NO_CODE.sub(fields_of, text)
+
+
+def fields_of(match: re.Match[str]) -> str:
+    """What is left of a comment or a string."""
+    if "f" not in (match["prefix"] or "").lower():
+        return "" if match[0].startswith("#") else "0"
+    inside = match["long"] or match["other"] or match["short"] or match["last"] or ""
+    return f"({', '.join(filter(None, FIELD.findall(inside)))})"
