@@ -572,7 +572,7 @@ class Completer:
             goes_on(ends.cuts, text, completion, own, request.split.right, opened.session.spelling),
             completion.written,
             unknown := self._unknown_names(language, request, text, opened),
-            self._doubt(language, request, text, opened, unknown, bool(completion.written)),
+            self._doubt(language, request, text, opened, unknown),
             is_fresh(request.split, opened.session.spelling),
             header=is_header(at, language.name),
             owes_block=owes_block(at, language.name),
@@ -585,15 +585,11 @@ class Completer:
         return self._names.unknown(language.name, request.split, text, opened.session)
 
     def _doubt(
-        self, language: Language, request: Request, text: str, opened: Opened, unknown: tuple[int, ...], is_new: bool
+        self, language: Language, request: Request, text: str, opened: Opened, unknown: tuple[int, ...]
     ) -> Doubt:
-        """From where on a text is hardly meant; what it covers right of the cursor is its own.
-
-        ``is_new``: a model wrote it; what it loads is asked then, which may take a parser's time.
-        """
+        """From where on a text is hardly meant; what it covers right of the cursor is its own."""
         split = replace(request.split, right=request.split.right[opened.covered :])
-        asks = is_new and request.settings.names != "off"
-        scope = self._preferences.scope(request, language.name) if asks else None
+        scope = None if request.settings.names == "off" else self._preferences.scope(request, language.name)
         return doubt_of(language.name, opened.session.spelling, split, text, unknown, scope)
 
     def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:

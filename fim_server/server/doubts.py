@@ -177,10 +177,17 @@ def said_again(split: Split, text: str, all_of_it: bool) -> Doubt:
     return Doubt(max(1, end), SAID_AGAIN, len(first) if all_of_it or end <= 0 else end)
 
 
-def loads_unknown(own: OwnNames, spelling: Spelling, text: str, unknown: Sequence[int]) -> int:
-    """The end in a suggestion's text of the first unknown name that is loaded by itself; 0 where there is none.
+def loads_unknown(own: OwnNames, spelling: Spelling, left: str, text: str, unknown: Sequence[int]) -> int:
+    """The end in a suggestion's text of the first unknown name that is loaded by itself, or of the instance.
 
-    ``unknown``: the ends of its names that nobody knows.
+    0 where there is none. An attribute of the instance at the end of the text that may be assigned to is none.
+
+    Args:
+        own: What is known of the language's names.
+        spelling: How it is written.
+        left: What stands in the line before it.
+        text: The suggestion's.
+        unknown: The ends of its names that nobody knows.
     """
     openers = {opening for opening, _ in spelling.brackets}
     joins = tuple(trailer for trailer in own.trailers if trailer not in openers)
@@ -188,6 +195,13 @@ def loads_unknown(own: OwnNames, spelling: Spelling, text: str, unknown: Sequenc
         before = text[: word_start(text, end)].rstrip()
         if before and not before.endswith(joins):
             return end
+        chain = (left + text[: word_start(text, end)]).rstrip()
+        if chain.endswith(joins):
+            receiver = chain.rstrip("".join(joins))
+            start = word_start(receiver, len(receiver))
+            is_target = end == len(text) and not receiver[:start].strip()
+            if receiver[start:] in own.instance_words and not receiver[:start].endswith(joins) and not is_target:
+                return end
     return 0
 
 

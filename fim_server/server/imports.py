@@ -209,7 +209,7 @@ def doubt_of(
     imports = module is not None and module.import_of(line) is not None
     if imports and module.imports_again(line, around(split)[1]):
         return Doubt(end, DEFINED_AGAIN)
-    loaded = 0 if own is None else loads_unknown(own, spelling, text, unknown)
+    loaded = 0 if own is None else loads_unknown(own, spelling, line[: len(line) - end], text, unknown)
     if loaded:
         return Doubt(loaded, LOADS_UNKNOWN)
     bindings = None if scope is None else module_of(language, "unbound")

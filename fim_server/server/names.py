@@ -48,6 +48,7 @@ class OwnNames:
         marks: What a line begins with that is said of the definition below it.
         trailers: What an expression goes on with that could end before it.
         block_words: A line that begins with one of them is followed by a block.
+        instance_words: What code of a class calls its instance, or the class itself, by.
         comment: What makes a line of text a comment; nothing where the language has none.
     """
 
@@ -62,6 +63,7 @@ class OwnNames:
     marks: tuple[str, ...] = ()
     declaring_texts: tuple[str, ...] = ()
     text_marks: tuple[str, ...] = ()
+    instance_words: frozenset[str] = frozenset()
 
     def binds(self, text: str, start: int, end: int) -> bool:
         """Whether the word from ``start`` to ``end`` is not loaded there but defined."""
@@ -92,6 +94,7 @@ def own_names(language: str) -> OwnNames | None:
         tuple(data.get("marks", ())),
         tuple(data.get("declaring_texts", ())),
         tuple(data.get("text_marks", ())),
+        frozenset(data.get("instance_words", ())),
     )
 
 

@@ -416,3 +416,22 @@ def test_what_loads_a_name_that_stands_nowhere(text: str, unknown: list[str], ex
     spelling = Language.load("python").open("", "").spelling
     ends = [text.rindex(name) + len(name) for name in unknown]
     assert text[: doubt_of("python", spelling, Split("library.", "\n"), text, ends).end] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "expected"),
+    [
+        ("x = self.", "loan", "loan"),
+        ("x = ", "self.loan", "self.loan"),
+        ("x = ", "cls.loan + 1", "cls.loan"),
+        ("", "self.loan", ""),  # it may be assigned to
+        ("", "self.loan(1)", "self.loan"),
+        ("x = ", "book.self.loan", ""),
+        ("x = ", "myself.loan", ""),
+        ("x = ", "self.book.loan", ""),
+    ],
+)
+def test_what_loads_an_attribute_of_the_instance_that_stands_nowhere(line: str, text: str, expected: str) -> None:
+    spelling = Language.load("python").open("", "").spelling
+    ends = [text.rindex("loan") + len("loan")]
+    assert text[: doubt_of("python", spelling, Split(line, "\n"), text, ends).end] == expected

@@ -117,7 +117,7 @@ def test_where_the_first_text_is_doubted_another_one_is_written(
     assert len(sure.completions) == len(sure.answer.offers) == 1
     first = sure.answer.offers[0]
 
-    def doubted(language: str, spelling: object, split: object, text: str, unknown: object) -> Doubt:
+    def doubted(language: str, spelling: object, split: object, text: str, *about: object) -> Doubt:
         return Doubt(1, 0.0, len(text)) if text == first.text else NO_DOUBT
 
     monkeypatch.setattr(completing, "doubt_of", doubted)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import configparser
+import ftplib
+import io
+import random
+import shutil
+import sys
+import tokenize
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
 import pytest
 
 from fim_server.language import Language
 from fim_server.languages.python import unbound
-from fim_server.languages.python.scopes import scope_at
+from fim_server.languages.python.binding import unbound as exactly_unbound
+from fim_server.languages.python.scopes import WORD, indentation, scope_at
 from fim_server.languages.python.unbound import unbound_load
 from fim_server.server.doubts import LOADS_UNKNOWN, NO_DOUBT, Doubt
 from fim_server.server.imports import doubt_of
@@ -77,6 +89,39 @@ def test_no_tree_is_read_of_a_text_whose_names_are_bound(monkeypatch: pytest.Mon
     assert found("local = given + len(os.sep)") is None
     with pytest.raises(AssertionError, match="read"):
         found("local = elsewhere")
+
+
+def lines_of(text: str) -> list[int]:
+    """The numbers of the lines of a module's code that are not a part of a longer text."""
+    found = set(range(len(text.split("\n"))))
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.STRING and token.start[0] != token.end[0]:
+            found.difference_update(range(token.start[0] - 1, token.end[0]))
+    return [line for line in sorted(found) if text.split("\n")[line].strip()]
+
+
+@pytest.mark.parametrize("module", [configparser, ftplib, shutil, zipfile], ids=lambda module: module.__name__)
+def test_what_it_says_the_tree_says_too(module: ModuleType) -> None:
+    """Of lines as they stand, which load nothing unbound, and with a name of the file in another one's place."""
+    text, chance = Path(str(module.__file__)).read_text(encoding="utf-8"), random.Random(module.__name__)
+    lines, words = text.split("\n"), sorted(set(WORD.findall(text)))
+    said = meant = 0
+    for number in chance.sample(lines_of(text), 60):
+        line = lines[number]
+        blank = indentation(line)
+        left, right = "\n".join((*lines[:number], line[:blank])), "\n" + "\n".join(lines[number + 1 :])
+        scope = scope_at(left, right)
+        assert unbound_load(left, right, line[blank:], scope) is None, line
+        place = chance.choice([*WORD.finditer(line)] or [None])
+        if place is None:
+            continue
+        changed = line[blank : place.start()] + chance.choice(words) + line[place.end() :]
+        exact = {one.name for one in exactly_unbound(left, changed, right) or ()} - sys.stdlib_module_names
+        end = unbound_load(left, right, changed, scope)
+        if end is not None:
+            assert WORD.findall(changed[:end])[-1] in exact, changed
+        said, meant = said + (end is not None), meant + bool(exact)
+    assert said >= 0.7 * meant > 0
 
 
 def test_such_a_suggestion_is_doubted() -> None:

@@ -169,14 +169,19 @@ def lacked(code: str, body: str, bound: Set[str], counts: Callable[[str], bool])
         loaded -= bound_in(body)
     if not loaded:
         return loaded
-    loaded.difference_update(CHAINED.findall(body))
-    for pair in IN_BRACKETS.findall(body):
-        loaded.difference_update(WORD.findall(" ".join(pair)))
-    for targets in MIXED.findall(body):
-        loaded.difference_update(LONE.findall(targets))
-    for case in CASE.findall(body):
-        loaded.difference_update(WORD.findall(case))
-    return loaded - inner_parameters(body)
+    return loaded - bound_otherwise(body) - inner_parameters(body)
+
+
+def bound_otherwise(code: str) -> set[str]:
+    """The names that code without texts binds by several equals signs, in brackets, beside attributes, or in cases."""
+    found = set(CHAINED.findall(code))
+    for pair in IN_BRACKETS.findall(code):
+        found.update(WORD.findall(" ".join(pair)))
+    for targets in MIXED.findall(code):
+        found.update(LONE.findall(targets))
+    for case in CASE.findall(code):
+        found.update(WORD.findall(case))
+    return found
 
 
 def inner_parameters(body: str) -> set[str]:
