@@ -49,11 +49,13 @@ class Doubt:
         end: The shortest beginning that is doubted, in characters; 0 where none is.
         confidence: How likely a text is right that goes so far.
         reason: The beginning that makes it so, in characters, where that is longer.
+        of_name: Whether that loads a name that nothing binds.
     """
 
     end: int = 0
     confidence: float = 1.0
     reason: int = 0
+    of_name: bool = False
 
     @property
     def whole(self) -> int:

@@ -211,11 +211,11 @@ def doubt_of(
         return Doubt(end, DEFINED_AGAIN)
     loaded = 0 if own is None else loads_unknown(own, spelling, line[: len(line) - end], text, unknown)
     if loaded:
-        return Doubt(loaded, LOADS_UNKNOWN)
+        return Doubt(loaded, LOADS_UNKNOWN, of_name=True)
     bindings = None if scope is None else module_of(language, "unbound")
     unbound = None if bindings is None else bindings.unbound_load(split.left, split.right, text, scope)
     if unbound is not None:
-        return Doubt(unbound, LOADS_UNKNOWN)
+        return Doubt(unbound, LOADS_UNKNOWN, of_name=True)
     members = module_of(language, "members")
     member = None if members is None else members.unknown_member(split.left, split.right, text)
     if member is not None:

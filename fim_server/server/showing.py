@@ -215,7 +215,7 @@ def least_first(least: float, fresh: bool, seen: bool = False) -> float:
 
 
 def shown(offer: Offer, closers: str, least: float) -> Offer | None:
-    """What of an offer is shown unasked, or None.
+    """What of an offer is shown unasked, or None: nothing that loads a name which nothing binds.
 
     ``closers``: those right of the cursor that it stands for. ``least``: how sure its first lexeme has to be, 0 to 1.
     """
@@ -234,6 +234,8 @@ def shown(offer: Offer, closers: str, least: float) -> Offer | None:
         if end == begun:
             needed = LEAST_BEGUN
         if sure < needed or not text.strip() or not contains_in_order(text, closers):
+            continue
+        if offer.doubt.of_name and end >= offer.doubt.whole:
             continue
         found = value(offer, end)
         if best is None or found >= best[0]:

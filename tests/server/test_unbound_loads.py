@@ -77,6 +77,25 @@ def test_what_a_text_loads_that_nothing_binds(typed: str, text: str, expected: s
         assert found(text, typed) == expected
 
 
+@pytest.mark.parametrize(
+    ("left", "text", "right", "expected"),
+    [
+        ("", "A = b", "\n", "A = b"),
+        ("b = 1\n", "A = b", "\n", None),
+        ("", "def f(x: A) -> B:", "\n    pass\n", "def f(x: A"),
+        ("A = B = 1\n", "def f(x: A) -> B:", "\n    pass\n", None),
+        ("class C:\n    A = 1\n    ", "B = A + c", "\n", "B = A + c"),
+        ("x = {\n    1: ", "a,", "\n    2: b,\n}\n", "a"),
+        ("a = 1\nx = {\n    1: ", "a,", "\n    2: b,\n}\n", None),
+        ("x = [\n    a,\n    ", "b,", "\n]\n", "b"),
+        ("from a import (\n    ", "b,", "\n)\n", None),
+    ],
+)
+def test_outside_of_functions(left: str, text: str, right: str, expected: str | None) -> None:
+    end = unbound_load(left, right, text, scope_at(left, right))
+    assert (None if end is None else text[:end]) == expected
+
+
 def test_what_is_no_program_is_not_judged() -> None:
     assert found("local = elsewhere", right="\n  )\n") is None
 
@@ -127,6 +146,8 @@ def test_what_it_says_the_tree_says_too(module: ModuleType) -> None:
 def test_such_a_suggestion_is_doubted() -> None:
     spelling = Language.load("python").open(LEFT, RIGHT).spelling
     split, scope = Split(LEFT, RIGHT), scope_at(LEFT, RIGHT)
-    assert doubt_of("python", spelling, split, "local = elsewhere + 1", (), scope) == Doubt(17, LOADS_UNKNOWN)
+    assert doubt_of("python", spelling, split, "local = elsewhere + 1", (), scope) == Doubt(
+        17, LOADS_UNKNOWN, of_name=True
+    )
     assert doubt_of("python", spelling, split, "local = given + 1", (), scope) == NO_DOUBT
     assert doubt_of("python", spelling, split, "local = elsewhere + 1") == NO_DOUBT

@@ -29,6 +29,10 @@ BEGUN_TARGET, BEGUN_ARGUMENT = re.compile(r"[ \t]*(?:[\w.*]+[ \t]*,[ \t]*)*\Z"),
 MOST_CHARACTERS = 30_000
 """Longer functions are not parsed: as many take 10 ms."""
 
+CLOSERS = ")", "]", "}"
+INNER = " ", "\t", "", "#", *CLOSERS
+"""What lines begin with that are within a statement, or between two."""
+
 INDENTED = "if True:\n"
 """What a function that is indented may be parsed behind."""
 
@@ -57,12 +61,15 @@ def unbound_load(left: str, right: str, text: str, scope: Scope) -> int | None:
     )
     if next(strange, None) is None or not is_told(left, right, scope):
         return None
-    before, after = around(left[start:], right.partition("\n")[0], scope)
+    before, after = around(left[start:], right.partition("\n")[0], scope, text.rstrip().endswith(":"))
     if len(before) + len(text) + len(after) > MOST_CHARACTERS:
         return None
     for found in unbound(before, text, after) or ():
-        end = found.offset + len(found.name) - len(before)
-        if found.offset < 0 or found.name in bound_outside(scope):
+        if found.name in bound_outside(scope):
+            continue
+        place = re.search(rf"(?<![\w.]){found.name}(?!\w)", line) if found.offset < 0 else None  # in a formatted text
+        end = found.offset + len(found.name) - len(before) if place is None else place.end() - typed
+        if end <= 0:
             continue
         if found.name in sys.stdlib_module_names and text.startswith(".", end):
             continue
@@ -87,23 +94,35 @@ def is_told(left: str, right: str, scope: Scope) -> bool:
         deeper = (indentation(line) for line in body if line.strip())
         least = min((level for level in deeper if level > scope.blocks[0].level), default=scope.level)
         return least >= scope.level and lacking_of(scope).is_statement
-    return scope.level == 0 and lacking_of(scope).is_statement
+    return scope.level > 0 or lacking_of(scope).is_statement
 
 
-def around(line: str, rest: str, scope: Scope) -> tuple[str, str]:
-    """The outermost function around the cursor, before it and after it; in none the cursor's line.
+def around(line: str, rest: str, scope: Scope, ends_header: bool = False) -> tuple[str, str]:
+    """The outermost function around the cursor, before it and after it; in none the statement that its line is of.
 
     Args:
         line: What stands in the line before the cursor.
         rest: What stands in it after the cursor.
         scope: The names around it.
+        ends_header: Whether a block follows.
     """
     function = next((block for block in reversed(scope.blocks) if block.kind == "def"), None)
+    if function is None and (scope.level == 0 or scope.blocks):
+        return line.lstrip(" \t"), f"{rest}\n    pass" if ends_header else rest
     if function is None:
-        return line.lstrip(" \t"), rest
+        above, below = statement(scope)
+        return f"{above}{line}", f"{rest}\n{below}"
     above = "".join(f"{one}\n" for one in scope.above[function.line :])
     below = body_of(function, (), scope.below)
     return f"{INDENTED if function.level else ''}{above}{line}", f"{rest}\n{below}"
+
+
+def statement(scope: Scope) -> tuple[str, str]:
+    """The lines above the cursor and below it, of what begins and ends at the margin around it."""
+    start = next((at for at in range(len(scope.above) - 1, -1, -1) if scope.above[at][:1] not in INNER), 0)
+    end = next((at for at, one in enumerate(scope.below) if one[:1] not in (" ", "\t", "")), len(scope.below))
+    last = scope.below[end : end + 1] if "".join(scope.below[end : end + 1]).startswith(CLOSERS) else []
+    return "".join(f"{one}\n" for one in scope.above[start:]), "\n".join((*scope.below[:end], *last))
 
 
 @lru_cache(maxsize=4)
