@@ -108,6 +108,13 @@ def test_of_a_line_that_stands_near_a_part_is_shown_or_else_the_whole() -> None:
     assert text_of(shown(replace(one, doubt=Doubt(9, SAID_AGAIN)), "", 0.45)) == "import os"
 
 
+def test_no_more_is_shown_than_what_loads_names_that_exist() -> None:
+    several = offer(("a", 0.99), (".b", 0.99), (" + c", 0.99), (" + d", 0.99), left="x = ")
+    assert text_of(shown(replace(several, doubt=Doubt(7, SAID_AGAIN, of_name=True)), "", 0.45)) == "a.b"
+    one = offer(("import", 0.99), (" os", 0.99))
+    assert shown(replace(one, doubt=Doubt(9, SAID_AGAIN, of_name=True)), "", 0.45) is None
+
+
 def test_cuts_are_where_the_program_is_complete() -> None:
     session = Language.load("python").open("x = ", "\n")
     text = "first(a, b).c\ny = 2"
