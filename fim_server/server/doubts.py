@@ -34,6 +34,9 @@ DOUBTS = DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN
 NEAR, LEAST_WORDS = 8, 3
 """How many lines above and below count as near, and how many words a line has to have: fewer say little."""
 
+BEGUN_TARGETS = re.compile(r"(?:^|;)[\s(\[]*(?:[\w.*]+[ \t]*,[ \t]*)*\Z")
+"""What stands in a line before a target, with others before it."""
+
 CHAIN = re.compile(r"[\w.]+")
 """Words, those that dots join as one."""
 
@@ -182,7 +185,7 @@ def said_again(split: Split, text: str, all_of_it: bool) -> Doubt:
 def loads_unknown(own: OwnNames, spelling: Spelling, left: str, text: str, unknown: Sequence[int]) -> int:
     """The end in a suggestion's text of the first unknown name that is loaded by itself, or of the instance.
 
-    0 where there is none. An attribute of the instance at the end of the text that may be assigned to is none.
+    0 where there is none. An attribute of the instance that is bound there, or may yet be, is none.
 
     Args:
         own: What is known of the language's names.
@@ -197,14 +200,29 @@ def loads_unknown(own: OwnNames, spelling: Spelling, left: str, text: str, unkno
         before = text[: word_start(text, end)].rstrip()
         if before and not before.endswith(joins):
             return end
-        chain = (left + text[: word_start(text, end)]).rstrip()
-        if chain.endswith(joins):
-            receiver = chain.rstrip("".join(joins))
-            start = word_start(receiver, len(receiver))
-            is_target = end == len(text) and not receiver[:start].strip()
-            if receiver[start:] in own.instance_words and not receiver[:start].endswith(joins) and not is_target:
-                return end
+        line = (left + text[: word_start(text, end)]).rpartition("\n")[2].rstrip()
+        if line.endswith(joins) and is_load_of_instance(own, joins, line, text[end:].partition("\n")[0].lstrip()):
+            return end
     return 0
+
+
+def is_load_of_instance(own: OwnNames, joins: tuple[str, ...], before: str, after: str) -> bool:
+    """Whether an attribute is one of the instance, and cannot be one that is bound there.
+
+    Args:
+        own: What is known of the language's names.
+        joins: What stands between a receiver and an attribute.
+        before: The line up to the attribute.
+        after: What follows it in the line.
+    """
+    receiver = before.rstrip("".join(joins))
+    start = word_start(receiver, len(receiver))
+    head = receiver[:start]
+    if receiver[start:] not in own.instance_words or head.endswith(joins):
+        return False
+    if head.rstrip()[word_start(head.rstrip(), len(head.rstrip())) :] in own.binding_words:
+        return False
+    return BEGUN_TARGETS.search(head) is None or after[:1] not in ("", ",", ":", ")", "]")
 
 
 def is_in_block(lines: Iterable[str], indentation: str, wanted: re.Pattern[str]) -> bool:

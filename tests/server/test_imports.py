@@ -257,7 +257,7 @@ def test_what_is_used_and_lacks_is_defined(line: str, above: str, expected: dict
 
 
 def test_where_no_function_that_lacks_is_called_one_is_defined_that_is_used() -> None:
-    source = "\nHANDLERS = {1: first, 2: second, 3: Third, 4: json}\n"
+    source = "\nHANDLERS = {1: first, 2: second, 3: Third, 4: json}\nx = np.zeros(3) + data[0]\nfor y in items: pass\n"
     assert definable("def ", source, 0) == ("", [("first", 0.5), ("second", 0.5)])
     assert definable("def s", source, 0) == ("s", [("second", 1.0)])
     assert definable("def ", source + "called(first)\n", 0) == ("", [("called", 1.0)])
@@ -428,6 +428,18 @@ def test_what_loads_a_name_that_stands_nowhere(text: str, unknown: list[str], ex
         ("", "self.loan(1)", "self.loan"),
         ("x = ", "book.self.loan", ""),
         ("x = ", "myself.loan", ""),
+        ("", "with open(a) as self.loan:", ""),
+        ("", "self.loan, self.a = xs", ""),
+        ("", "self.a, self.loan", ""),
+        ("", "for self.loan in xs:", ""),
+        ("", "self.loan: int", ""),
+        ("", "(self.loan, a) = xs", ""),
+        ("", "self.a = 1\n    self.loan", ""),
+        ("x = 1; ", "self.loan", ""),
+        ("", "self.loan += 1", "self.loan"),
+        ("", "self.loan[0] = 1", "self.loan"),
+        ("", "self.a = 1\n    x = self.loan", "self.a = 1\n    x = self.loan"),
+        ("", "return self.loan", "return self.loan"),
         ("x = ", "self.book.loan", ""),
     ],
 )

@@ -40,6 +40,18 @@ def function(*lines: str, above: str = "import os\nLIMIT = 3\n") -> str:
         (["x = y = 1", "return x, y"], []),
         (["x, (y, z) = g()", "[u] = x", "return y, z, u"], ["g"]),
         (["given.x, *_, y = g()", "print(y)"], ["g"]),
+        (["a = b = c = 0", "return a, b, c"], []),
+        (["(a, b), c = given", "return a, b, c"], []),
+        (["given[0], y = given", "return y"], []),
+        (["given[key] = 1"], ["key"]),
+        (["with given as (p, q):", "    return p, q"], []),
+        (["if given: k = 1", "else: k = 2", "return k"], []),
+        (["x = 1; z = 2", "return x, z"], []),
+        (["done: bool", "return done"], []),
+        (["sorted(given, key=lambda q, k=given.x: q + k)"], []),
+        (["return lambda q, /: q"], []),
+        (["def inner(x=(), y=1): return x, y"], []),
+        (["""return f"{given['a']}\""""], []),
         (["for x in items:", "    print(x)"], ["items"]),
         (["for (x,", "     y) in items:", "    print(x, y)"], ["items"]),
         (["with open(path) as file:", "    file.read()"], ["path"]),
@@ -124,6 +136,12 @@ def test_a_block_below_wants_a_header() -> None:
     assert bound("def f(x):\n    |\n        x,\n    )\n    return item\n") == ["item"]
 
 
+def test_in_a_text_no_statement_begins() -> None:
+    assert bound('"""Doc\n\n|\n"""\nprint(LIMIT)\n') == []
+    assert bound('"""Doc"""\n|\nprint(LIMIT)\n') == ["LIMIT"]
+    assert bound("x = '''\n|\n'''\nprint(LIMIT)\n") == []
+
+
 def test_not_more_names_than_a_line_binds() -> None:
     names = ", ".join(f"name{number}" for number in range(3 * MOST_NAMES))
     assert len(bound(f"def f():\n    |\n    return {names}\n")) == MOST_NAMES
@@ -164,6 +182,8 @@ def test_kinds_of_parameters_that_a_body_loads() -> None:
     left = "def f("
     scope = scope_at(left, "):\n    return wanted\n\ndef g():\n    return other\n")
     assert Preference(left, scope).kinds("", "", ["wan", "other"]) == [["lacking_parameter"], []]
+    left = "class A("
+    assert Preference(left, scope_at(left, "):\n    x = LIMIT\n")).kinds("", "", ["LIMIT"]) == [[]]
     left = "def f(\n    "
     scope = scope_at(left, "\n) -> None:\n    return wanted\n")
     assert Preference(left, scope).kinds("", "", ["wan", "other"]) == [["lacking_parameter"], []]

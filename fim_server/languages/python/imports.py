@@ -205,8 +205,8 @@ def origin(statement: ast.Import | ast.ImportFrom) -> str | None:
 def definable(line: str, source: str, at: int) -> tuple[str, list[tuple[str, float]]] | None:
     """What a definition that ends at the cursor may define: what is typed of its name, and names with weights.
 
-    At the top a function is one that is called, or used where none is called, and a class one that is used, by its
-    capital; in a class without bases a method is one that is called on `self` or `cls`.
+    At the top a function is one that is called, or where none is one that is handed on, and a class one that is used,
+    by its capital; in a class without bases a method is one that is called on `self` or `cls`.
 
     Args:
         line: The cursor's line up to it.
@@ -228,14 +228,32 @@ def definable(line: str, source: str, at: int) -> tuple[str, list[tuple[str, flo
         }
         wanted = {name: count for name, count in missing(source).items() if name[:1].isupper() == bool(is_class)}
         if not is_class:
+            given = handed_on(tree)
             wanted = {name: count for name, count in wanted.items() if name in called} or {
-                name: count for name, count in wanted.items() if name not in sys.stdlib_module_names
+                name: count for name, count in wanted.items() if name in given and name not in sys.stdlib_module_names
             }
     elif not is_class and (around := class_at(tree, source.split("\n"), at, len(indentation))) is not None:
         wanted = missing_methods(around)
     found = {name: count for name, count in wanted.items() if name.startswith(typed)}
     total = sum(found.values())
     return (typed, [(name, count / total) for name, count in found.items()]) if total else None
+
+
+def handed_on(tree: ast.Module) -> set[str]:
+    """The names that stand alone as an argument or an entry: where none of them is called, a function's may."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call():
+                values: Sequence[ast.expr | None] = [*node.args, *(one.value for one in node.keywords)]
+            case ast.Dict():
+                values = node.values
+            case ast.List() | ast.Tuple() | ast.Set():
+                values = node.elts
+            case _:
+                continue
+        found |= {value.id for value in values if isinstance(value, ast.Name)}
+    return found
 
 
 def class_at(tree: ast.Module, lines: Sequence[str], at: int, column: int) -> ast.ClassDef | None:

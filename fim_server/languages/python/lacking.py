@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections import deque
 from collections.abc import Callable, Sequence, Set
 from functools import cached_property, lru_cache
 from keyword import kwlist, softkwlist
@@ -36,20 +37,29 @@ NO_CODE = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 """Comments and strings."""
+TEXTS = '"""', "'''"
 
 FIELD = re.compile(r"\{\{|\{([^{}!:]*)")
 LOADED = re.compile(r"(?<![\w.])([^\W\d]\w*)\b(?![ \t]*=(?!=))")
 LONE = re.compile(r"(?<![\w.])\w+(?![\w.])")
-CHAINED = re.compile(r"=[ \t]*(\w+)[ \t]*=(?!=)")
+CHAINED = re.compile(r"[=;:][ \t]*(\w+)(?=[ \t]*=(?!=))")
 IN_BRACKETS = re.compile(
-    r"^[ \t]*((?:[\w, \t*]*[(\[][\w\s,*]{1,500}[)\]])+)[, \t]*=(?!=)|\bfor\b([\w\s,*()]{1,200}?)\sin\b", re.MULTILINE
+    r"^([\w., \t*]{0,200}(?<![\w)\]])[(\[][\w\s,*()]{1,500}[)\]][\w., \t*()]{0,200})=(?!=)"
+    r"|\bfor\b([\w\s,*()]{1,200}?)\sin\b|\bas[ \t]+\(([\w\s,*()]{1,200})\)",
+    re.MULTILINE,
 )
 """Targets that stand in brackets, or on several lines."""
+MIXED = re.compile(
+    r"^([\w., \t*]{1,500})=(?!=)|^[\w., \t*]{0,200}[)\]]([\w., \t*]{1,200})=(?!=)"
+    r"|^[\w., \t*]{0,200}[(\[][^()\[\]\n]{0,200}[)\]]([\w., \t*]{1,200})=(?!=)",
+    re.MULTILINE,
+)
+"""Targets with attributes or elements among them."""
+ANNOTATED = re.compile(r"^[ \t]*(\w+)[ \t]*:(?!=)[ \t]*\S", re.MULTILINE)
+LAMBDA = re.compile(r"\blambda\b([^:\n]{0,200}(?:\\\n[^:\n]{0,200})?):")
 IMPORTS = re.compile(r"^[ \t]*(?:from|import)\b(?:[^\n(]*\([^)]{0,3000}\))?[^\n]*", re.MULTILINE)
-INNER = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*(\([^)]{0,500})", re.MULTILINE)
-FIRST_WORD = re.compile(r"[(,][\s*]*(\w+)")
-MIXED = re.compile(r"^[ \t]*([\w., \t*]{1,500})=(?!=)", re.MULTILINE)
-"""Targets with attributes among them."""
+INNER = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*([(\[](?:[^()]|\([^()]{0,80}\)){0,500})", re.MULTILINE)
+FIRST_WORD = re.compile(r"[(\[,][\s*]*(\w+)")
 CASE = re.compile(r"^[ \t]*case\b[^\n]*", re.MULTILINE)
 WORD = re.compile(r"[^\W\d]\w*")
 IN_CLASS = re.compile(r"^[ \t]+(?:self\.|cls\.)?(\w+)[ \t]*[:=,]", re.MULTILINE)
@@ -109,8 +119,13 @@ class Lacking:
         if first is None:
             starts = (at for at in range(len(above) - 1, -1, -1) if above[at][:1] not in ("", " ", "\t", *"#)]}\"'"))
             first = next(starts, 0)
-        code = code_of("\n".join(above[first:]))
-        return not code.endswith("\\") and sum(map(code.count, "([{")) <= sum(map(code.count, ")]}"))
+        text = "\n".join(above[first:])
+        code = code_of(text)
+        return (
+            not ends_in_text(text)
+            and not code.endswith("\\")
+            and sum(map(code.count, "([{")) <= sum(map(code.count, ")]}"))
+        )
 
     @cached_property
     def is_header(self) -> bool:
@@ -173,12 +188,19 @@ def lacked(code: str, body: str, bound: Set[str], counts: Callable[[str], bool])
 
 
 def bound_otherwise(code: str) -> set[str]:
-    """The names that code without texts binds by several equals signs, in brackets, beside attributes, or in cases."""
+    """The names that code without texts binds in ways that :func:`.bound_in` does not see.
+
+    Several equals signs, brackets, attributes and elements beside names, annotations, lambdas and cases. Some that are
+    not bound are among them, such as an index.
+    """
     found = set(CHAINED.findall(code))
     for pair in IN_BRACKETS.findall(code):
         found.update(WORD.findall(" ".join(pair)))
     for targets in MIXED.findall(code):
-        found.update(LONE.findall(targets))
+        found.update(LONE.findall(" ".join(targets)))
+    found.update(ANNOTATED.findall(code))
+    for names in LAMBDA.findall(code):
+        found.update(WORD.findall(names))
     for case in CASE.findall(code):
         found.update(WORD.findall(case))
     return found
@@ -199,9 +221,20 @@ def code_of(text: str) -> str:
     return NO_CODE.sub(fields_of, text)
 
 
+def ends_in_text(text: str) -> bool:
+    """Whether code ends within a string of several lines."""
+    found = deque(NO_CODE.finditer(text), maxlen=1)
+    last = found[0] if found else None
+    if last is None or last.end() < len(text) or last[0].startswith("#"):
+        return False
+    mark = last[0][len(last["prefix"] or "") :]
+    return mark.startswith(TEXTS) and (len(mark) < 2 * len(TEXTS[0]) or not mark.endswith(mark[:3]))
+
+
 def fields_of(match: re.Match[str]) -> str:
     """What is left of a comment or a string."""
     if "f" not in (match["prefix"] or "").lower():
         return "" if match[0].startswith("#") else "0"
     inside = match["long"] or match["other"] or match["short"] or match["last"] or ""
-    return f"({', '.join(filter(None, FIELD.findall(inside)))})"
+    fields = (NO_CODE.sub("0", field) for field in FIELD.findall(inside) if field)
+    return f"({', '.join(fields)})"

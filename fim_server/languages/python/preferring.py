@@ -50,6 +50,7 @@ MEMBER = re.compile(rf"[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+\(?[ \t]*(?:
 TARGETS = re.compile(r"[ \t]*[\w, \t]*\Z")
 CALLED = re.compile(r"([\w.]+)[ \t]*\Z")
 DEFINED = re.compile(r"\b(?:def|class)[ \t]+\w+[ \t]*\Z")
+CLASS = re.compile(r"[ \t]*class\b")
 DEFINING = re.compile(r"[ \t]*(?:async[ \t]+)?def\b")
 ARGUMENT = re.compile(r"[(,]\s*\Z")
 BEFORE_NEW = frozenset({"def", "class", "import", "from", "as", "global", "nonlocal", "for", "lambda"})
@@ -278,7 +279,9 @@ class Preference:
             return Place()
         called = callee(before)
         if called == "":
-            return Place("parameter", begins=DEFINING.match(line) is None) if ARGUMENT.search(before) else Place()
+            if not ARGUMENT.search(before) or CLASS.match(line):
+                return Place()
+            return Place("parameter", begins=DEFINING.match(line) is None)
         arguments = None
         if called is not None and ARGUMENT.search(before):
             arguments = kept(self._arguments, called.rpartition(".")[2], self._parameters_of)

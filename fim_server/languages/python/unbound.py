@@ -11,11 +11,10 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from fim_server.languages.python.binding import unbound
-from fim_server.languages.python.lacking import TAKES_ALL, bound_otherwise, lacking_of
+from fim_server.languages.python.binding import Unbound, unbound
+from fim_server.languages.python.lacking import bound_otherwise, code_of
 from fim_server.languages.python.preferring import BUILTINS, KEYWORDS
-from fim_server.languages.python.scopes import MOST_CHARACTERS as MOST_LOOKED_AT
-from fim_server.languages.python.scopes import body_of, bound_in, indentation, outside_of_blocks
+from fim_server.languages.python.scopes import body_of, bound_in, outside_of_blocks
 
 if TYPE_CHECKING:
     from fim_server.languages.python.scopes import Scope
@@ -26,8 +25,8 @@ WORD = re.compile(r"[^\W\d]\w*")
 BEGUN_TARGET, BEGUN_ARGUMENT = re.compile(r"[ \t]*(?:[\w.*]+[ \t]*,[ \t]*)*\Z"), re.compile(r"[(,][ \t\n]*\Z")
 """What stands before a name at a text's end that may yet be bound: a target's, or that of an argument."""
 
-MOST_CHARACTERS = 30_000
-"""Longer functions are not parsed: as many take 10 ms."""
+MOST_CHARACTERS, MOST_IN_ALL = 30_000, 200_000
+"""Longer functions and files are not parsed: as many characters take 10 and 70 ms."""
 
 CLOSERS = ")", "]", "}"
 INNER = " ", "\t", "", "#", *CLOSERS
@@ -40,11 +39,11 @@ INDENTED = "if True:\n"
 def unbound_load(left: str, right: str, text: str, scope: Scope) -> int | None:
     """Where the first name ends, in characters of a text, that it loads and nothing binds; None where there is none.
 
-    None as well where the function around it does not parse with it, or outside of any its line. What is bound outside
-    of functions is told by lines.
+    None as well where the function around it, or the program, does not parse with it. A program's tree is read only
+    where its lines, and the tree of the function, bind a name nowhere: that is seldom.
 
     Args:
-        left: What stands before it.
+        left: What stands before it, with line feeds alone at the ends of lines.
         right: What stands after it.
         text: Of a suggestion.
         scope: The names around the cursor.
@@ -59,19 +58,20 @@ def unbound_load(left: str, right: str, text: str, scope: Scope) -> int | None:
         for found in LOADED.finditer(line)
         if found.end() > typed and found[0] not in bound and not any(names.has(found[0], True) for names in known)
     )
-    if next(strange, None) is None or not is_told(left, right, scope):
+    if next(strange, None) is None or len(left) + len(text) + len(right) > MOST_IN_ALL:
         return None
     before, after = around(left[start:], right.partition("\n")[0], scope, text.rstrip().endswith(":"))
     if len(before) + len(text) + len(after) > MOST_CHARACTERS:
         return None
+    elsewhere, told = bound_outside(scope), set[str]()
     for found in unbound(before, text, after) or ():
-        if found.name in bound_outside(scope):
+        if found.name in elsewhere or found.name in told:
             continue
-        place = re.search(rf"(?<![\w.]){found.name}(?!\w)", line) if found.offset < 0 else None  # in a formatted text
-        end = found.offset + len(found.name) - len(before) if place is None else place.end() - typed
-        if end <= 0:
+        if not is_unbound(found.name, left, text, right):
+            told.add(found.name)  # the program binds it in a way that lines do not show
             continue
-        if found.name in sys.stdlib_module_names and text.startswith(".", end):
+        end = end_of(found, len(before), line, typed)
+        if end <= 0 or (found.name in sys.stdlib_module_names and text.startswith(".", end)):
             continue
         begun = line[: typed + end - len(found.name)]
         if end == len(text) and (BEGUN_TARGET.match(begun) or BEGUN_ARGUMENT.search(begun)):
@@ -80,21 +80,26 @@ def unbound_load(left: str, right: str, text: str, scope: Scope) -> int | None:
     return None
 
 
-def is_told(left: str, right: str, scope: Scope) -> bool:
-    """Whether lines tell what is bound: all of the text was looked at, and the cursor is where its indentation says.
+def is_unbound(name: str, left: str, text: str, right: str) -> bool:
+    """Whether the program says so, too."""
+    return any(one.name == name for one in unbound(left, text, right) or ())
 
-    Texts of several lines at the margin hide what is around what comes after them.
+
+def end_of(found: Unbound, before: int, line: str, typed: int) -> int:
+    """Where a name ends, in characters of a text; 0 where that is not known.
+
+    Before Python 3.12 the tree does not say where it stands in a formatted text.
+
+    Args:
+        found: The name.
+        before: The characters that were parsed before the text.
+        line: The cursor's, with the text.
+        typed: How much of it stands before the text.
     """
-    if max(len(left), len(right)) > MOST_LOOKED_AT or TAKES_ALL.search(scope.text):
-        return False
-    if any(block.kind == "def" for block in scope.blocks):
-        return True
-    if scope.blocks:
-        body = body_of(scope.blocks[0], scope.above, scope.below).split("\n")
-        deeper = (indentation(line) for line in body if line.strip())
-        least = min((level for level in deeper if level > scope.blocks[0].level), default=scope.level)
-        return least >= scope.level and lacking_of(scope).is_statement
-    return scope.level > 0 or lacking_of(scope).is_statement
+    if found.offset >= 0:
+        return found.offset + len(found.name) - before
+    place = re.compile(rf"(?<![\w.]){found.name}(?!\w)").search(line, typed)
+    return 0 if place is None else place.end() - typed
 
 
 def around(line: str, rest: str, scope: Scope, ends_header: bool = False) -> tuple[str, str]:
@@ -128,6 +133,6 @@ def statement(scope: Scope) -> tuple[str, str]:
 @lru_cache(maxsize=4)
 def bound_outside(scope: Scope) -> frozenset[str]:
     """The names that are bound outside of functions, or in the class around the cursor, as far as lines tell."""
-    outside = outside_of_blocks(scope.text)
+    outside = code_of(outside_of_blocks(scope.text))
     declared = {name for names in GLOBAL.findall(scope.text) for name in WORD.findall(names)}
     return scope.bound | scope.local | declared | bound_otherwise(outside)
