@@ -404,8 +404,7 @@ class Completer:
             elapsed_ms = 1000 * (time.perf_counter() - began)
             left_ms = None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms)
             unlike = Unlike.of(offers[0], options.preference)
-            naming = naming_of(request, opened, task.language, offers[0].doubt.of_name)
-            unlikely = replace(options, preference=unlike, naming=naming, deadline_ms=left_ms)
+            unlikely = replace(options, preference=unlike, deadline_ms=left_ms)
             with suppress(StoppedError, LostError):  # the first text is there
                 take(next(written(unlikely, on_token=lambda tokens: None)))
         if not task.cancelled.is_set():
@@ -624,9 +623,9 @@ class Completer:
             )
 
 
-def naming_of(request: Request, opened: Opened, language: Language, is_required: bool = False) -> Naming | None:
-    """What the texts of a request may load, where no unbound name may be loaded, or that ``is_required``."""
-    if request.settings.names != "require" and not is_required:
+def naming_of(request: Request, opened: Opened, language: Language) -> Naming | None:
+    """What the texts of a request may load, where no unbound name may be loaded."""
+    if request.settings.names != "require":
         return None
     split = request.split
     return _naming(language.name, split.left, split.right[opened.covered :], opened.guarantee)

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from fim_server.decoding import alternatives
-from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import StopReason, Written
 from fim_server.errors import StoppedError
 from fim_server.models.backend import LostError
@@ -131,23 +130,3 @@ def test_where_the_first_text_is_doubted_another_one_is_written(
     if not invoked and not interrupted:
         assert len(texts) == 2
         assert shown(next(one for one in work.answer.offers if one.text == first.text), "", 0.45) is None
-
-
-@pytest.mark.parametrize("of_name", [True, False])
-def test_after_one_that_loads_what_nothing_binds_none_is_loaded(monkeypatch: pytest.MonkeyPatch, of_name: bool) -> None:
-    settings = ServerSettings(model="embedded", prefetch=False, min_confidence=0.0, deadline_ms=None)
-    worker, namings, write = CompletionWorker(settings), [], alternatives.alternatives
-
-    def noting(*arguments: Any, **more: Any) -> Any:
-        found = write(*arguments, **more)
-        options = next(one for one in arguments if isinstance(one, DecodeOptions))
-        namings.append(options.naming)
-        yield from found
-
-    worker.load().result(PATIENCE)
-    monkeypatch.setattr(alternatives, "alternatives", noting)
-    monkeypatch.setattr(completing, "doubt_of", lambda *about: Doubt(1, 0.0, of_name=of_name))
-    work = worker.submit(replace(request("file:///a.py"), settings=settings)).future.result(PATIENCE)
-    worker.close()
-    assert work is not None
-    assert [naming is not None for naming in namings] == [False, of_name]
