@@ -194,26 +194,28 @@ def loads_unknown(own: OwnNames, spelling: Spelling, left: str, text: str, unkno
         text: The suggestion's.
         unknown: The ends of its names that nobody knows.
     """
-    openers = {opening for opening, _ in spelling.brackets}
+    openers, closers = zip(*spelling.brackets, strict=True) if spelling.brackets else ((), ())
     joins = tuple(trailer for trailer in own.trailers if trailer not in openers)
     for end in unknown:
         before = text[: word_start(text, end)].rstrip()
         if before and not before.endswith(joins):
             return end
         line = (left + text[: word_start(text, end)]).rpartition("\n")[2].rstrip()
-        if line.endswith(joins) and is_load_of_instance(own, joins, line, text[end:].partition("\n")[0].lstrip()):
+        after = text[end:].partition("\n")[0].lstrip()
+        may_bind = not after or after.startswith((",", *own.declaring_texts, *closers))
+        if line.endswith(joins) and is_load_of_instance(own, joins, line, may_bind):
             return end
     return 0
 
 
-def is_load_of_instance(own: OwnNames, joins: tuple[str, ...], before: str, after: str) -> bool:
+def is_load_of_instance(own: OwnNames, joins: tuple[str, ...], before: str, may_bind: bool) -> bool:
     """Whether an attribute is one of the instance, and cannot be one that is bound there.
 
     Args:
         own: What is known of the language's names.
         joins: What stands between a receiver and an attribute.
         before: The line up to the attribute.
-        after: What follows it in the line.
+        may_bind: Whether what follows it in the line may follow a target.
     """
     receiver = before.rstrip("".join(joins))
     start = word_start(receiver, len(receiver))
@@ -222,7 +224,7 @@ def is_load_of_instance(own: OwnNames, joins: tuple[str, ...], before: str, afte
         return False
     if head.rstrip()[word_start(head.rstrip(), len(head.rstrip())) :] in own.binding_words:
         return False
-    return BEGUN_TARGETS.search(head) is None or after[:1] not in ("", ",", ":", ")", "]")
+    return BEGUN_TARGETS.search(head) is None or not may_bind
 
 
 def is_in_block(lines: Iterable[str], indentation: str, wanted: re.Pattern[str]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -67,6 +68,11 @@ async def remove_model(ls: FimLanguageServer, name: str) -> dict[str, Any]:
     return {"name": name, "done": problem is None, "freedBytes": freed, "problem": problem}
 
 
+LET_GO_SECONDS, LOOK_SECONDS = 1.0, 0.25
+"""How long a model may still be held after another was chosen, and how long it is between two looks: each collects
+garbage, for which all threads wait."""
+
+
 async def looked_up(key: tuple[object, ...], work: Callable[[], T]) -> T:
     """What a look at the disk comes to. Raises what it raises, and ModelError where the disk does not answer."""
     begun = ASIDE.begin(key, work)
@@ -83,10 +89,13 @@ def is_in_use(name: str, chosen: str | None, models: SharedModels) -> bool:
     wanted = identity(name)
     if wanted == identity(chosen):
         return True
-    if wanted not in map(identity, models.names()):
-        return False
-    gc.collect()  # one that was in use just now may only wait to be collected
-    return wanted in map(identity, models.names())
+    until = time.monotonic() + LET_GO_SECONDS
+    while wanted in map(identity, models.names()):
+        if time.monotonic() >= until:
+            return True
+        gc.collect()  # one that was in use just now may only wait to be collected, or for a thread that ends
+        time.sleep(LOOK_SECONDS)
+    return False
 
 
 def identity(name: str | None) -> str:
