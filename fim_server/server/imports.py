@@ -1,6 +1,7 @@
-"""Names that a file lacks, where an import or a definition is being written: they are what it is written for, mostly.
+"""Names that a file lacks, where something that may bring them is being written: it is written for them, mostly.
 
-What is either, and what a file lacks, is the language's own: the module ``imports`` in its folder, where it has one.
+Imports and definitions, and what these bring, are the language's own: the module ``imports`` in its folder, where it
+has one; so is what a function or a class lacks that a line may bind: the module ``lacking``.
 """
 
 from __future__ import annotations

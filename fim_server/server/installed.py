@@ -29,6 +29,10 @@ T = TypeVar("T")
 DISK_SECONDS = 20.0
 """How long is waited for the disk."""
 
+LET_GO_SECONDS, LOOK_SECONDS = 1.0, 0.25
+"""How long a model may still be held after another was chosen, and how long it is between two looks: each collects
+garbage, for which all threads wait."""
+
 SILENT_DISK = f"the disk has not answered within {DISK_SECONDS:.0f} s"
 
 
@@ -68,11 +72,6 @@ async def remove_model(ls: FimLanguageServer, name: str) -> dict[str, Any]:
     return {"name": name, "done": problem is None, "freedBytes": freed, "problem": problem}
 
 
-LET_GO_SECONDS, LOOK_SECONDS = 1.0, 0.25
-"""How long a model may still be held after another was chosen, and how long it is between two looks: each collects
-garbage, for which all threads wait."""
-
-
 async def looked_up(key: tuple[object, ...], work: Callable[[], T]) -> T:
     """What a look at the disk comes to. Raises what it raises, and ModelError where the disk does not answer."""
     begun = ASIDE.begin(key, work)
@@ -91,10 +90,12 @@ def is_in_use(name: str, chosen: str | None, models: SharedModels) -> bool:
         return True
     until = time.monotonic() + LET_GO_SECONDS
     while wanted in map(identity, models.names()):
+        gc.collect()  # one that was in use just now may only wait to be collected
+        if wanted not in map(identity, models.names()):
+            return False
         if time.monotonic() >= until:
             return True
-        gc.collect()  # one that was in use just now may only wait to be collected, or for a thread that ends
-        time.sleep(LOOK_SECONDS)
+        time.sleep(LOOK_SECONDS)  # or for a thread that ends
     return False
 
 

@@ -104,7 +104,7 @@ async def test_the_model_in_use_and_what_is_not_installed_stay(machine: Path) ->
 
 
 def test_a_model_that_is_let_go_a_moment_later_is_not_in_use(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    models, held = SharedModels(), [["smollm2"], ["smollm2"], []]
+    models, held = SharedModels(), [["smollm2"], ["smollm2"], ["smollm2"], []]
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(models, "names", lambda: held.pop(0))
     assert not is_in_use("smollm2", "embedded", models)

@@ -169,6 +169,14 @@ def test_kinds_of_tokens_that_write_what_is_lacking() -> None:
     assert kinds("    wanted", " =", ", x", " +", "\n") == [["ends_target"], ["ends_target"], [], []]
 
 
+def test_kinds_of_tokens_within_brackets() -> None:
+    left = "def f(given):\n    g(\n    "
+    assert Preference(left, scope_at(left, "\n    )" + RIGHT)).kinds("", "", ["wanted", "given"]) == [
+        ["elsewhere"],
+        ["local"],
+    ]
+
+
 def test_kinds_of_tokens_that_begin_a_header() -> None:
     left = "def f(x):\n    "
     scope = scope_at(left, "\n        print(item)\n    return x\n")

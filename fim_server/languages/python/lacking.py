@@ -16,6 +16,7 @@ from keyword import kwlist, softkwlist
 from fim_server.languages.python.scopes import (
     FIRST_PARAMETERS,
     MOST_HEADER,
+    WORD,
     Block,
     Scope,
     Words,
@@ -61,7 +62,6 @@ IMPORTS = re.compile(r"^[ \t]*(?:from|import)\b(?:[^\n(]*\([^)]{0,3000}\))?[^\n]
 INNER = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*([(\[](?:[^()]|\([^()]{0,80}\)){0,500})", re.MULTILINE)
 FIRST_WORD = re.compile(r"[(\[,][\s*]*(\w+)")
 CASE = re.compile(r"^[ \t]*case\b[^\n]*", re.MULTILINE)
-WORD = re.compile(r"[^\W\d]\w*")
 IN_CLASS = re.compile(r"^[ \t]+(?:self\.|cls\.)?(\w+)[ \t]*[:=,]", re.MULTILINE)
 
 TARGETS = re.compile(r"[ \t]*(?:\w+[ \t]*,[ \t]*)*\Z")
@@ -94,15 +94,19 @@ class Lacking:
         scope = self._scope
         if self._takes_all:
             return Words(())
-        functions = [block for block in scope.blocks if block.kind == "def"]
-        if scope.blocks and scope.blocks[0].kind == "class":
-            return Words(class_constants(scope.blocks[0], scope))
-        if not functions:
+        block = scope.blocks[0] if scope.blocks else None
+        if block is None:
             return Words(lacked(scope.text, scope.text, set(), str.isupper))
-        block = functions[0]
-        bound = scope.bound | headers(block, scope.above)
+        if block.kind == "class":
+            return Words(class_constants(block, scope))
+        bound = scope.bound.union(parameters("\n".join(scope.above[block.line :])[:MOST_HEADER]))
         body = body_of(block, scope.above, scope.below)
         return Words(lacked(body_of(block, (), scope.below), body, bound, is_local))
+
+    @cached_property
+    def targets(self) -> Words:
+        """Those of the names that the cursor's line may begin with: none where a header or no statement begins."""
+        return self.names if self.names and not self.is_header and self.is_statement else Words(())
 
     @cached_property
     def parameters(self) -> Words:
@@ -148,11 +152,11 @@ def bound_at(line: str, scope: Scope) -> Sequence[str]:
     begins = TARGETS.match(line) is not None and indentation(line) == scope.level
     if not (begins or BINDING.match(line)):
         return []
-    lacking = lacking_of(scope)
-    if not lacking.names or (begins and lacking.is_header) or not lacking.is_statement:
+    lacking, words = lacking_of(scope), WORD.findall(line)
+    names = lacking.targets if begins else lacking.names
+    if not names or not lacking.is_statement:
         return []
-    words = WORD.findall(line)
-    return [name for name in lacking.names.sorted if name not in words][:MOST_NAMES]
+    return [name for name in names.sorted if name not in words][:MOST_NAMES]
 
 
 @lru_cache(maxsize=4)
@@ -209,11 +213,6 @@ def bound_otherwise(code: str) -> set[str]:
 def inner_parameters(body: str) -> set[str]:
     """The parameters of the functions that are defined in a body."""
     return {name for header in INNER.findall(body) for name in FIRST_WORD.findall(header)}
-
-
-def headers(block: Block, above: Sequence[str]) -> set[str]:
-    """The parameters of a function whose body the cursor is in."""
-    return set(parameters("\n".join(above[block.line :])[:MOST_HEADER]))
 
 
 def code_of(text: str) -> str:

@@ -78,8 +78,8 @@ class Place:
 
     Attributes:
         of: `name`, `own` (an attribute of the instance or class), `attribute`, `module`, `public` (what is imported
-            from one), `target` or `parameter` (what is bound there); nothing where it is none of these, or nothing is
-            known.
+            from one), `target`, `parameter` (of a header that begins in the cursor's line) or `further_parameter`;
+            nothing where it is none of these, or nothing is known.
         receiver: The words that stand after the same receiver elsewhere.
         imported: What there is to import.
         arguments: The names of arguments that may stand here.
@@ -161,10 +161,11 @@ class Preference:
             places[key] = self._place(before[:start] + ("" if goes_on else blank))
         place = places[key]
         is_whole = bool(rest)
-        if place.of in ("target", "parameter"):
-            names = self._lacking.names if place.of == "target" or place.begins else self._lacking.parameters
-            kind = "lacking_target" if place.of == "target" else "lacking_parameter"
-            return [kind] if names.has(name, is_whole) else []
+        if place.of == "target":
+            return ["lacking_target"] if self._lacking.names.has(name, is_whole) else []
+        if place.of in ("parameter", "further_parameter"):
+            names = self._lacking.parameters if place.of == "parameter" else self._lacking.names
+            return ["lacking_parameter"] if names.has(name, is_whole) else []
         if place.of == "name":
             return self._name(name, is_whole, place)
         if place.of == "own":
@@ -184,12 +185,9 @@ class Preference:
             kinds.append("keyword")
         if place.arguments is not None and place.arguments.has(name, is_whole):
             kinds.append("argument")
-        lacking = self._lacking.names if place.begins else None
-        if lacking and self._lacking.is_header:
-            if name in BINDING_HEADERS:
-                kinds.append("lacking_header")
-            lacking = None
-        if lacking is not None and lacking.has(name, is_whole):
+        if place.begins and name in BINDING_HEADERS and self._lacking.names and self._lacking.is_header:
+            kinds.append("lacking_header")
+        if place.begins and self._lacking.targets.has(name, is_whole):
             kinds.append("lacking")
         elif scope.unused.has(name, is_whole) or (place.unused is not None and place.unused.has(name, is_whole)):
             kinds.append("unused")
@@ -246,7 +244,7 @@ class Preference:
         place = places["within"]
         if place.of != "name":
             return []
-        if place.begins and self._lacking.names.has(word, True):
+        if place.begins and self._lacking.targets.has(word, True):
             return ["ends_target"] if BINDS.match(after) else []
         known = (self.scope.used, self.scope.unused, self.scope.outer, place.bound, BUILTINS, KEYWORDS)
         if any(names is not None and names.has(word, True) for names in known):
@@ -281,7 +279,7 @@ class Preference:
         if called == "":
             if not ARGUMENT.search(before) or CLASS.match(line):
                 return Place()
-            return Place("parameter", begins=DEFINING.match(line) is None)
+            return Place("parameter" if DEFINING.match(line) else "further_parameter")
         arguments = None
         if called is not None and ARGUMENT.search(before):
             arguments = kept(self._arguments, called.rpartition(".")[2], self._parameters_of)

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 from fim_server.languages.python.binding import Unbound, unbound
 from fim_server.languages.python.lacking import bound_otherwise, code_of
 from fim_server.languages.python.preferring import BUILTINS, KEYWORDS
-from fim_server.languages.python.scopes import body_of, bound_in, outside_of_blocks
+from fim_server.languages.python.scopes import WORD, body_of, bound_in, outside_of_blocks
 
 if TYPE_CHECKING:
     from fim_server.languages.python.scopes import Scope
 
 LOADED = re.compile(r"(?<![\w.])[^\W\d]\w*(?![\w\"'])")
 GLOBAL = re.compile(r"^[ \t]+global[ \t]+([\w, \t]+)", re.MULTILINE)
-WORD = re.compile(r"[^\W\d]\w*")
 BEGUN_TARGET, BEGUN_ARGUMENT = re.compile(r"[ \t]*(?:[\w.*]+[ \t]*,[ \t]*)*\Z"), re.compile(r"[(,][ \t\n]*\Z")
 """What stands before a name at a text's end that may yet be bound: a target's, or that of an argument."""
 
@@ -47,6 +46,8 @@ def unbound_load(left: str, right: str, text: str, scope: Scope) -> int | None:
         right: What stands after it.
         text: Of a suggestion.
         scope: The names around the cursor.
+
+    Source: what binds a name, as :mod:`.binding` has it from CPython's symbol table.
     """
     start = left.rfind("\n") + 1
     typed = len(left) - start
@@ -63,12 +64,9 @@ def unbound_load(left: str, right: str, text: str, scope: Scope) -> int | None:
     before, after = around(left[start:], right.partition("\n")[0], scope, text.rstrip().endswith(":"))
     if len(before) + len(text) + len(after) > MOST_CHARACTERS:
         return None
-    elsewhere, told = bound_outside(scope), set[str]()
     for found in unbound(before, text, after) or ():
-        if found.name in elsewhere or found.name in told:
-            continue
-        if not is_unbound(found.name, left, text, right):
-            told.add(found.name)  # the program binds it in a way that lines do not show
+        # Lines do not show all ways of binding: what they do not see is asked of the program, which is parsed once.
+        if found.name in bound_outside(scope) or not is_unbound(found.name, left, text, right):
             continue
         end = end_of(found, len(before), line, typed)
         if end <= 0 or (found.name in sys.stdlib_module_names and text.startswith(".", end)):
