@@ -1,7 +1,8 @@
 """Names that a suggestion in Python loads and nothing binds where it does, though they may stand elsewhere in the file.
 
-In the packages for tuning 25 of 451 different suggestions loaded one, and none of these was right. A module of the
-standard library is no such name: it is imported afterwards as well as before.
+In the packages for tuning 25 of 451 different suggestions loaded a name that nothing binds there, 13 of these one that
+stands elsewhere in the file, and none was right. A module of the standard library is no such name: it is imported
+afterwards as well as before.
 """
 
 from __future__ import annotations
