@@ -53,6 +53,14 @@ def positive_number(text: str) -> float:
     return value
 
 
+def share(text: str) -> float:
+    """A number from 0 to 1, as an argument's type."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
 @dataclass(frozen=True)
 class CollectOptions(Options):
     """Of ``collect``; ``folder`` has path, name, version and SPDX licence of source trees."""

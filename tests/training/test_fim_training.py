@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,10 @@ from fim_server.training.fim.network import (
     HALF,
     INT8,
     Int8Product,
+    MergedProduct,
     Network,
     Sight,
+    adapted,
     attended,
     attended_by_runs,
     fastest,
@@ -185,6 +188,34 @@ def test_products_in_8_bits_are_near_the_whole_ones() -> None:
     assert (product - x @ weight.t()).norm() < 0.015 * (x @ weight.t()).norm()
     assert x.grad is not None
     assert (x.grad - gradient @ weight).norm() < 0.015 * (gradient @ weight).norm()
+
+
+def test_a_product_with_its_update_merged_is_the_plain_one_forward_and_backward() -> None:
+    """What a GPU multiplies, against what a processor does."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((3, 64, 96), (48, 96), (4, 96), (48, 4))
+    x, weight, down, up = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
+    gradient = torch.randn((3, 64, 48), generator=generator, dtype=torch.float64)
+
+    def results(product: Callable[..., Any], of: Any) -> list[Any]:
+        given = [one.clone().requires_grad_() for one in (x, down, up)]
+        made = product(given[0], of, given[1], given[2], 0.7)
+        made.backward(gradient)
+        return [made.detach(), *(one.grad for one in given)]
+
+    for plain, merged in zip(results(adapted, (weight,)), results(MergedProduct.apply, weight), strict=True):
+        assert plain.abs().max() > 1
+        assert torch.allclose(plain, merged)
+
+
+def test_the_rate_falls_to_zero_at_the_end_of_the_time() -> None:
+    trainer = Trainer(stirred(), replace(PLAN, decay=0.5, warm_up=1), torch.device("cpu"))
+    rates = []
+    for left in (1.0, 0.6, 0.25, 0.0, -0.1):
+        trainer.time_left = left
+        trainer.step(batch_of([window(3)]))
+        rates.append(trainer.optimizer.param_groups[0]["lr"] / PLAN.rate)
+    assert rates == [1, 1, 0.5, 0, 0]
 
 
 def test_the_arithmetic_is_the_one_that_is_fastest_here() -> None:

@@ -105,8 +105,36 @@ def frozen_product(x: Tensor, weight: tuple[Tensor, ...]) -> Tensor:
     return flat.view(*x.shape[:-1], -1)
 
 
+class MergedProduct(torch.autograd.Function):
+    """The adapted product with its update added to the weight beforehand, for a GPU.
+
+    There a product with a matrix of low rank takes as long as reading and writing its activations, which is as long as
+    the frozen product takes. A sum that is rounded to bfloat16 loses no more than the products in bfloat16 do.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, down: Tensor, up: Tensor, scale: float) -> Tensor:
+        """x: [..., in]; weight: [out, in]; down: A [rank, in]; up: B [out, rank]."""
+        merged = torch.addmm(weight, up, down, alpha=scale)
+        ctx.save_for_backward(x, merged, down, up)
+        ctx.scale = scale
+        return functional.linear(x, merged)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor, Tensor, None]:
+        """The gradients of x, A and B."""
+        x, merged, down, up = ctx.saved_tensors
+        rows, given = x.reshape(-1, x.shape[-1]), gradient.reshape(-1, gradient.shape[-1])
+        of_down = ctx.scale * ((given @ up).t() @ rows)
+        of_up = ctx.scale * (given.t() @ (rows @ down.t()))
+        return (given @ merged).view(x.shape), None, of_down, of_up, None
+
+
 def adapted(x: Tensor, weight: tuple[Tensor, ...], down: Tensor, up: Tensor, scale: float) -> Tensor:
     """Add the update, scale x A^T B^T, to x W^T; down: A [rank, in], up: B [out, rank]."""
+    if x.is_cuda:
+        merged: Tensor = MergedProduct.apply(x, weight[0], down, up, scale)
+        return merged
     return frozen_product(x, weight) + functional.linear(functional.linear(x, down) * scale, up)
 
 

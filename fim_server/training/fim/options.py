@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from fim_server.training.options import Options, positive, positive_number
+from fim_server.training.options import Options, positive, positive_number, share
 
 ADAPTER = Path(__file__).parents[2] / "models" / "adapters" / "smollm2.safetensors"
 """The adapter that the package brings."""
@@ -32,6 +32,7 @@ class FimOptions(Options):
     rank: int | None
     alpha: float | None
     rate: float
+    decay: float
     batch: int
     lengths: dict[int, float]
     window: int | None
@@ -80,6 +81,13 @@ def add_fim(command: argparse.ArgumentParser) -> None:
         "--alpha", type=positive_number, help="scales the adapter by alpha / rank (default: as the rank's, or the rank)"
     )
     command.add_argument("--rate", type=positive_number, default=1e-3, help="of Adam (default: %(default)s)")
+    command.add_argument(
+        "--decay",
+        type=share,
+        default=0.0,
+        metavar="SHARE",
+        help="of the minutes, at the end, in which the rate falls to 0",
+    )
     command.add_argument("--batch", type=positive, default=1024, help="tokens of a step and process")
     command.add_argument(
         "--lengths",

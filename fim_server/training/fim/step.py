@@ -9,6 +9,9 @@ from pathlib import Path
 from fim_server.training.corpus import HELD_OUT_FILE, TRAIN_FILE, read_corpus
 from fim_server.training.fim.options import ADAPTER, RANK, FimOptions
 
+AVERAGE_OF_DECAYED = 0.05
+"""Share of the steps that is averaged over where the rate falls: the weights of higher rates are worse."""
+
 
 def run_fim(options: FimOptions) -> None:
     """Train the adapter; its checkpoints lie in the run's folder."""
@@ -28,6 +31,8 @@ def run_fim(options: FimOptions) -> None:
         rank=rank,
         alpha=alpha,
         rate=options.rate,
+        decay=options.decay,
+        average=AVERAGE_OF_DECAYED if options.decay else Plan.average,
         tokens=options.batch,
         lengths=tuple(options.lengths),
         shares=tuple(options.lengths.values()),

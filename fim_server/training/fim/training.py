@@ -55,8 +55,9 @@ class Plan:
 
     `lengths`, `shares`, `window` and `tokens`, in a step of one process: as in :class:`Lengths`; `rest`, `rest_weight`:
     of :class:`Rest`; `average`: the share of the steps so far over which the weights are averaged for what is saved, up
-    to `most_averaged` steps; `held_out`: examples of up to `held_out_length` tokens that are measured at every
-    checkpoint, with the suffix and without; `drawing`: processes that draw examples for a GPU.
+    to `most_averaged` steps; `decay`: the share of the time, at its end, in which the rate falls to zero; `held_out`:
+    examples of up to `held_out_length` tokens that are measured at every checkpoint, with the suffix and without;
+    `drawing`: processes that draw examples for a GPU.
     """
 
     minutes: float
@@ -72,6 +73,7 @@ class Plan:
     rest_weight: float = 0.3
     average: float = 0.2
     most_averaged: int = 3000
+    decay: float = 0.0
     save_seconds: float = 600.0
     held_out: int = 96
     held_out_length: int = 768
@@ -105,10 +107,14 @@ class Trainer:
         self.progress = Progress()
         self._since = 0
         """Steps since this run began: what the rate and the averaging warm up by."""
+        self.time_left = 1.0
+        """Share of the plan's time."""
 
     def step(self, batch: Batch) -> Tensor:
         """One step on each process's batch; returns this one's loss, which a GPU is not waited for."""
         rate = self.plan.rate * min(1.0, (self._since + 1) / self.plan.warm_up)
+        if self.time_left < self.plan.decay:
+            rate *= max(0.0, self.time_left) / self.plan.decay
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         loss = self.loss(batch)
@@ -403,6 +409,7 @@ def _run(team: Team, job: Job, start: Start, checkpoints: Checkpoints, say: Call
     mean, past = torch.tensor(math.nan), trainer.progress.seconds
     with asked_to_stop() as asked:
         while not team.agreed(asked.is_set() or time.monotonic() - begun >= 60 * plan.minutes):
+            trainer.time_left = 1 - (time.monotonic() - begun) / (60 * plan.minutes)
             loss = trainer.step(next(batches))
             mean = loss if trainer.progress.step == past_steps + 1 else 0.97 * mean + 0.03 * loss
             trainer.progress.seconds = past + time.monotonic() - begun
