@@ -113,8 +113,8 @@ class Trainer:
     def step(self, batch: Batch) -> Tensor:
         """One step on each process's batch; returns this one's loss, which a GPU is not waited for."""
         rate = self.plan.rate * min(1.0, (self._since + 1) / self.plan.warm_up)
-        if self.time_left < self.plan.decay:
-            rate *= max(0.0, self.time_left) / self.plan.decay
+        if self.plan.decay:
+            rate *= min(1.0, max(0.0, self.time_left) / self.plan.decay)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         loss = self.loss(batch)
