@@ -264,7 +264,6 @@ class Network(nn.Module):
     embedding: Tensor
     last_norm: Tensor
     row_ids: Tensor
-    slots: Tensor
     frequencies: Tensor
 
     def __init__(
@@ -296,9 +295,6 @@ class Network(nn.Module):
                 self.updates.append(nn.Parameter(torch.zeros(wide_out, rank)))
         self.rows = nn.Parameter(rows.float().clone())
         self.register_buffer("row_ids", row_ids.clone(), persistent=False)
-        slots = torch.full((shape.vocabulary,), -1)
-        slots[row_ids] = torch.arange(len(row_ids))
-        self.register_buffer("slots", slots, persistent=False)
         frequencies = shape.theta ** (-torch.arange(0, shape.head_size, 2).float() / shape.head_size)
         self.register_buffer("frequencies", frequencies, persistent=False)
         self.layer, self.projected, self.finished = layer, projected, finished
@@ -322,9 +318,10 @@ class Network(nn.Module):
     def hidden(self, ids: Tensor, positions: Tensor, sight: Sight) -> Tensor:
         """Hidden states [batch, length, hidden] of ids [batch, length]."""
         x = functional.embedding(ids, self.embedding)
-        slot = self.slots[ids]
-        own = self.rows[slot.clamp_min(0)].to(self.dtype)
-        x = torch.where((slot >= 0)[..., None], own, x)
+        which = ids[..., None] == self.row_ids
+        # A product, because the gradient of rows that are picked by index is added up one token after the other.
+        own = which.to(self.dtype) @ self.rows.to(self.dtype)
+        x = torch.where(which.any(-1, keepdim=True), own, x)
         angles = positions[..., None, None].float() * self.frequencies
         cosine, sine = angles.cos(), angles.sin()
         scale = self.alpha / self.rank
