@@ -30,6 +30,7 @@ GIVEN_TO_CLASSES = frozenset({"__module__", "__qualname__"})
 
 WORD = re.compile(r"(?<!\w)[^\W\d]\w*")
 STAR = re.compile(r"import[\s\\]*\*")
+GLOBAL = re.compile(r"\bglobal\b")
 """What every import of all names has; so may strings."""
 
 FIELDS_LIE = sys.version_info < (3, 12)
@@ -147,7 +148,7 @@ class Reader:
             if is_bound(scope.mangled(node.id), scope):
                 continue
             if declared is None:
-                declared = declared_global(tree) if "global" in self._source else set()
+                declared = declared_global(tree) if GLOBAL.search(self._source) else set()
             if node.id not in declared:
                 yield Unbound(node.id, self._offset(node))
 
