@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from fim_server.errors import ModelError
 from fim_server.models import onnx_backend
-from fim_server.models.adapter import Adapter, write_adapter
+from fim_server.models.adapter import Adapter, read_adapter, write_adapter
 from fim_server.models.onnx_backend import EXPORT_FOLDER, OnnxBackend, is_stale
 from fim_server.models.smollm2 import build as building
 from fim_server.models.smollm2.__main__ import main
@@ -25,8 +25,9 @@ from fim_server.models.smollm2.build import build, is_current
 from fim_server.models.smollm2.export import write_export
 from fim_server.models.smollm2.forward import forward
 from fim_server.models.smollm2.graph import Precisions
+from fim_server.models.smollm2.merging import check_fits, stacked_places
 from fim_server.models.smollm2.quantizing import CHANNEL_LEVELS, Precision, by_channels, quantize
-from fim_server.models.smollm2.shape import EMBEDDING, shape_of
+from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape, shape_of
 from fim_server.models.smollm2.smoothing import smooth
 from fim_server.models.source import locate
 from tiny_base import SHAPE, tiny_weights, write_tiny_base
@@ -178,6 +179,19 @@ def test_smoothed_weights_compute_the_same(source: Path) -> None:
     assert len(changed) == SHAPE.layers * 9
     found, wanted = forward(SHAPE, smoothed, TOKENS), forward(SHAPE, base.weight, TOKENS)
     assert np.allclose(found, wanted, atol=1e-3)
+
+
+def test_the_adapter_that_the_package_brings_is_whole_and_fits_the_base() -> None:
+    brought = read_adapter(building.ADAPTER)
+    shape = LlamaShape(49_152, 576, 1536, 30, 9, 3, 64, 8192, 1e-5, 100_000.0)
+    check_fits(shape, brought, stacked_places(shape))
+    assert len(brought.matrices) == 4 * shape.layers
+    for down, up in brought.matrices.values():
+        assert down.shape[0] == up.shape[1] == brought.rank
+        assert 0 < np.abs(down).max() < 10
+        assert 0 < np.abs(up).max() < 10
+    assert [*brought.row_ids] == [8, 9, 10, 0]
+    assert f"{brought.tokens:,}" in (building.ADAPTER.parents[1] / "smollm2" / "MODEL_CARD.md").read_text("utf-8")
 
 
 def test_an_adapter_is_merged(source: Path, folder: Path, weights: dict[str, Matrix], adapter: Adapter) -> None:

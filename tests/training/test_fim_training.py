@@ -22,7 +22,7 @@ from fim_server.models.adapter import read_adapter, write_adapter
 from fim_server.models.smollm2.merging import merge
 from fim_server.training.__main__ import main
 from fim_server.training.fim import step, training
-from fim_server.training.fim.batches import Batches, Lengths, Rest, batch_of, drawn_by
+from fim_server.training.fim.batches import Batch, Batches, Lengths, Rest, batch_of, drawn_by
 from fim_server.training.fim.checkpoints import ADAPTER_FILE, BEST_FILE, LOG_FILE, HeldOut, Measured
 from fim_server.training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, Window, pack
 from fim_server.training.fim.network import (
@@ -370,6 +370,28 @@ def test_a_run_leaves_an_adapter_and_its_figures(tmp_path: Path, base: Path, pro
     assert read_adapter(tmp_path / "run" / BEST_FILE).tokens == best.tokens
 
 
+def test_the_rate_falls_alike_in_all_processes(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lefts = tmp_path / "lefts"
+    lefts.mkdir()
+    real = Trainer.step
+
+    def step(self: Trainer, batch: Batch) -> torch.Tensor:
+        with (lefts / str(self.team.rank)).open("a") as file:
+            file.write(f"{self.time_left!r}\n")
+        return real(self, batch)
+
+    monkeypatch.setattr(Trainer, "step", step)
+    train(
+        Job(replace(PLAN, minutes=0.05, held_out=4, decay=1.0), base, FILES, FILES[:1], tmp_path / "run"),
+        2,
+        lambda text: None,
+    )
+    first, second = ([float(line) for line in (lefts / rank).read_text().split()] for rank in "01")
+    assert first == second
+    assert len(first) > 2
+    assert 1 > first[0] > first[-1] > 0
+
+
 def test_processes_share_their_gradients(tmp_path: Path, base: Path) -> None:
     """Two processes that see the same batches learn what one does."""
     # Seeds differ between processes, so only the agreement of their weights is asked: rank 0 saves, and goes on alone.
@@ -440,6 +462,7 @@ def run_fim(tmp_path: Path, *given: str) -> int:
         *((f"--base BASE --minutes={wrong}", "positive") for wrong in ("nan", "inf", "-inf", "0", "-1", "1e999")),
         *((f"--base BASE --save-minutes={wrong}", "positive") for wrong in ("nan", "inf", "0")),
         *((f"--base BASE --rate={wrong}", "positive") for wrong in ("nan", "inf", "0")),
+        *((f"--base BASE --decay={wrong}", "--decay") for wrong in ("nan", "inf", "-0.1", "1.1", "half", "")),
         ("--base BASE --device nonsense", "device nonsense"),
         ("--base BASE --device cuda:99", "device cuda:99"),
         ("--base BASE --device meta", "it computes nothing"),
@@ -519,6 +542,16 @@ def test_rank_and_alpha_are_those_of_what_is_gone_on_from(
         assert run_fim(tmp_path, "--base", str(base), *arguments) == 0
     sizes = [(plan.rank, plan.alpha) for plan in plans]
     assert sizes == [(16, 16.0), (4, 2.0), (4, 2.0), (4, 2.0), (32, 32.0), (32, 8.0)]
+
+
+def test_weights_of_a_rate_that_falls_are_averaged_over_less(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[Plan] = []
+    monkeypatch.setattr(training, "train", lambda job, processes, say: plans.append(job.plan))
+    for arguments in ((), ("--decay", "0.4")):
+        assert run_fim(tmp_path, "--base", str(base), *arguments) == 0
+    assert [(plan.decay, plan.average) for plan in plans] == [(0.0, 0.2), (0.4, 0.05)]
 
 
 def test_training_with_another_alpha_is_not_gone_on_with(tmp_path: Path) -> None:

@@ -30,8 +30,10 @@ GIVEN_TO_CLASSES = frozenset({"__module__", "__qualname__"})
 
 WORD = re.compile(r"(?<!\w)[^\W\d]\w*")
 STAR = re.compile(r"import[\s\\]*\*")
-GLOBAL = re.compile(r"\bglobal\b")
 """What every import of all names has; so may strings."""
+
+GLOBAL = re.compile(r"\bglobal\b")
+"""What every such statement has; so may other text."""
 
 FIELDS_LIE = sys.version_info < (3, 12)
 """Whether the tree does not say where in a formatted string a name stands."""

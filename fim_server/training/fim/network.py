@@ -133,6 +133,7 @@ class MergedProduct(torch.autograd.Function):
 def adapted(x: Tensor, weight: tuple[Tensor, ...], down: Tensor, up: Tensor, scale: float) -> Tensor:
     """Add the update, scale x A^T B^T, to x W^T; down: A [rank, in], up: B [out, rank]."""
     if x.is_cuda:
+        assert len(weight) == 1, "8-bit products are for processors"
         merged: Tensor = MergedProduct.apply(x, weight[0], down, up, scale)
         return merged
     return frozen_product(x, weight) + functional.linear(functional.linear(x, down) * scale, up)

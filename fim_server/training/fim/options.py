@@ -86,7 +86,8 @@ def add_fim(command: argparse.ArgumentParser) -> None:
         type=share,
         default=0.0,
         metavar="SHARE",
-        help="of the minutes, at the end, in which the rate falls to 0",
+        help="of the minutes, at their end, in which the rate falls to 0; the weights are then averaged over the last"
+        " twentieth of the steps and not over a fifth (default: %(default)s)",
     )
     command.add_argument("--batch", type=positive, default=1024, help="tokens of a step and process")
     command.add_argument(

@@ -56,14 +56,14 @@ class Team:
             with _answers():
                 distributed.all_reduce(tensor, group=self.group)
 
-    def agreed(self, over: bool) -> bool:
+    def agreed(self, number: float) -> float:
         """What the first process says. Raises Parted where another has ended."""
         if self.size == 1:
-            return over
-        flag = torch.tensor([float(over)])
+            return number
+        said = torch.tensor([number], dtype=torch.float64)
         with _answers():
-            distributed.broadcast(flag, 0, group=self.group)
-        return bool(flag.item())
+            distributed.broadcast(said, 0, group=self.group)
+        return float(said.item())
 
 
 ALONE = Team()

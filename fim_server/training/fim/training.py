@@ -408,8 +408,12 @@ def _run(team: Team, job: Job, start: Start, checkpoints: Checkpoints, say: Call
     first, past_steps = trainer.progress.tokens, trainer.progress.step
     mean, past = torch.tensor(math.nan), trainer.progress.seconds
     with asked_to_stop() as asked:
-        while not team.agreed(asked.is_set() or time.monotonic() - begun >= 60 * plan.minutes):
-            trainer.time_left = 1 - (time.monotonic() - begun) / (60 * plan.minutes)
+        while True:
+            # All learn at one rate, so that they stay one network: the first process says how much time is left.
+            left = 1 - (time.monotonic() - begun) / (60 * plan.minutes)
+            trainer.time_left = team.agreed(0.0 if asked.is_set() else left)
+            if trainer.time_left <= 0:
+                break
             loss = trainer.step(next(batches))
             mean = loss if trainer.progress.step == past_steps + 1 else 0.97 * mean + 0.03 * loss
             trainer.progress.seconds = past + time.monotonic() - begun
