@@ -206,9 +206,12 @@ class Preference:
         return kinds
 
     def _own(self, name: str, is_whole: bool) -> str:
-        if self.scope.members.has(name, is_whole):
+        """Of an attribute of the instance; what is one itself is that one first, and only then what others begin with."""
+        used, unused = self.scope.members, self.scope.unused_members
+        is_unused = unused.has(name, True) and not used.has(name, True)
+        if used.has(name, is_whole) and not is_unused:
             return "own"
-        if self.scope.unused_members.has(name, is_whole):
+        if is_unused or unused.has(name, is_whole):
             return "own_unused"
         return "own_elsewhere" if self.scope.words.has(name, is_whole) else "own_unknown"
 
