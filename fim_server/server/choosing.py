@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fim_server.server.commas import COMMA
-from fim_server.server.showing import worth
+from fim_server.server.showing import first_confidence, worth
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from fim_server.server.memory import Offer
     from fim_server.server.names import OwnNames
     from fim_server.server.project import Recalled
+
+LEAST_LIKELY = 1e-6
+"""How likely anything is that may be said."""
 
 
 def goes_on(
@@ -54,6 +59,42 @@ def others_of(offers: Iterable[Offer], further: Iterable[Offer]) -> list[Offer]:
         if offer.text not in known:
             found.setdefault(offer.text, offer)
     return list(found.values())
+
+
+def given_written(recalled: Offer, written: Sequence[Offer]) -> Offer:
+    """What the memory says, as likely as it is once a model has written at the same place.
+
+    The model has been told what the memory foretells, so that where both begin with the same lexeme it knows better how
+    likely that is; where they do not, only one of them is right. So far apart from the memory alone are those that are
+    shown: they were picked for being surer than the model.
+
+    Args:
+        recalled: An offer of the memory.
+        written: The model's, in the order in which they were written.
+    """
+    told = first_confidence(recalled)
+    if 0 < recalled.doubt.end <= first_lexeme(recalled) or not 0 < told < 1:
+        return recalled
+    left = 1.0
+    for offer in written:
+        sure = first_confidence(offer)
+        if offer.text[: first_lexeme(offer)] == recalled.text[: first_lexeme(recalled)]:
+            told_now = left * sure
+            break
+        left *= 1 - sure
+    else:
+        told_now = left * told
+    power = math.log(max(told_now, LEAST_LIKELY)) / math.log(told)
+    # The tokens that the first lexeme is in, as `likelihood` counts them.
+    tokens = recalled.written
+    within = next((at for at, token in enumerate(tokens, 1) if token.end >= first_lexeme(recalled)), len(tokens))
+    first = (replace(token, probability=token.probability**power) for token in tokens[:within])
+    return replace(recalled, written=(*first, *tokens[within:]))
+
+
+def first_lexeme(offer: Offer) -> int:
+    """Where the first lexeme of an offer ends."""
+    return offer.lexemes[0] if offer.lexemes else len(offer.text)
 
 
 def best_of(

@@ -18,7 +18,7 @@ from fim_server.models.backend import LostError
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.blocks import is_header, once_typed, owes_block, with_empty_block, without_unsure_block
-from fim_server.server.choosing import goes_on, others_of, together
+from fim_server.server.choosing import given_written, goes_on, others_of, together
 from fim_server.server.commas import with_last_comma
 from fim_server.server.contexts import (
     Contexts,
@@ -293,7 +293,7 @@ class Completer:
                         work.answer = answer_of(request, best, lasting=not opened.is_unfinished)
                         work.origin = "memory"
                         return None if cancelled.is_set() else work
-                    self._recalls.all(request, opened, language)  # for after the model's, while it reads
+                    self._recalls.likeliest(request, opened, language)  # for after the model's, while it reads
             with Stop(ENGINE_SECONDS + (options.deadline_ms or 0) / 1000) if options.deadline_ms else cancelled:
                 self._decode(
                     Task(
@@ -470,11 +470,12 @@ class Completer:
     def _with_recalled(self, offers: list[Offer], task: Task) -> list[Offer]:
         """The model's offers and those of the project's memory; unasked the one that is worth most to begin with."""
         request = task.request
-        others = others_of(offers, self._recalls.all(request, task.opened, task.language))
+        others = others_of(offers, self._recalls.likeliest(request, task.opened, task.language))
         closers = request.split.right[: task.opened.covered]
         if request.invoked:
             return together(offers, others, closers, request.settings.alternatives)
         least = request.settings.min_confidence
+        others = [given_written(offer, offers) for offer in others]
         return sorted(offers + others, key=lambda offer: -worth(offer, closers, least))
 
     def _read_prompts(

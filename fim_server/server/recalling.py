@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 RECALL_CONFIDENCE = 0.8
 """How likely a line from the project's memory has to be right for the model not to be asked."""
 
+MOST_KEPT = 3
+"""Of the memory's texts that an offer is made of beside the model's, where nobody has asked: each takes half a
+millisecond, and with all of them, 7.5 on average, what is shown was right as often, and saved as many keys."""
+
 
 class Recalls:
     """What the project's memory says at the cursors of a document. Used by one thread."""
@@ -68,13 +72,17 @@ class Recalls:
         likely = [one for one in said if one.first >= first]
         return best_of(likely, offer_of, lambda offer: worth(offer, closers, least), most)
 
-    def all(self, request: Request, opened: Opened, language: Language) -> list[Offer]:
-        """All offers that fit, the best first."""
-        return [offer for offer, _ in self.weighed(request, opened, language)]
+    def likeliest(self, request: Request, opened: Opened, language: Language) -> list[Offer]:
+        """Offers that fit, the best first: of the first :data:`MOST_KEPT` texts, of all where somebody has asked."""
+        most = None if request.invoked else MOST_KEPT
+        return [offer for offer, _ in self.weighed(request, opened, language, most)]
 
-    def weighed(self, request: Request, opened: Opened, language: Language) -> list[tuple[Offer, float]]:
-        """As :meth:`all`, each with how likely its whole line is right."""
-        found = (self._offer(one, request, opened, language) for one in self._said(request, opened))
+    def weighed(
+        self, request: Request, opened: Opened, language: Language, most: int | None = None
+    ) -> list[tuple[Offer, float]]:
+        """Offers of the first texts that fit, each with how likely its whole line is right; ``most``: None is all."""
+        said = self._said(request, opened)
+        found = (self._offer(one, request, opened, language) for one in islice(said, most))
         return [one for one in found if one is not None]
 
     def _said(self, request: Request, opened: Opened) -> list[Recalled]:

@@ -43,6 +43,8 @@ def found(line: str, text: str, **more: str) -> str | None:
         ("x = |", "self.find", None),
         ("x = |", "self.rate", None),
         ("x = |", "self.__class__", None),
+        ("x = |", "self.partner", "self.partner"),  # a parameter is no attribute
+        ("x = |", "self.service_of(self.session)", "self.service_of"),
         ("x = |", "cls.timeout", None),  # whose class it is nobody says
         ("x = |", "partner.timeout", None),
         ("|", "self.timeout = 1", None),  # it has it from now on
@@ -93,6 +95,42 @@ def test_attributes_that_a_class_does_not_have(line: str, text: str, expected: s
 )
 def test_classes_that_may_have_others(more: dict[str, str], is_known: bool) -> None:
     assert (found("x = |", "self.timeout", **more) is None) is is_known
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "other.timeout = 1",
+        "given['timeout'] = 1",
+        "x = 1\n\n    def timeout(self): ...",
+        "x = 1\n\n    async def timeout(self): ...",
+        "x = 1\n\n    timeout: int",
+        "x = 1\n\n    late, timeout = 1, 2",
+        "x = 1\n\n    (\n        timeout,\n        late,\n    ) = 1, 2",
+        "x = 1\n\n    if late:\n        timeout = 1",
+        "x = 1\n\n    if late:\n        def timeout(self): ...",
+        "x = 1\n\n    class timeout: ...",
+        "x = 1\n\n    from late import timeout",
+        "x = 1\n\n    for timeout in late: ...",
+    ],
+)
+def test_what_may_be_a_member(more: str) -> None:
+    assert found("x = |", "self.timeout", more=f"\n        {more}") is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "timeout = 1",
+        "timeout: int = 1",
+        "for timeout in late: ...",
+        "timeout(late)",
+        "x = 1\n\n    def late(self, timeout): ...",
+        "x = 1\n\n    def late(\n        self,\n        timeout,\n    ): ...",
+    ],
+)
+def test_what_a_methods_own_names_are_not(more: str) -> None:
+    assert found("x = |", "self.timeout", more=f"\n        {more}") == "self.timeout"
 
 
 def test_outside_of_a_class_nothing_is_known() -> None:

@@ -253,6 +253,33 @@ def test_the_kinds_of_a_token(line: str, token: str, expected: list[str]) -> Non
     assert kinds(line, token) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [
+        ("member", "own_unused"),  # though what is used begins so
+        ("member(", "own_unused"),
+        ("members", "own"),
+        ("mem", "own"),
+        ("memb(", "own_unknown"),
+        ("books", "own"),  # though what is not used begins so
+        ("book", "own"),
+        ("books_of", "own_unused"),
+    ],
+)
+def test_an_attribute_is_itself_before_it_is_the_beginning_of_another(token: str, expected: str) -> None:
+    left = """class Library:
+    def __init__(self):
+        self.members, self.books = {}, {}
+
+    def member(self, number): ...
+
+    def books_of(self, number): ...
+
+    def lend(self, number):
+        member = self."""
+    assert Preference(left, scope_at(left, "\n")).kinds("", "", [token]) == [[expected]]
+
+
 def test_what_is_written_again_is_part_of_the_token() -> None:
     assert kinds("x = da", "day", "dab", "days", healing="da") == [["local"], ["unknown"], ["local"]]
     assert kinds("x = ", "s.", middle="day") == [["local"]]

@@ -207,6 +207,28 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
     assert found["False"] >= 5
 
 
+def test_few_of_the_memorys_texts_are_kept_beside_the_models(project: Project) -> None:
+    """The first ones that fit, and all where somebody has asked."""
+    folder = Path(server.__file__).parent
+    project.read([folder.as_uri()], [".py"])
+    text = (folder.parent / "decoding" / "beside.py").read_text(encoding="utf-8")
+    completer = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
+    uri, most = "file:///beside.py", 0
+    for at in (text.index("self.prompt,"), text.index("self._chunk ="), text.index("return logits")):
+        typed = text[:at] + text[text.find("\n", at) :]
+        split = told(project, uri, typed, at)
+        for invoked in (False, True):
+            request = Request(uri, split, "python", "", invoked, True, ServerSettings())
+            language = request.language()
+            opened = completer.contexts.open(uri, language, split)
+            every = [offer.text for offer, _ in completer._recalls.weighed(request, opened, language)]
+            found = [offer.text for offer in completer._recalls.likeliest(request, opened, language)]
+            assert found == (every if invoked else every[: len(found)])
+            assert invoked or len(found) <= recalling.MOST_KEPT
+            most = max(most, len(every))
+    assert most > recalling.MOST_KEPT
+
+
 def test_names_are_read_where_a_cursor_rests(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not again for what is typed there, but for what is new."""
     settings = ServerSettings(ask_model=False)
@@ -257,7 +279,7 @@ def test_recalled_lines_end_where_lines_end(certain: Project, tmp_path: Path) ->
         language = request.language()
         return [
             offer.text
-            for offer in completer._recalls.all(request, completer.contexts.open(uri, language, split), language)
+            for offer in completer._recalls.likeliest(request, completer.contexts.open(uri, language, split), language)
         ]
 
     loop = "def other(ledger, stream):\n    for account in ledger.accounts:\n        |"

@@ -206,7 +206,7 @@ class Preference:
         return kinds
 
     def _own(self, name: str, is_whole: bool) -> str:
-        """Of an attribute of the instance; what is one itself is that one first, and only then what others begin with."""
+        """Of an attribute of the instance: the one that it is, before those that only begin so."""
         used, unused = self.scope.members, self.scope.unused_members
         is_unused = unused.has(name, True) and not used.has(name, True)
         if used.has(name, is_whole) and not is_unused:

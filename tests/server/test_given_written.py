@@ -1,0 +1,84 @@
+"""How likely what the memory says is, once a model has written at the same place."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import accumulate
+
+import pytest
+
+from answers import offer
+from fim_server.decoding.results import Written
+from fim_server.server.choosing import given_written
+from fim_server.server.doubts import Doubt
+from fim_server.server.memory import Offer
+from fim_server.server.showing import confidence, first_confidence
+
+
+def recalled(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Offer:
+    """What the memory says, with the probabilities of its tokens."""
+    text = "".join(text for text, _ in tokens)
+    ends = accumulate(len(text) for text, _ in tokens)
+    written = tuple(Written(end, share) for end, (_, share) in zip(ends, tokens, strict=True))
+    return replace(offer(text), lexemes=lexemes, cuts=lexemes, written=written, recalled=True, calibrated=True)
+
+
+def model(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Offer:
+    return replace(recalled(*tokens, lexemes=lexemes), recalled=False, calibrated=False)
+
+
+CALL = recalled(("lo", 0.8), ("an", 0.75), (".due", 0.5), ("()", 0.9), lexemes=(4, 5, 8, 9, 10))
+
+
+def test_where_both_begin_alike_the_model_says_how_likely_that_is() -> None:
+    for share in (0.05, 0.6, 0.99):
+        written = model(("loan", share), (".book", 0.9), lexemes=(4, 5, 9))
+        assert first_confidence(given_written(CALL, [written])) == pytest.approx(first_confidence(written))
+
+
+def test_where_they_do_not_one_of_them_is_right_at_most() -> None:
+    written = model(("book", 0.7), lexemes=(4,))
+    found = first_confidence(given_written(CALL, [written]))
+    assert found == pytest.approx(0.6 * (1 - first_confidence(written)))
+    second = model(("member", 0.5), lexemes=(6,))
+    found = first_confidence(given_written(CALL, [written, second]))
+    assert found == pytest.approx(0.6 * (1 - first_confidence(written)) * (1 - first_confidence(second)))
+    second = model(("loan", 0.5), lexemes=(4,))
+    found = first_confidence(given_written(CALL, [written, second]))
+    assert found == pytest.approx((1 - first_confidence(written)) * first_confidence(second))
+
+
+def test_a_lexeme_is_another_one_where_it_goes_on() -> None:
+    written = model(("loans", 0.7), lexemes=(5,))
+    assert first_confidence(given_written(CALL, [written])) == pytest.approx(0.6 * (1 - first_confidence(written)))
+
+
+def test_what_follows_the_first_lexeme_is_as_likely_as_before() -> None:
+    draw = random.Random(1)
+    for _ in range(200):
+        shares = [draw.uniform(0.01, 0.99) for _ in range(4)]
+        texts = draw.choice([("loan", ".", "due", "()"), ("lo", "an.", "due", "()"), ("l", "o", "an.du", "e()")])
+        said = recalled(*zip(texts, shares, strict=True), lexemes=(4, 5, 8, 9, 10))
+        other = draw.choice(["loan", "book"])
+        now = given_written(said, [model((other, draw.uniform(0.01, 0.99)), lexemes=(4,))])
+        assert now.text == said.text
+        for end in said.lexemes:
+            before = confidence(said, end) / first_confidence(said)
+            assert confidence(now, end) / first_confidence(now) == pytest.approx(before)
+        assert all(0 < token.probability <= 1 for token in now.written)
+
+
+def test_without_anything_written_or_known_nothing_changes() -> None:
+    assert given_written(CALL, []) == CALL
+    sure = replace(CALL, written=())
+    assert given_written(sure, [model(("book", 0.7), lexemes=(4,))]) == sure
+
+
+def test_what_is_doubted_stays_so() -> None:
+    doubted = replace(CALL, doubt=Doubt(4, 0.05))
+    assert given_written(doubted, [model(("loan", 0.9), lexemes=(4,))]) == doubted
+    later = replace(CALL, doubt=Doubt(8, 0.05))
+    now = given_written(later, [model(("loan", 0.9), lexemes=(4,))])
+    assert confidence(now, 8) == 0.05
+    assert first_confidence(now) > 0.6
