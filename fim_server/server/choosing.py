@@ -10,7 +10,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fim_server.server.commas import COMMA
-from fim_server.server.showing import first_confidence, worth
+from fim_server.server.doubts import NO_DOUBT
+from fim_server.server.showing import first_confidence, likelihood, worth
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fim_server.server.project import Recalled
 
 LEAST_LIKELY = 1e-6
-"""How likely anything is that may be said."""
+"""How likely anything is that may be said, and what is said to be certain is not."""
 
 
 def goes_on(
@@ -65,31 +66,36 @@ def given_written(recalled: Offer, written: Sequence[Offer]) -> Offer:
     """What the memory says, as likely as it is once a model has written at the same place.
 
     The model has been told what the memory foretells, so that where both begin with the same lexeme it knows better how
-    likely that is; where they do not, only one of them is right. So far apart from the memory alone are those that are
-    shown: they were picked for being surer than the model.
+    likely that is; where they do not, only one of them is right. The tokens as they were are kept beside
+    (`Offer.alone`), for when what is typed rules the model's text out.
 
     Args:
         recalled: An offer of the memory.
-        written: The model's, in the order in which they were written.
+        written: The model's: one, or a doubted one and what the model wrote once it knew that, which alone counts then.
     """
     told = first_confidence(recalled)
     if 0 < recalled.doubt.end <= first_lexeme(recalled) or not 0 < told < 1:
         return recalled
-    left = 1.0
-    for offer in written:
-        sure = first_confidence(offer)
-        if offer.text[: first_lexeme(offer)] == recalled.text[: first_lexeme(recalled)]:
-            told_now = left * sure
-            break
-        left *= 1 - sure
-    else:
-        told_now = left * told
-    power = math.log(max(told_now, LEAST_LIKELY)) / math.log(told)
+    known = [offer for offer in written if 0 < likelihood(offer.written, first_lexeme(offer)) < 1 and offer.written]
+    if not known:
+        return recalled  # it does not say how likely its text is
+    offer = known[-1]
+    # A doubt of more than the first lexeme is none of that.
+    sure = first_confidence(offer if offer.doubt.whole <= first_lexeme(offer) else replace(offer, doubt=NO_DOUBT))
+    is_same = beginning(offer) == beginning(recalled)
+    now = max(sure if is_same else (1 - sure) * told, LEAST_LIKELY)
     # The tokens that the first lexeme is in, as `likelihood` counts them.
     tokens = recalled.written
     within = next((at for at, token in enumerate(tokens, 1) if token.end >= first_lexeme(recalled)), len(tokens))
-    first = (replace(token, probability=token.probability**power) for token in tokens[:within])
-    return replace(recalled, written=(*first, *tokens[within:]))
+    shares = [min(max(token.probability, LEAST_LIKELY), 1 - LEAST_LIKELY) for token in tokens[:within]]
+    power = math.log(now) / sum(map(math.log, shares))
+    first = (replace(token, probability=share**power) for token, share in zip(tokens, shares, strict=False))
+    return replace(recalled, written=(*first, *tokens[within:]), alone=tokens)
+
+
+def beginning(offer: Offer) -> str:
+    """The first lexeme of an offer, without the blanks before it."""
+    return offer.text[: first_lexeme(offer)].lstrip(" \t")
 
 
 def first_lexeme(offer: Offer) -> int:

@@ -68,6 +68,8 @@ class Offer:
     """How likely its first lexeme is right, where that was asked for."""
     seen: int = 0
     """How many characters of it somebody has before their eyes."""
+    alone: tuple[Written, ...] = ()
+    """The tokens as the memory has them, where a model has written, too; empty where :attr:`written` are those."""
 
     def document(self, split: Split) -> tuple[str, str]:
         """The document after acceptance, cut behind the text."""
@@ -205,6 +207,9 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
             offers.append(rest)
     if not offers:
         return None
+    if all(offer.recalled for offer in offers):
+        # What the model has written is not what is typed, so that it says nothing against the others any more.
+        offers = [replace(offer, written=offer.alone, alone=()) if offer.alone else offer for offer in offers]
     return replace(answer, left=left, right=right, single_line=single_line, offers=tuple(offers), moved=True)
 
 
@@ -242,6 +247,7 @@ def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | Non
         going_on=tuple(end - len(typed) for end in offer.going_on if end > len(typed)),
         lexemes=tuple(end - len(typed) for end in offer.lexemes if end > len(typed)),
         written=without_typed(offer.written, len(typed)),
+        alone=without_typed(offer.alone, len(typed)),
         fresh=False,
         unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
         doubt=offer.doubt.after(len(typed)),

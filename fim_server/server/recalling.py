@@ -1,8 +1,8 @@
-"""What the project's memory says as offers: what it is so sure of that no model need be asked, and all of it."""
+"""What the project's memory says as offers: instead of the model's, where it is sure, and beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -25,8 +25,8 @@ RECALL_CONFIDENCE = 0.8
 """How likely a line from the project's memory has to be right for the model not to be asked."""
 
 MOST_KEPT = 3
-"""Of the memory's texts that an offer is made of beside the model's, where nobody has asked: each takes half a
-millisecond, and with all of them, 7.5 on average, what is shown was right as often, and saved as many keys."""
+"""The memory's offers beside the model's where nobody has asked: each takes half a millisecond, and with all of them,
+7.5 on average, what is shown was right as often, and saved as many keys."""
 
 
 class Recalls:
@@ -73,17 +73,20 @@ class Recalls:
         return best_of(likely, offer_of, lambda offer: worth(offer, closers, least), most)
 
     def likeliest(self, request: Request, opened: Opened, language: Language) -> list[Offer]:
-        """Offers that fit, the best first: of the first :data:`MOST_KEPT` texts, of all where somebody has asked."""
-        most = None if request.invoked else MOST_KEPT
-        return [offer for offer, _ in self.weighed(request, opened, language, most)]
+        """Offers that fit, the best first: at most :data:`MOST_KEPT`, but all of them where somebody has asked."""
+        return list(islice(self._fitting(request, opened, language), None if request.invoked else MOST_KEPT))
 
-    def weighed(
-        self, request: Request, opened: Opened, language: Language, most: int | None = None
-    ) -> list[tuple[Offer, float]]:
-        """Offers of the first texts that fit, each with how likely its whole line is right; ``most``: None is all."""
-        said = self._said(request, opened)
-        found = (self._offer(one, request, opened, language) for one in islice(said, most))
+    def weighed(self, request: Request, opened: Opened, language: Language) -> list[tuple[Offer, float]]:
+        """All offers that fit, each with how likely its whole line is right."""
+        found = (self._offer(one, request, opened, language) for one in self._said(request, opened))
         return [one for one in found if one is not None]
+
+    def _fitting(self, request: Request, opened: Opened, language: Language) -> Iterator[Offer]:
+        """Offers that fit, each made once it is asked for."""
+        for one in self._said(request, opened):
+            found = self._offer(one, request, opened, language)
+            if found is not None:
+                yield found[0]
 
     def _said(self, request: Request, opened: Opened) -> list[Recalled]:
         """What the memory says, the best first: asked once for a request."""

@@ -112,6 +112,8 @@ def test_classes_that_may_have_others(more: dict[str, str], is_known: bool) -> N
         "x = 1\n\n    class timeout: ...",
         "x = 1\n\n    from late import timeout",
         "x = 1\n\n    for timeout in late: ...",
+        "self. timeout = 1",
+        "x = 1\n\n    def late(self, timeout):\n        self.__dict__.update(locals())",
     ],
 )
 def test_what_may_be_a_member(more: str) -> None:
@@ -131,6 +133,38 @@ def test_what_may_be_a_member(more: str) -> None:
 )
 def test_what_a_methods_own_names_are_not(more: str) -> None:
     assert found("x = |", "self.timeout", more=f"\n        {more}") == "self.timeout"
+
+
+@pytest.mark.parametrize(
+    ("more", "is_known"),
+    [
+        ("class Late(Service):\n    def partner(self): ...\n", True),
+        ("class Late(Base, mod.Service, Other):\n    pass\n", True),
+        ("class Late(Services):\n    def partner(self): ...\n", False),
+        ("service.partner = 1\n", True),
+        ("service.partner, x = 1, 2\n", True),
+        ("service.partner == 1\n", False),
+    ],
+)
+def test_who_else_may_give_it_one(more: str, is_known: bool) -> None:
+    left, right = CLASS.format(mark="", name="Service", bases="", more="", line="x = |").split("|")
+    assert (unknown_member(left, f"{right}\n\n{more}", "self.partner") is None) is is_known
+
+
+def test_a_text_that_is_indented_less_ends_no_method() -> None:
+    text = """class A:
+    def f(self, late):
+        x = |
+
+    def g(self):
+        '''
+  def h():
+        '''
+
+    late = 1
+"""
+    left, right = text.split("|")
+    assert unknown_member(left, right, "self.late") is None
 
 
 def test_outside_of_a_class_nothing_is_known() -> None:

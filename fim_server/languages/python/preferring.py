@@ -207,11 +207,11 @@ class Preference:
 
     def _own(self, name: str, is_whole: bool) -> str:
         """Of an attribute of the instance: the one that it is, before those that only begin so."""
-        used, unused = self.scope.members, self.scope.unused_members
-        is_unused = unused.has(name, True) and not used.has(name, True)
-        if used.has(name, is_whole) and not is_unused:
+        if self.scope.unused_members.has(name, True):
+            return "own_unused"  # which is no used one
+        if self.scope.members.has(name, is_whole):
             return "own"
-        if is_unused or unused.has(name, is_whole):
+        if self.scope.unused_members.has(name, is_whole):
             return "own_unused"
         return "own_elsewhere" if self.scope.words.has(name, is_whole) else "own_unknown"
 
