@@ -293,7 +293,8 @@ class Completer:
                         work.answer = answer_of(request, best, lasting=not opened.is_unfinished)
                         work.origin = "memory"
                         return None if cancelled.is_set() else work
-                    self._recalls.likeliest(request, opened, language)  # for after the model's, while it reads
+                    # For after the model's, while it reads.
+                    self._recalls.likeliest(request, opened, language, lambda: beside.is_under_way)
             with Stop(ENGINE_SECONDS + (options.deadline_ms or 0) / 1000) if options.deadline_ms else cancelled:
                 self._decode(
                     Task(

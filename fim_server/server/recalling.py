@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 RECALL_CONFIDENCE = 0.8
 """How likely a line from the project's memory has to be right for the model not to be asked."""
 
-MOST_KEPT = 3
-"""The memory's offers beside the model's where nobody has asked: each takes half a millisecond, and with all of them,
-7.5 on average, what is shown was right as often, and saved as many keys."""
+LEAST_KEPT = 3
+"""The memory's offers beside the model's where nobody has asked and the model reads no more: each takes half a
+millisecond, and there are 7.5 on average."""
 
 
 class Recalls:
@@ -72,21 +72,26 @@ class Recalls:
         likely = [one for one in said if one.first >= first]
         return best_of(likely, offer_of, lambda offer: worth(offer, closers, least), most)
 
-    def likeliest(self, request: Request, opened: Opened, language: Language) -> list[Offer]:
-        """Offers that fit, the best first: at most :data:`MOST_KEPT`, but all of them where somebody has asked."""
-        return list(islice(self._fitting(request, opened, language), None if request.invoked else MOST_KEPT))
+    def likeliest(
+        self, request: Request, opened: Opened, language: Language, has_time: Callable[[], bool] = lambda: False
+    ) -> list[Offer]:
+        """Offers that fit, the best first: all where somebody has asked, else some.
+
+        These are :data:`LEAST_KEPT`, and those that are made already. ``has_time``: whether another one may be made besides.
+        """
+        found: list[Offer] = []
+        for one in self._said(request, opened):
+            is_made = id(one) in self._made
+            if is_made or request.invoked or len(found) < LEAST_KEPT or has_time():
+                offer = self._offer(one, request, opened, language)
+                if offer is not None:
+                    found.append(offer[0])
+        return found
 
     def weighed(self, request: Request, opened: Opened, language: Language) -> list[tuple[Offer, float]]:
         """All offers that fit, each with how likely its whole line is right."""
         found = (self._offer(one, request, opened, language) for one in self._said(request, opened))
         return [one for one in found if one is not None]
-
-    def _fitting(self, request: Request, opened: Opened, language: Language) -> Iterator[Offer]:
-        """Offers that fit, each made once it is asked for."""
-        for one in self._said(request, opened):
-            found = self._offer(one, request, opened, language)
-            if found is not None:
-                yield found[0]
 
     def _said(self, request: Request, opened: Opened) -> list[Recalled]:
         """What the memory says, the best first: asked once for a request."""
