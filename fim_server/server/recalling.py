@@ -77,7 +77,7 @@ class Recalls:
     ) -> list[Offer]:
         """Offers that fit, the best first: all where somebody has asked, else some.
 
-        These are :data:`LEAST_KEPT`, and those that are made already. ``has_time``: whether another one may be made besides.
+        These are :data:`LEAST_KEPT`, and those that are made already. ``has_time``: whether one more may be made.
         """
         found: list[Offer] = []
         for one in self._said(request, opened):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from threading import Event
 
 import pytest
 
 from answers import offer
 from fim_server.decoding.beside import Beside
+from fim_server.decoding.results import Written
 from fim_server.errors import StoppedError
+from fim_server.server.choosing import given_written
 from fim_server.server.memory import Offer
 from fim_server.server.recalling import Recalls
 from fim_server.server.settings import ServerSettings
+from fim_server.server.showing import first_confidence
 from fim_server.server.worker import CompletionWorker
 from watched import request, until
 
@@ -112,3 +116,21 @@ def test_a_memory_that_takes_too_long_leaves_the_answer_to_the_model(
     work = worker.submit(request("file:///a.py"), recalls=True).future.result(PATIENCE)
     assert work is not None
     assert (work.origin, len(work.completions)) == ("model", 1)
+
+
+def test_what_is_recalled_is_as_likely_as_the_model_has_it(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But where somebody has asked, who is shown both."""
+    said = replace(offer("zebra"), lexemes=(5,), cuts=(5,), written=(Written(5, 0.9),), recalled=True, calibrated=True)
+    recalled(monkeypatch, ())
+    monkeypatch.setattr(Recalls, "likeliest", lambda *_: [said])
+    for invoked in (False, True):
+        asked = replace(request("file:///a.py"), invoked=invoked)
+        work = worker.submit(asked, recalls=True).future.result(PATIENCE)
+        assert work is not None
+        written = [one for one in work.answer.offers if not one.recalled]
+        assert written
+        (found,) = (one for one in work.answer.offers if one.recalled)
+        assert found == (said if invoked else given_written(said, written))
+        assert invoked or first_confidence(found) < 0.9
