@@ -226,8 +226,11 @@ class Completer:
     def read_at_rest(self, loaded: Loaded | None, request: Request, cancelled: Stop) -> None:
         """Have the short prompt of a request read, and its session opened; without a model the latter alone.
 
-        The document's names as well: the first offer wants them, and a large file's take 20 ms.
+        The document's names as well: the first offer wants them, and a large file's take 20 ms. The project's memory is
+        told of the document, of which it knows nothing where nobody has asked in it yet.
         """
+        if self._project is not None and request.settings.project_memory:
+            self._project.tell(request.uri, request.split)
         with suppress(LanguageError, StoppedError), Stop(ENGINE_SECONDS):
             language = self._language(request, loaded)
             if loaded is not None:

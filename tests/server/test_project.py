@@ -235,6 +235,20 @@ def test_few_of_the_memorys_texts_are_kept_beside_the_models(project: Project) -
     assert most > recalling.LEAST_KEPT + 2
 
 
+def test_the_memory_is_told_of_a_document_where_a_cursor_rests(project: Project) -> None:
+    one = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
+    project.opened("file:///rests.py")
+    split = Split(ELSEWHERE + HERE[:AT], HERE[AT:])
+    settings = ServerSettings(ask_model=False)
+    request = Request("file:///rests.py", split, "python", "", False, True, settings)
+    one.read_at_rest(None, replace(request, settings=replace(settings, project_memory=False)), Stop())
+    assert project.memory.settle()
+    assert project.recall("file:///rests.py", split, "exact") == []
+    one.read_at_rest(None, request, Stop())
+    assert project.memory.settle()
+    assert project.recall("file:///rests.py", split, "exact")[0].completion.text == LINE
+
+
 def test_names_are_read_where_a_cursor_rests(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not again for what is typed there, but for what is new."""
     settings = ServerSettings(ask_model=False)

@@ -28,6 +28,10 @@ PAUSE_SECONDS, REST_SECONDS = 1.0, 0.3
 """How long somebody who waits for nothing has the cursor at a place before the first key, and after which part of that
 our extension and plug-in tell of it."""
 
+FORGETTING_SECONDS = 0.3
+"""How long somebody who waits for answers waits before the first key: until the server has forgotten the file as it was
+when it was closed, with all its lines. A memory that still had it offered the line itself, in up to 15 of 240 lines."""
+
 OVERTAKEN = "overtaken"
 """The outcome of a request that the next key came before."""
 
@@ -98,6 +102,7 @@ class Served:
 
     async def rest(self, editor: Editor) -> None:
         if self._draw is None:
+            await asyncio.sleep(FORGETTING_SECONDS)
             return
         await asyncio.sleep(REST_SECONDS)
         if self._tells_cursor:
