@@ -65,11 +65,6 @@ class Beside:
         logits = None if future is None else future.result()
         return logits if self.prompt == prompt else None
 
-    @property
-    def is_under_way(self) -> bool:
-        """Whether it is being read, or is about to be."""
-        return self._future is not None and not self._future.done()
-
     def seconds_before(self, moment: float) -> float:
         """How much of its time lies before a moment of ``time.perf_counter``; to be asked after it has ended."""
         return 0.0 if self.ended is None else max(0.0, self.seconds - max(0.0, self.ended - moment))

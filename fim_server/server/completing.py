@@ -296,8 +296,7 @@ class Completer:
                         work.answer = answer_of(request, best, lasting=not opened.is_unfinished)
                         work.origin = "memory"
                         return None if cancelled.is_set() else work
-                    # For after the model's, while it reads.
-                    self._recalls.likeliest(request, opened, language, lambda: beside.is_under_way)
+                    self._recalls.likeliest(request, opened, language)  # for after the model's, while it reads
             with Stop(ENGINE_SECONDS + (options.deadline_ms or 0) / 1000) if options.deadline_ms else cancelled:
                 self._decode(
                     Task(

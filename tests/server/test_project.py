@@ -34,7 +34,6 @@ from fim_server.server.completing import Completer
 from fim_server.server.contexts import Contexts, Opened
 from fim_server.server.memory import Offer
 from fim_server.server.project import LEAST_CHARACTERS, LINES_CONFIDENCE, Project, key_of, path_of
-from fim_server.server.recalling import Recalls
 from fim_server.server.settings import ServerSettings
 from fim_server.server.showing import shown, worth
 from fim_server.server.work import PromptTokens, Request
@@ -209,30 +208,24 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
 
 
 def test_few_of_the_memorys_texts_are_kept_beside_the_models(project: Project) -> None:
-    """The first ones that fit, those for which there was time, and all where somebody has asked."""
+    """The first ones that fit, and all where somebody has asked."""
     folder = Path(server.__file__).parent
     project.read([folder.as_uri()], [".py"])
     text = (folder.parent / "decoding" / "beside.py").read_text(encoding="utf-8")
+    completer = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
     uri, most = "file:///beside.py", 0
     for at in (text.index("self.prompt,"), text.index("self._chunk ="), text.index("return logits")):
         typed = text[:at] + text[text.find("\n", at) :]
         split = told(project, uri, typed, at)
-        for invoked, wanted in ((False, 0), (False, 2), (False, 100), (True, 0)):
-            completer = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
+        for invoked in (False, True):
             request = Request(uri, split, "python", "", invoked, True, ServerSettings())
             language = request.language()
             opened = completer.contexts.open(uri, language, split)
-            asked = (completer._recalls, request, opened, language)
-            times = iter([True] * wanted)
-            while_reading = Recalls.likeliest(*asked, lambda: next(times, False))  # noqa: B023  # called at once
-            afterwards = Recalls.likeliest(*asked)
-            every = [offer for offer, _ in Recalls.weighed(*asked)]
-            assert while_reading == afterwards
-            kept = len(every) if invoked or wanted == 100 else recalling.LEAST_KEPT
-            assert afterwards[:kept] == every[:kept]
-            assert kept <= len(afterwards) <= kept + wanted or len(afterwards) == len(every)
+            found = completer._recalls.likeliest(request, opened, language)
+            every = [offer for offer, _ in completer._recalls.weighed(request, opened, language)]
+            assert found == (every if invoked else every[: recalling.MOST_KEPT])
             most = max(most, len(every))
-    assert most > recalling.LEAST_KEPT + 2
+    assert most > recalling.MOST_KEPT
 
 
 def test_the_memory_is_told_of_a_document_where_a_cursor_rests(project: Project) -> None:
