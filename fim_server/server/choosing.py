@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fim_server.server.commas import COMMA
-from fim_server.server.doubts import NO_DOUBT
-from fim_server.server.showing import first_confidence, likelihood, worth
+from fim_server.server.showing import worth
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
@@ -19,9 +16,6 @@ if TYPE_CHECKING:
     from fim_server.server.memory import Offer
     from fim_server.server.names import OwnNames
     from fim_server.server.project import Recalled
-
-LEAST_LIKELY = 1e-6
-"""How likely anything is that may be said, and what is said to be certain is not."""
 
 
 def goes_on(
@@ -60,47 +54,6 @@ def others_of(offers: Iterable[Offer], further: Iterable[Offer]) -> list[Offer]:
         if offer.text not in known:
             found.setdefault(offer.text, offer)
     return list(found.values())
-
-
-def given_written(recalled: Offer, written: Sequence[Offer]) -> Offer:
-    """What the memory says, as likely as it is once a model has written at the same place.
-
-    The model has been told what the memory foretells, so that where both begin with the same lexeme it knows better how
-    likely that is; where they do not, only one of them is right. The tokens as they were are kept beside
-    (`Offer.alone`), for when what is typed rules the model's text out.
-
-    Args:
-        recalled: An offer of the memory.
-        written: The model's: one, or a doubted one and what the model wrote once it knew that, which alone counts then.
-    """
-    told = first_confidence(recalled)
-    if 0 < recalled.doubt.end <= first_lexeme(recalled) or not 0 < told < 1:
-        return recalled
-    known = [offer for offer in written if 0 < likelihood(offer.written, first_lexeme(offer)) < 1 and offer.written]
-    if not known:
-        return recalled  # it does not say how likely its text is
-    offer = known[-1]
-    # A doubt of more than the first lexeme is none of that.
-    sure = first_confidence(offer if offer.doubt.whole <= first_lexeme(offer) else replace(offer, doubt=NO_DOUBT))
-    is_same = beginning(offer) == beginning(recalled)
-    now = max(sure if is_same else (1 - sure) * told, LEAST_LIKELY)
-    # The tokens that the first lexeme is in, as `likelihood` counts them.
-    tokens = recalled.written
-    within = next((at for at, token in enumerate(tokens, 1) if token.end >= first_lexeme(recalled)), len(tokens))
-    shares = [min(max(token.probability, LEAST_LIKELY), 1 - LEAST_LIKELY) for token in tokens[:within]]
-    power = math.log(now) / sum(map(math.log, shares))
-    first = (replace(token, probability=share**power) for token, share in zip(tokens, shares, strict=False))
-    return replace(recalled, written=(*first, *tokens[within:]), alone=tokens)
-
-
-def beginning(offer: Offer) -> str:
-    """The first lexeme of an offer, without the blanks before it."""
-    return offer.text[: first_lexeme(offer)].lstrip(" \t")
-
-
-def first_lexeme(offer: Offer) -> int:
-    """Where the first lexeme of an offer ends."""
-    return offer.lexemes[0] if offer.lexemes else len(offer.text)
 
 
 def best_of(

@@ -18,7 +18,7 @@ from fim_server.models.backend import LostError
 from fim_server.server.aside import ASIDE, wait_for
 from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.blocks import is_header, once_typed, owes_block, with_empty_block, without_unsure_block
-from fim_server.server.choosing import given_written, goes_on, others_of, together
+from fim_server.server.choosing import goes_on, others_of, together
 from fim_server.server.commas import with_last_comma
 from fim_server.server.contexts import (
     Contexts,
@@ -42,6 +42,7 @@ from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
 from fim_server.server.recalling import Recalls
 from fim_server.server.second_thoughts import Unlike
 from fim_server.server.showing import Ends, ends_of, least_likelihood, worth
+from fim_server.server.weighing import given_written
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.tokens import masks
 

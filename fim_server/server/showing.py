@@ -48,6 +48,9 @@ FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0.48, 1.02, -1.76
 nobody knows. Fitted to texts in the packages for tuning, as `fim_server/bench/suggestions/calibration.py` fits them
 with 150 cursors in each."""
 
+LEAST_LIKELY = 1e-6
+"""The least probability of what may be said, and that of the contrary of what is said to be certain."""
+
 SEEN_SHARE = 0.5
 """How sure an offer has to be of which more is shown already than was typed, as a share of another: somebody who types
 along reads it, and its going away is one more thing to read."""
@@ -148,8 +151,17 @@ def confidence(offer: Offer, end: int) -> float:
 
 def first_confidence(offer: Offer) -> float:
     """How likely the first lexeme of an offer is right; 1 where nothing is known of it."""
-    end = offer.lexemes[0] if offer.lexemes else len(offer.text)
-    return mapped(offer, end, FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME)
+    return mapped(offer, first_lexeme(offer), FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME)
+
+
+def first_lexeme(offer: Offer) -> int:
+    """Where the first lexeme of an offer ends, in characters."""
+    return offer.lexemes[0] if offer.lexemes else len(offer.text)
+
+
+def possible(probability: float) -> float:
+    """A probability between those of which nothing can be told: nothing that may be said is impossible, or certain."""
+    return min(max(probability, LEAST_LIKELY), 1 - LEAST_LIKELY)
 
 
 def mapped(offer: Offer, end: int, intercept: float, per_log_odds: float, per_unknown_name: float) -> float:
@@ -158,7 +170,7 @@ def mapped(offer: Offer, end: int, intercept: float, per_log_odds: float, per_un
         return 1.0
     if 0 < offer.doubt.end <= end:
         return offer.doubt.confidence
-    share = min(max(likelihood(offer.written, end), 1e-6), 1 - 1e-6)
+    share = possible(likelihood(offer.written, end))
     if offer.calibrated:
         return share
     unknown = any(name <= end for name in offer.unknown)

@@ -140,6 +140,7 @@ def test_what_a_methods_own_names_are_not(more: str) -> None:
     [
         ("class Late(Service):\n    def partner(self): ...\n", True),
         ("class Late(Base, mod.Service, Other):\n    pass\n", True),
+        ("class Late(\n    Base,\n    Service,\n):\n    pass\n", True),
         ("class Late(Services):\n    def partner(self): ...\n", False),
         ("service.partner = 1\n", True),
         ("service.partner, x = 1, 2\n", True),
@@ -149,6 +150,26 @@ def test_what_a_methods_own_names_are_not(more: str) -> None:
 def test_who_else_may_give_it_one(more: str, is_known: bool) -> None:
     left, right = CLASS.format(mark="", name="Service", bases="", more="", line="x = |").split("|")
     assert (unknown_member(left, f"{right}\n\n{more}", "self.partner") is None) is is_known
+
+
+def test_of_many_unknown_names_a_few_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = members.is_bound_by_others
+
+    def noted(name: str, left: str, right: str) -> bool:
+        asked.append(name)
+        return real(name, left, right)
+
+    monkeypatch.setattr(members, "is_bound_by_others", noted)
+    left, right = CLASS.format(mark="", name="Service", bases="", more="", line="x = |").split("|")
+    names = [f"name_{number}" for number in range(20)]
+    bound = "".join(f"other.{name} = 1\n" for name in names)
+    text = " + ".join(f"self.{name} + self.{name}" for name in names)
+    assert unknown_member(left, f"{right}\n\n{bound}", text) is None
+    assert asked == names[: members.MOST_ASKED]
+    twice = "self.name_0 + self.name_0 + self.left + self.left"
+    start = twice.index("self.left")
+    assert unknown_member(left, f"{right}\n\n{bound}", twice) == (start, start + len("self.left"))
 
 
 def test_a_text_that_is_indented_less_ends_no_method() -> None:

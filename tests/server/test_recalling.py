@@ -12,11 +12,11 @@ from answers import offer
 from fim_server.decoding.beside import Beside
 from fim_server.decoding.results import Written
 from fim_server.errors import StoppedError
-from fim_server.server.choosing import given_written
 from fim_server.server.memory import Offer
 from fim_server.server.recalling import Recalls
 from fim_server.server.settings import ServerSettings
 from fim_server.server.showing import first_confidence
+from fim_server.server.weighing import given_written
 from fim_server.server.worker import CompletionWorker
 from watched import request, until
 
