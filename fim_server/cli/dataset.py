@@ -21,13 +21,20 @@ from fim_server.datasets.cutters import PYTHON
 from fim_server.datasets.drawing import draw
 from fim_server.datasets.holes import PER_FILE
 from fim_server.datasets.manifest import manifest_path
-from fim_server.datasets.python.human_eval import KINDS, build_human_eval
+from fim_server.datasets.python.human_eval import KINDS as HUMAN_EVAL_KINDS
 from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
+from fim_server.datasets.python.human_eval import build_human_eval
+from fim_server.datasets.safim import KINDS as SAFIM_KINDS
+from fim_server.datasets.safim import SET as SAFIM
+from fim_server.datasets.safim import build_safim
 from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
 from fim_server.datasets.sources.named import language_of
 from fim_server.errors import DatasetError
 from fim_server.language.limited_files import parse_json, read_found
 from fim_server.text.terminal import ColourChoice, Progress, is_terminal, paint, wants_colour
+
+PUBLISHED_KINDS = {HUMAN_EVAL: HUMAN_EVAL_KINDS, SAFIM: SAFIM_KINDS}
+"""Kinds of the sets that others have published."""
 
 CONTEXT_LINES = 8
 """Lines shown on either side of a hole."""
@@ -38,7 +45,7 @@ LOG_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class BuildArguments:
-    """What ``fim-server dataset build`` is asked for; ``kind`` is of HumanEval's sets alone."""
+    """What ``fim-server dataset build`` is asked for; ``kind`` is of published sets alone."""
 
     set: str
     source: str
@@ -103,7 +110,7 @@ def _add_build(commands: Any) -> None:
         "installed distributions; go:MODULE@VERSION,..., maven:GROUP:ARTIFACT:VERSION,..., crates:NAME@VERSION,... "
         "or npm:NAME@VERSION,... (JSON) fetched by go, mvn, cargo or npm; NAME.toml, a list of such; "
         "hub:OWNER/NAME[@REVISION] of the hub, or "
-        f"hub:OWNER/NAME=PATH, a local copy; for {HUMAN_EVAL}, the folder of its files",
+        f"hub:OWNER/NAME=PATH, a local copy; for {HUMAN_EVAL} and {SAFIM}, the folder of its files",
     )
     parser.add_argument(
         "--language",
@@ -142,8 +149,8 @@ def _add_build(commands: Any) -> None:
     parser.add_argument(
         "--kind",
         action="append",
-        choices=tuple(KINDS),
-        help=f"for {HUMAN_EVAL}, only these; may be given several times (default: all)",
+        choices=tuple(kind for kinds in PUBLISHED_KINDS.values() for kind in kinds),
+        help=f"for {HUMAN_EVAL} and {SAFIM}, only these; may be given several times (default: all)",
     )
     add_json(parser, "print the manifest")
     bind(parser, BuildArguments, run_build)
@@ -203,14 +210,10 @@ def _share(text: str) -> float:
 
 def run_build(arguments: BuildArguments) -> int:
     """Run ``fim-server dataset build``. Raises DatasetError on bad input."""
-    if arguments.set == HUMAN_EVAL:
-        if arguments.language not in (None, PYTHON) or arguments.language_version or arguments.judge:
-            raise DatasetError(f"{HUMAN_EVAL} is of {PYTHON}")
-        if arguments.share != 1 or arguments.per_file != PER_FILE:
-            raise DatasetError(f"--share and --per-file are not for {HUMAN_EVAL}, which is taken as it is")
-        manifest = build_human_eval(Path(arguments.source), arguments.out, arguments.kind or (), arguments.limit)
+    if arguments.set in PUBLISHED_KINDS:
+        manifest = build_published(arguments)
     elif arguments.kind:
-        raise DatasetError(f"--kind is for {HUMAN_EVAL}")
+        raise DatasetError(f"--kind is for {' and '.join(PUBLISHED_KINDS)}")
     else:
         request = Request(
             set=arguments.set,
@@ -231,6 +234,23 @@ def run_build(arguments: BuildArguments) -> int:
     else:
         print(f"{arguments.out}: {summary(manifest['counts'])}")
     return DONE
+
+
+def build_published(arguments: BuildArguments) -> dict[str, Any]:
+    """Build a set that others have published; returns the manifest. Raises DatasetError on bad input."""
+    name, source, kinds = arguments.set, Path(arguments.source), arguments.kind or ()
+    if arguments.language_version or arguments.judge:
+        raise DatasetError(f"--language-version and --judge are not for {name}")
+    if arguments.share != 1 or arguments.per_file != PER_FILE:
+        raise DatasetError(f"--share and --per-file are not for {name}, which is taken as it is")
+    unknown = [kind for kind in kinds if kind not in PUBLISHED_KINDS[name]]
+    if unknown:
+        raise DatasetError(f"{name} has no kind {unknown[0]}, but {', '.join(PUBLISHED_KINDS[name])}")
+    if name == SAFIM:
+        return build_safim(source, arguments.out, kinds, arguments.limit, arguments.language)
+    if arguments.language not in (None, PYTHON):
+        raise DatasetError(f"{name} is of {PYTHON}")
+    return build_human_eval(source, arguments.out, kinds, arguments.limit)
 
 
 def run_draw(arguments: DrawArguments) -> int:

@@ -25,6 +25,7 @@ SET_NAMES = (
     "f-string",
     "call-arguments",
     "human-eval-infilling",
+    "safim",
 )
 """Every set there is."""
 

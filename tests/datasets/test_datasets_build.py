@@ -325,6 +325,51 @@ def test_a_source_is_not_held_in_memory(tmp_path: Path) -> None:
     assert all(after > before for before, after in pairwise(sizes))
 
 
+SAFIM: list[dict[str, Any]] = [
+    {
+        "lang": "python",
+        "prompt": "A task.\n\nif # TODO: Your code here\n    pass\n",
+        "eval_prompt": "if {{completion}}\n    pass\n",
+        "ground_truth": "True:",
+        "unit_tests": [],
+        "task_id": "control_completion_000016",
+    },
+    {
+        "lang": "java",
+        "prompt": "",
+        "eval_prompt": "class A {\r\n\tint a = {{completion}};\r\n}",
+        "ground_truth": "1 +\r\n2",
+        "task_id": "control_completion_000017",
+    },
+    {"lang": "cpp", "prompt": "", "eval_prompt": "{{completion}}", "ground_truth": ";", "task_id": "other"},
+]
+"""Records of the form that SAFIM's files have."""
+
+
+def test_safim(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = tmp_path / "source", tmp_path / "out.jsonl"
+    folder.mkdir()
+    write_lines(folder / "control_completion.jsonl.gz", SAFIM)
+    build = ["dataset", "build", "safim", "--source", str(folder), "--out"]
+    assert cli.main([*build, str(out)]) == 0
+    samples = list(read_samples(out))
+    assert [(one.id, one.kind, one.language) for one in samples] == [
+        ("safim.1/control/control_completion_000016", "control", "python"),
+        ("safim.1/control/control_completion_000017", "control", "java"),
+    ]
+    assert samples[0].text == "if True:\n    pass\n"
+    assert (samples[1].left, samples[1].middle, samples[1].right) == ("class A {\n\tint a = ", "1 +\n2", ";\n}")
+    assert cli.main([*build, str(tmp_path / "java.jsonl"), "--language", "java", "--kind", "control"]) == 0
+    assert list(read_samples(tmp_path / "java.jsonl")) == samples[1:]
+    assert cli.main([*build, str(tmp_path / "block.jsonl"), "--kind", "block"]) == 2
+    assert "block_completion.jsonl.gz: no such file" in capsys.readouterr().err
+    assert cli.main([*build, str(tmp_path / "multi.jsonl"), "--kind", "multi-line"]) == 2
+    assert "safim has no kind multi-line, but api, control, block" in capsys.readouterr().err
+    write_lines(folder / "control_completion.jsonl.gz", [{**SAFIM[0], "eval_prompt": "no hole"}])
+    assert cli.main([*build, str(tmp_path / "broken.jsonl")]) == 2
+    assert "control_completion.jsonl.gz:1: not a task of SAFIM" in capsys.readouterr().err
+
+
 def write_human_eval(folder: Path) -> Path:
     write_lines(folder / "HumanEval-SingleLineInfilling.jsonl.gz", [HUMAN_EVAL["SingleLineInfilling"]])
     write_lines(folder / "HumanEval-RandomSpanInfillingLight.jsonl", [HUMAN_EVAL["RandomSpanInfillingLight"]])
@@ -415,7 +460,10 @@ def test_bad_samples_are_one_line(
         (["line", "--source", "stdlib", "--share", "2"], "'2' is not a share"),
         (["line", "--source", "stdlib", "--limit", "0"], "'0' is not a whole number above 0"),
         (["lines", "--source", "stdlib"], "invalid choice: 'lines'"),
-        (["human-eval-infilling", "--source", "nowhere"], "nowhere: no files of HumanEval-Infilling"),
+        (
+            ["human-eval-infilling", "--source", "nowhere"],
+            "nowhere: no files such as HumanEval-SingleLineInfilling.jsonl.gz",
+        ),
         (["human-eval-infilling", "--source", "texts.jsonl"], "texts.jsonl:1: not a task of HumanEval-Infilling"),
         (["human-eval-infilling", "--source", "nowhere", "--share", "0.5"], "--share and --per-file are not for"),
     ],
@@ -463,7 +511,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_every_set_can_be_built() -> None:
-    assert set(SET_NAMES) == {*CONSTRUCTIONS, "human-eval-infilling"}
+    assert set(SET_NAMES) == {*CONSTRUCTIONS, "human-eval-infilling", "safim"}
 
 
 # --- drawing -------------------------------------------------------------------------------------------------------

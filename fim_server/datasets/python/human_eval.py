@@ -7,14 +7,13 @@ gzipped JSON Lines files; nothing is drawn and nothing left out.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fim_server.datasets.manifest import beside, finished, interpreter, write_manifest
-from fim_server.datasets.python.text import LANGUAGE, parse_or_none
-from fim_server.datasets.samples import Origin, Sample, UnitTest, encode_sample, read_json_lines
+from fim_server.datasets.published import benchmark_files, write_published
+from fim_server.datasets.python.text import LANGUAGE
+from fim_server.datasets.samples import Origin, Sample, UnitTest, read_json_lines
 from fim_server.errors import DatasetError
 
 SET = "human-eval-infilling"
@@ -27,7 +26,7 @@ KINDS = {
     "random-span": "RandomSpanInfilling",
     "random-span-light": "RandomSpanInfillingLight",
 }
-"""What a task's name begins with; its file is ``HumanEval-NAME.jsonl.gz`` (or ``.jsonl``)."""
+"""Task-name prefixes by kind; the file of a kind is ``HumanEval-NAME.jsonl.gz`` (or ``.jsonl``)."""
 
 
 def build_human_eval(source: Path, out: Path, kinds: Sequence[str] = (), limit: int | None = None) -> dict[str, Any]:
@@ -36,53 +35,11 @@ def build_human_eval(source: Path, out: Path, kinds: Sequence[str] = (), limit: 
     ``kinds``: those of `KINDS` that are wanted, all that are there by default. ``limit``: of samples.
 
     Raises:
-        DatasetError: a file is missing or not of the benchmark's form, or ``out`` is another set or cannot be written.
+        DatasetError: A file is missing or not of the benchmark's form, or ``out`` is another set or cannot be written.
     """
     arguments = {"set": SET, "source": str(source), "kinds": sorted(kinds), "limit": limit}
-    construction = {"name": SET, "version": VERSION}
-    done = finished(out, arguments, construction)
-    if done is not None:
-        return done
-    counts: Counter[str] = Counter()
-    files = _files(source, kinds)
-    part = beside(out, ".part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as output:
-            for sample in _samples(files, kinds, limit):
-                output.write(encode_sample(sample))
-                counts[sample.kind] += 1
-                counts["refused by ast.parse"] += parse_or_none(sample.text) is None
-        fields = {
-            "arguments": arguments,
-            "construction": construction,
-            "interpreter": interpreter(),
-            "pinned": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
-            "counts": {
-                "samples": sum(counts[kind] for kind in KINDS),
-                **{name: counts[name] for name in sorted(counts)},
-            },
-        }
-        return write_manifest(out, part, fields)
-    except OSError as error:
-        raise DatasetError(f"{error.filename or out}: {error.strerror or error}") from None
-
-
-def _files(source: Path, kinds: Sequence[str]) -> list[Path]:
-    """The benchmark's files in the order of `KINDS`. Raises DatasetError if one that was asked for is missing."""
-    if source.is_file():
-        return [source]
-    found = []
-    for kind, name in KINDS.items():
-        if kind in kinds or not kinds:
-            paths = [source / f"HumanEval-{name}{suffix}" for suffix in (".jsonl.gz", ".jsonl")]
-            there = [path for path in paths if path.is_file()][:1]
-            if not there and kinds:
-                raise DatasetError(f"{paths[0]}: no such file")
-            found += there
-    if not found:
-        raise DatasetError(f"{source}: no files of HumanEval-Infilling (HumanEval-SingleLineInfilling.jsonl.gz, ...)")
-    return found
+    files = benchmark_files(source, {kind: f"HumanEval-{name}" for kind, name in KINDS.items()}, kinds)
+    return write_published(out, _samples(files, kinds, limit), files, arguments, {"name": SET, "version": VERSION})
 
 
 def _samples(files: Sequence[Path], kinds: Sequence[str], limit: int | None) -> Iterator[Sample]:

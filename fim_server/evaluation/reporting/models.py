@@ -18,7 +18,7 @@ from fim_server.evaluation.reporting.statistics import CONFIDENCE, proportion
 from fim_server.evaluation.reporting.tables.table import Table, markdown
 from fim_server.evaluation.reporting.tables.text import number, percent, rate
 
-BY_KIND = frozenset({"human-eval-infilling"})
+BY_KIND = frozenset({"human-eval-infilling", "safim"})
 """Sets whose kinds are sets of their own."""
 
 NOTE = (
