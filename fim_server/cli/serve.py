@@ -22,7 +22,7 @@ from fim_server.errors import DocumentError
 from fim_server.text.document import Document
 
 if TYPE_CHECKING:
-    from fim_server.server import Endpoint
+    from fim_server.server import Endpoint, ListeningClient
 
 LOOPBACK = "127.0.0.1"
 
@@ -40,11 +40,19 @@ class ServeArguments(ModelArguments):
     Attributes:
         tcp: A host, if one is named, and a port to listen on, in place of standard input and output.
         host: The address to listen on that other machines may reach.
+        socket: A port on loopback where a client listens.
+        pipe: A Unix socket or Windows pipe where a client listens.
+        client_process: The number of a process with which the server ends.
         deadline_ms: Milliseconds.
     """
 
     tcp: tuple[str | None, int] | None
     host: str | None
+    stdio: bool
+    socket: int | None
+    pipe: str | None
+    node_ipc: bool
+    client_process: int | None
     token_file: Path | None
     python_version: str | None
     max_new_tokens: int | None
@@ -60,7 +68,7 @@ def add_serve(commands: Any) -> None:
         "serve",
         help="run the language server",
         description="Speak the Language Server Protocol, with textDocument/inlineCompletion, on standard input and "
-        "output.",
+        "output, unless another way is named.",
     )
     parser.add_argument(
         "--tcp", type=address, metavar="[HOST:]PORT", help=f"listen there instead, on loopback (default: {LOOPBACK})"
@@ -76,6 +84,21 @@ def add_serve(commands: Any) -> None:
         metavar="FILE",
         help="with --tcp, a file with the token that clients have to show in initializationOptions (default: the "
         f"environment variable {TOKEN_VARIABLE})",
+    )
+    parser.add_argument("--stdio", action="store_true", help="speak on standard input and output, as is the default")
+    parser.add_argument(
+        "--socket", type=port, metavar="PORT", help="connect to a client that listens on that port of this machine"
+    )
+    parser.add_argument(
+        "--pipe", metavar="NAME", help="connect to a client that listens at that Unix socket or named pipe of Windows"
+    )
+    parser.add_argument("--node-ipc", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--clientProcessId",
+        dest="client_process",
+        type=process,
+        metavar="N",
+        help="end with the process of that number, as with the one that initialize names",
     )
     add_python_version(parser)
     add_model(parser)
@@ -114,7 +137,7 @@ def run_serve(arguments: ServeArguments) -> int:
         log_level=arguments.log_level,
         **{name: value for name, value in named.items() if value is not None},
     )
-    return serve(settings, endpoint_of(arguments, token), version())
+    return serve(settings, place_of(arguments, token), version(), arguments.client_process)
 
 
 def read_token(file: Path | None) -> str | None:
@@ -136,7 +159,13 @@ def read_token(file: Path | None) -> str | None:
 
 
 def contradiction(arguments: ServeArguments, token: str | None) -> str | None:
-    """What is wrong with where to listen, in one line."""
+    """What is wrong with where to speak, in one line."""
+    if arguments.node_ipc:
+        return "--node-ipc: only programs of Node.js can speak on it; start the server with --stdio"
+    ways = {"--stdio": arguments.stdio, "--tcp": arguments.tcp, "--socket": arguments.socket, "--pipe": arguments.pipe}
+    named_ways = [way for way, value in ways.items() if value not in (None, False)]
+    if len(named_ways) > 1:
+        return f"{named_ways[0]} and {named_ways[1]}: one way to speak expected"
     if arguments.tcp is None:
         named = "--host" if arguments.host is not None else "--token-file" if arguments.token_file is not None else None
         return None if named is None else f"{named}: goes with --tcp"
@@ -147,11 +176,27 @@ def contradiction(arguments: ServeArguments, token: str | None) -> str | None:
     return None
 
 
-def endpoint_of(arguments: ServeArguments, token: str | None) -> Endpoint | None:
-    """Where to listen; None: on standard input and output."""
-    from fim_server.server import Endpoint
+def place_of(arguments: ServeArguments, token: str | None) -> Endpoint | ListeningClient | None:
+    """Where to listen, or where a client does; None: on standard input and output."""
+    from fim_server.server import Endpoint, ListeningClient
 
+    if arguments.socket is not None or arguments.pipe is not None:
+        return ListeningClient(arguments.socket, arguments.pipe)
     if arguments.tcp is None:
         return None
     host, port = arguments.tcp
     return Endpoint(arguments.host or host or LOOPBACK, port, token, is_public=arguments.host is not None)
+
+
+def port(text: str) -> int:
+    """A port that a client listens on."""
+    if not text.isdecimal() or len(text) > 5 or not 0 < int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 1 to 65535 expected")
+    return int(text)
+
+
+def process(text: str) -> int:
+    """The number of a process."""
+    if not text.isdecimal() or len(text) > 10 or not 0 < int(text) < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a process")
+    return int(text)

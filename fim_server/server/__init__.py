@@ -1,7 +1,8 @@
 """The language server: the only package that knows the Language Server Protocol."""
 
 from fim_server.server.app import create_server, serve
+from fim_server.server.calling import ListeningClient
 from fim_server.server.listening import Endpoint
 from fim_server.server.settings import ServerSettings
 
-__all__ = ["Endpoint", "ServerSettings", "create_server", "serve"]
+__all__ = ["Endpoint", "ListeningClient", "ServerSettings", "create_server", "serve"]

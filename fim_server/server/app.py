@@ -1,4 +1,4 @@
-"""The server put together: its handlers registered, and run on standard input and output or on a TCP address."""
+"""The server put together: its handlers registered, and run for one client or on a TCP address."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ import asyncio
 import logging
 import os
 import sys
-from typing import BinaryIO
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, BinaryIO
 
 from lsprotocol import types
 from pygls.io_ import StdoutWriter
 
 from fim_server.server import commands, completions, configuration, lifecycle, watching
+from fim_server.server.calling import ListeningClient
+from fim_server.server.client_process import ClientProcesses
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
-from fim_server.server.listening import Endpoint, Listener
+from fim_server.server.listening import BoundedWriter, Endpoint, Listener
 from fim_server.server.logs import configure_logging
 from fim_server.server.messages import ACCEPTED, CURSOR
 from fim_server.server.settings import ServerSettings
 from fim_server.server.shared_models import SharedModels
-from fim_server.server.wire import StandardInput, answer_messages
+from fim_server.server.wire import Bytes, Connection, StandardInput, answer_messages
 
 DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
@@ -53,18 +57,24 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
     return server
 
 
-def serve(settings: ServerSettings, endpoint: Endpoint | None = None, version: str = "") -> int:
-    """Run a server on standard input and output, or servers for those who connect, and end the process with it.
+def serve(
+    settings: ServerSettings,
+    place: Endpoint | ListeningClient | None = None,
+    version: str = "",
+    client_process: int | None = None,
+) -> int:
+    """Run a server for one client, or servers for those who connect, and end the process with it.
 
-    Returns an exit status only where it could not start.
+    ``place``: where clients connect, or where one listens; None: standard input and output. ``client_process``: the
+    number of a process with which this one ends. Returns an exit status only where it could not start.
     """
     status = DONE
     try:
-        asyncio.run(serve_editor(settings, version) if endpoint is None else listen(settings, endpoint, version))
+        asyncio.run(run_at(place, settings, version, client_process))
     except KeyboardInterrupt:
         status = INTERRUPTED
     except OSError as error:
-        where = "" if endpoint is None else f"{endpoint.host}:{endpoint.port}: "
+        where = "" if place is None else f"{place}: "
         print(f"{SERVER_NAME}: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
         return BAD_INPUT
     # Unloading torch takes seconds, and neither a model that is being loaded nor a read of standard input can be
@@ -74,16 +84,59 @@ def serve(settings: ServerSettings, endpoint: Endpoint | None = None, version: s
     os._exit(status)
 
 
-async def serve_editor(settings: ServerSettings, version: str) -> None:
+async def run_at(
+    place: Endpoint | ListeningClient | None, settings: ServerSettings, version: str, client_process: int | None
+) -> None:
+    """Run the server at a place, until it ends or the client's process does. Raises OSError where it cannot start."""
+    loop, this = asyncio.get_running_loop(), asyncio.current_task()
+    assert this is not None
+
+    def end() -> None:
+        with suppress(RuntimeError):  # the loop has ended by itself
+            loop.call_soon_threadsafe(this.cancel)
+
+    processes = ClientProcesses(end)
+    processes.watch(client_process)
+    running: Coroutine[Any, Any, None]
+    if isinstance(place, Endpoint):
+        running = listen(settings, place, version)
+    elif place is None:
+        running = serve_editor(settings, version, processes)
+    else:
+        running = serve_listening_client(settings, place, version, processes)
+    try:
+        await running
+    except asyncio.CancelledError:
+        if not processes.has_ended:
+            raise
+
+
+async def serve_editor(settings: ServerSettings, version: str, processes: ClientProcesses) -> None:
     """Serve the editor that started the process. Raises OSError without standard input or output."""
     output: BinaryIO | None = getattr(sys.stdout, "buffer", None)
     if sys.stdin is None or output is None:
         raise OSError("standard input or output is closed")
     server = create_server(settings, version)
-    configure_logging(settings.log_level, lambda: server.settings.log_code)
     sys.stdout = sys.stderr  # a library's print would break the protocol's frames
+    await serve_client(server, StandardInput(sys.stdin.buffer, server), StdoutWriter(output), processes)
+
+
+async def serve_listening_client(
+    settings: ServerSettings, place: ListeningClient, version: str, processes: ClientProcesses
+) -> None:
+    """Connect to a client that listens, and serve it. Raises OSError where it does not."""
+    reader, writer = await place.connect()
+    await serve_client(create_server(settings, version), Connection(reader), BoundedWriter(writer), processes)
+
+
+async def serve_client(
+    server: FimLanguageServer, source: Bytes, writer: StdoutWriter | BoundedWriter, processes: ClientProcesses
+) -> None:
+    """Serve the one client of the process, and end with it or its process."""
+    configure_logging(server.settings.log_level, lambda: server.settings.log_code)
+    server.watch_client_process = processes.watch
     try:
-        await answer_messages(server, StandardInput(sys.stdin.buffer, server), StdoutWriter(output))
+        await answer_messages(server, source, writer)
     finally:
         server.close()
 

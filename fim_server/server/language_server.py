@@ -128,6 +128,8 @@ class FimLanguageServer(LanguageServer):
         self.tasks: set[asyncio.Task[Any]] = set()
         self.begin_watch: Callable[[], None] = lambda: None
         """Has the worker looked after, where the server was put together."""
+        self.watch_client_process: Callable[[int | None], None] = lambda number: None
+        """Has this process end with the client's, where it was started for that client alone."""
         self.loading: tuple[str, float] | None = None
         self.newer_load = asyncio.Event()
         """Set where another loading takes the place of the latest one, which has nothing more to say."""

@@ -29,6 +29,7 @@ def on_initialize(ls: FimLanguageServer, params: types.InitializeParams) -> None
     Clients without inline completion get the suggestion list instead, and only they.
     """
     ls.protocol.replace_workspace()
+    ls.watch_client_process(params.process_id)
     take_settings(ls, params.initialization_options)
     ls.initial_settings = ls.client_settings
     text_document = params.capabilities.text_document

@@ -44,6 +44,9 @@ class Endpoint:
     token: str | None = None
     is_public: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
     def addresses(self) -> list[str]:
         """The addresses to listen on.
 
