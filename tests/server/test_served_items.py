@@ -1,0 +1,127 @@
+"""The items that a server sends, applied as an editor applies them, keep the server's promises.
+
+`tests/support/served_items.py` has the invariants and the long form: FIM_SERVER_LONG=1 asks for 20,000 items here as
+well, and FIM_SERVER_SEED draws others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from editor_fuzzer import Document
+from fim_server.models.prompt import find_format
+from served_checks import EXACT, PARTIAL, Item, Seen, applied, court, examine, list_item
+from served_items import accepted
+from served_places import Cutter, Place
+from text_models import Written, rest_of, text_model
+
+LEFT, RIGHT = "def f(ns):\n    total = sum(n ", "\n    return total\n"
+PLACE = Place("python", "boundary", LEFT, ")", "for n in ns)", RIGHT)
+SEEN = Seen(PLACE, PLACE.text, len(LEFT), True, ())
+
+
+def seen(text: str, label: str = EXACT, covered: int = 0) -> Seen:
+    """The answer with one item at :data:`PLACE`."""
+    item = Item(label, len(LEFT), len(LEFT) + covered, text, frozenset(range(4)))
+    return replace(SEEN, items=(item,))
+
+
+def kinds(answer: Seen) -> list[str]:
+    """The invariants that an answer breaks."""
+    return sorted(violation.kind for violation in examine([answer]).violations)
+
+
+def test_right_items_break_nothing() -> None:
+    assert kinds(seen("for n in ns")) == []
+    assert kinds(seen("for n in ns)", covered=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "kind"),
+    [
+        ("for n in ns)", EXACT, "exact does not parse"),
+        ("n in range(", PARTIAL, "not exact"),
+        ("for n in ns if '\u202e'", EXACT, "invisible"),
+        ("for n in ns if n\r if n", EXACT, "line breaks"),
+        ("for n in ns" + " if n.real" * 3, EXACT, "loop"),
+    ],
+)
+def test_planted_items_are_noticed(text: str, label: str, kind: str) -> None:
+    assert kind in kinds(seen(text, label))
+
+
+def test_a_request_without_an_answer_is_noticed() -> None:
+    left = f"{LEFT}for "
+    place = replace(PLACE, left=left, rest="n in ns)")
+    answer = replace(SEEN, place=place, text=place.text, cursor=len(left))
+    assert kinds(answer) == ["nothing on request"]
+    assert kinds(replace(answer, invoked=False)) == []
+    assert kinds(replace(answer, requires_names=True)) == []
+    assert kinds(SEEN) == [], "the text can stay as it is"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("\treturn 1", "indentation repeated"), ("return total", "line below repeated")]
+)
+def test_what_stands_around_the_cursor_is_not_repeated(text: str, kind: str) -> None:
+    left = "def f(total):\n\t"
+    place = Place("python", "blank", left, "", "", "\n\treturn total\n")
+    answer = Seen(place, place.text, len(left), True, (Item(EXACT, len(left), len(left), text),))
+    assert kind in kinds(answer)
+    assert kind not in kinds(replace(answer, items=(Item(EXACT, len(left), len(left), "total += 1"),)))
+
+
+def test_partial_items_parse_with_the_lines_that_they_cover() -> None:
+    left, right = "x = (\n", "\ny = 2\n"
+    place = Place("python", "blank", left, "", "", right, broken=True)
+    item = Item(PARTIAL, len(left), len(left), "z = 1", frozenset((1, 2, 3)))
+    answer = Seen(place, place.text, len(left), True, (item,))
+    assert kinds(answer) == []
+    assert kinds(replace(answer, items=(replace(item, text="z = )"),))) == ["partial does not parse"]
+
+
+def test_lists_are_applied_as_editors_apply_them() -> None:
+    document = Document("file:///a.go", "\tif x {\n\t\tfo", "\n")
+    span = {"start": {"line": 1, "character": 2}, "end": {"line": 1, "character": 4}}
+    item = {
+        "textEdit": {"range": span, "newText": "for \\$ {\n\t\\}"},
+        "insertTextFormat": 2,
+        "insertTextMode": 2,
+        "command": {"arguments": [{"guarantee": EXACT}]},
+    }
+    found = list_item(document, item)
+    assert applied(replace(SEEN, text=document.text), found) == "\tif x {\n\t\tfor $ {\n\t\t\t}"
+    with pytest.raises(ValueError, match="tab stop"):
+        list_item(document, {**item, "textEdit": {"range": span, "newText": "$1"}})
+
+
+def test_a_partly_accepted_item_leaves_its_rest() -> None:
+    answer = seen("for n in ns)", covered=1)
+    place = accepted(answer, answer.items[0], "word")
+    assert place is not None
+    assert (place.left, place.closers, place.rest, place.right) == (LEFT + "for", ")", " n in ns)", RIGHT)
+    assert accepted(answer, answer.items[0], "line") is None
+
+
+def test_closers_are_those_of_the_line() -> None:
+    cutter = Cutter(court("python").looks)
+    assert cutter.closers('print("a(", f[x') == "])"
+    assert cutter.closers("print('it") == "')"
+
+
+def test_a_model_writes_what_it_is_told() -> None:
+    model = text_model(Written([(b"sum(n ", b"for n in ns")]))
+    written = b"total = sum(n "
+    prompt = model.format.encode("total = sum(n ", ")\n", 64)
+    middle: list[int] = []
+    for _ in range(20):
+        row = model.forward([*prompt, *middle], model.new_cache())
+        token = int(row.argmax())
+        if token in model.vocabulary.end_token_ids:
+            break
+        middle.append(token)
+    assert b"".join(map(model.vocabulary.token_bytes, middle)) == b"for n in ns"
+    assert rest_of(written + b"x", b"sum(n ", b"for") is None
+    assert find_format(model.format.tokenizer, "texts").family == model.format.family
