@@ -187,8 +187,9 @@ class Vocabulary:
 
         That is the run of characters that its pre-tokenizer would join with some character after them: a word with the
         blank before it, signs, the last one of several blanks; digits and indentations only where it joins those; at
-        the beginning of a line the breaks before it, where it joins breaks with the indentation that may follow. What
-        is left of it comes out the same, whatever follows but line breaks and more blanks. At most the last
+        the beginning of a line the breaks before it, where it joins breaks with the indentation that may follow. A tab
+        belongs to it where the tokens of the tabs before it change with what follows. What is left
+        of it comes out the same, whatever follows but line breaks and more blanks. At most the last
         :data:`MOST_UNSETTLED` tokens of the run. Where there is no pre-tokenizer to ask, the last token of the line, of
         blanks the last one. Empty where nothing is unsettled, or where the vocabulary lacks it.
         """
@@ -227,12 +228,20 @@ class Vocabulary:
             return None
         longest = 0
         for probe in PROBES:
-            probed = text + probe
-            if tokenizer.normalizer is not None:
-                probed = tokenizer.normalizer.normalize_str(probed)
-            start: int = tokenizer.pre_tokenizer.pre_tokenize_str(probed)[-1][1][0]
+            pieces = self._pieces(text + probe)
+            start: int = pieces.pop()[0]
+            # Of several blanks the last may be a piece of its own as soon as something follows.
+            while start > 0 and self._pieces(text[:start]) != pieces:
+                start = pieces.pop()[0] if pieces else 0
             longest = max(longest, len(text) - start)
         return longest
+
+    def _pieces(self, text: str) -> list[tuple[int, int]]:
+        """Where the pieces of a text begin and end that the pre-tokenizer makes of it, in characters."""
+        tokenizer = self._tokenizer
+        if tokenizer.normalizer is not None:
+            text = tokenizer.normalizer.normalize_str(text)
+        return [piece[1] for piece in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
 
     def _last_joined(self, text: str) -> int:
         """The same where there is an encoder alone, which does not say how it splits.
@@ -245,7 +254,9 @@ class Vocabulary:
             joined = len(self.token_bytes(self.encode(text + probe)[-1])) - len(probe)
             longest = max(longest, len(text.encode()[-joined:].decode(errors="ignore")) if joined > 0 else 0)
         kind = kind_of(text[-1:])
-        if kind == "blank" or (kind == "digit" and len(self.encode("10")) > 1):
+        if kind == "blank":
+            return self._last_unlike(text, longest)
+        if kind == "digit" and len(self.encode("10")) > 1:
             return longest
         start = len(text)
         while start and kind_of(text[start - 1]) == kind:
@@ -253,6 +264,16 @@ class Vocabulary:
         if text[:start].endswith(" ") and len(self.encode(" a")) == 1:
             start -= 1
         return max(longest, len(text) - start)
+
+    def _last_unlike(self, text: str, least: int) -> int:
+        """How many of the blanks at a text's end, ``least`` or more, are in other tokens once something follows."""
+        blanks = len(text) - len(text.rstrip())
+        followed = [self.encode(text + probe) for probe in PROBES]
+        for count in range(least, blanks):
+            settled = self.encode(text[: len(text) - count])
+            if all(tokens[: len(settled)] == settled for tokens in followed):
+                return count
+        return max(least, blanks)
 
     def longer_tokens(self, start: bytes) -> list[int]:
         """Ids of the text tokens that begin with some bytes and do not end with them, in the order of their bytes."""
