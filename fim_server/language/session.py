@@ -232,9 +232,17 @@ class Session:
         core = self._with(shape)
         return core.floored(floor, session._earlier.get(shape)) or core
 
-    def start(self) -> State:
-        """A state before the middle's first byte."""
-        return State(self._core.start())
+    def start(self, shape: Shape | str | None = None) -> State:
+        """Return a state before the middle's first byte.
+
+        Args:
+            shape: As for `matcher`. The state is viable if and only if some middle of that shape completes the program.
+
+        Raises:
+            ValueError: As `matcher`.
+            TypeError: What is no shape at all.
+        """
+        return State(self._with(shape).start())
 
     def matcher(
         self, vocabulary: Vocabulary, shape: Shape | str | None = None, *, healing: str | bytes = b""

@@ -10,11 +10,11 @@ from fim_server.decoding.results import StopReason, Won, Written
 from fim_server.server.names import own_names
 from fim_server.server.place import MOST_BLANK, Place, indentation, is_word
 from fim_server.server.showing import likelihood
+from fim_server.server.stand_ins import empty_block
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
     from fim_server.language import Session
-    from fim_server.language.spelling import Spelling
     from fim_server.text.document import Split
 
 FIRST_WORD = re.compile(r"\s*(\w+)\W")
@@ -29,9 +29,6 @@ EMPTY_BLOCK_LIKELIHOOD = 0.1
 LEAST_OF_FIRST_LINE = 0.3
 """How likely the first line of a block has to be once its header is written. In the packages for tuning 15 of 241 that
 were less likely were right, and 6 of 21 others (`fim_server/bench/suggestions/blocks.py`)."""
-
-LOOKED_AT = 1 << 14
-"""Characters on either side of the cursor in which another block is looked for."""
 
 
 def once_typed(split: Split, text: str) -> Split:
@@ -49,6 +46,8 @@ def is_header(split: Split, language: str) -> bool:
     first = FIRST_WORD.match(place.before)
     if own is None or first is None or first[1] not in own.block_words or any(map(is_word, place.after)):
         return False
+    if own.header_end and own.header_end in place.after:
+        return False  # it is complete before that
     return NAMED.match(place.before, first.end(1)) is None  # `match` may be a name as well
 
 
@@ -103,18 +102,8 @@ def with_empty_block(completion: Completion, session: Session, split: Split) -> 
     kept = [token for token in completion.written if token.end <= len(header)]
     if not header:
         return completion
-    line = Place.of(split).before
-    block = line[: indentation(line)] + step_of(split, session.spelling) + nothing[0]
-    text = f"{header}\n{block}"
+    text = f"{header}\n{empty_block(split, session.spelling)}"
     if not session.check(text).complete:
         return completion
     written = (*kept, Written(len(text), EMPTY_BLOCK_LIKELIHOOD))
     return replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")
-
-
-def step_of(split: Split, spelling: Spelling) -> str:
-    """The blanks by which a document's first block near the cursor is indented; else what is usual."""
-    pattern = re.compile(rf"^\S.*{re.escape(spelling.block_opener)}[ \t]*\n([ \t]+)\S", re.MULTILINE)
-    near = (split.left[-LOOKED_AT:], split.right[:LOOKED_AT])
-    found = next((match for match in map(pattern.search, near) if match is not None), None)
-    return " " * spelling.step if found is None else found[1]

@@ -572,6 +572,7 @@ class Completer:
             completion,
             opened.session.spelling.closers,
             opened.covered_lines,
+            opened.stand_in,
             ends.cuts,
             ends.lexemes,
             goes_on(ends.cuts, text, completion, own, request.split.right, opened.session.spelling),
@@ -603,8 +604,10 @@ class Completer:
 
         is_loaded = loading is not None and loading.done() and loading.exception() is None
         language = self._language(request, loading.result() if loading is not None and is_loaded else None)
+        split = request.split
+        single_line = wants_single_line(Place.of(split), request.settings, owes_block(split, language.name))
         with Stop(ENGINE_SECONDS):
-            opened = self._open(request, language)
+            opened = self._open(replace(request, single_line=single_line), language)  # as when it completes
         if loading is None or not is_loaded or not request.settings.enabled:
             return Explained(language, opened, [])
         loaded = loading.result()

@@ -15,11 +15,20 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Session, Stop
+from fim_server.language.shapes import SINGLE_LINE
 from fim_server.recovery.budget import Budget, Budgeted
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
 from fim_server.server.finishing import Finisher, Unfinished
 from fim_server.server.place import Place, contains_in_order
-from fim_server.server.stand_ins import with_stand_in, without_closers
+from fim_server.server.stand_ins import (
+    StandIn,
+    block_stand_ins,
+    empty_block,
+    stand_ins_for,
+    without_blank_breaks,
+    without_closers,
+    without_rest,
+)
 from fim_server.server.threads import OneThread
 from fim_server.text.reuse import SessionMemory, Sessions
 
@@ -68,9 +77,11 @@ class Opened:
     cursor_line: int = 0
     """The cursor's line in the document, from 0."""
     covered_lines: tuple[range, ...] = ()
-    """The lines of the document, from 0, that the guarantee covers, if it is `partial`."""
+    """The lines of the document, from 0, that the guarantee covers as they stand, if it is `partial`."""
     stood_in: range = range(0)
     """The lines of the session's contexts, from 0, that stand in for what has to follow."""
+    stand_in: StandIn | None = None
+    """What that is, and where it is inserted: with it, the lines from the cursor's to there parse as well."""
 
     @property
     def is_unfinished(self) -> bool:
@@ -128,8 +139,8 @@ class Contexts:
         yet, that is stood in for (:mod:`.stand_ins`).
         """
         found = self._open_covered(uri, language, split)
-        if stands_in and found.guarantee == "exact" and needs_more(found.session):
-            found = self._open_stood_in(uri, language, split) or found
+        if stands_in and found.guarantee == "exact":
+            found = self._open_stood_in(uri, language, split, found) or found
         return found if floor == "off" else replace(found, session=found.session.floored(floor))
 
     def _open_covered(self, uri: str, language: Language, split: Split) -> Opened:
@@ -161,28 +172,50 @@ class Contexts:
                 best, least = opened(without, left, right[covered:], covered), needed
         return found if best is None else best
 
-    def _open_stood_in(self, uri: str, language: Language, split: Split) -> Opened | None:
+    def _open_stood_in(self, uri: str, language: Language, split: Split, found: Opened) -> Opened | None:
         """As :meth:`_open_whole`, what has to follow the cursor's line stood in for; None where that is of no use."""
-        bare = without_closers(split, language)
+        completion = shortest(found.session) or ""
+        hidden = hides_rest(found, completion)
+        if not hidden and not needs_more(found.session, completion):
+            return None
+        bare = without_rest(split) if hidden else without_closers(split, language)
         with suppress(StoppedError), Stop(STAND_IN_SECONDS):
             session = self._open(uri, language, split.left, bare.right, finishes=False)
-            text = shortest(session if isinstance(session, Session) else session.session) if is_whole(session) else None
+            if not is_whole(session):
+                return None
+            whole = session if isinstance(session, Session) else session.session
+            text = shortest(whole)
             if not text or unmatched(text, language.spelling.brackets)[1]:
                 return None  # what follows the cursor's line is what it has begun
-            right = with_stand_in(split, bare, text)
-            found = None if right is None else self._open_whole(uri, language, replace(split, right=right))
-            if right is None or not isinstance(found, Opened) or found.guarantee != "exact":
-                return None
-            at, lines = split.left.count("\n"), split.right.count("\n")
-            first = at + bare.lines + 1
-            return replace(
-                found,
-                guarantee="partial",
-                covered_lines=(range(at + lines + 1),),
-                diagnostics=(f"line {at + 1}: what has to follow is not there yet",),
-                stood_in=range(first, first + right.count("\n") - lines),
-            )
+            text = without_blank_breaks(text, lambda joined: whole.check(joined).complete)
+            if hidden:
+                stand_ins = block_stand_ins(empty_block(split, language.spelling), text)
+            else:
+                stand_ins = stand_ins_for(split, bare, text)
+            opened = (self._open_with(uri, language, split, stand_in) for stand_in in stand_ins)
+            return next((one for one in opened if one is not None), None)
         return None
+
+    def _open_with(self, uri: str, language: Language, split: Split, stand_in: StandIn) -> Opened | None:
+        """As :meth:`_open_whole`, with what has to follow; None where a line does not complete the program with it."""
+        right = stand_in.inserted(split.right)
+        found = self._open_whole(uri, language, replace(split, right=right))
+        if not isinstance(found, Opened) or found.guarantee != "exact":
+            return None
+        completion = shortest(found.session) or ""
+        if hides_rest(found, completion) or needs_more(found.session, completion):
+            return None
+        at, lines = split.left.count("\n"), split.right.count("\n")
+        behind = at + stand_in.below + 1
+        others = range(at), range(behind, at + lines + 1)
+        return replace(
+            found,
+            guarantee="partial",
+            covered_lines=tuple(stretch for stretch in others if stretch),
+            diagnostics=(f"line {at + 1}: what has to follow is not there yet",),
+            stood_in=range(behind, behind + right.count("\n") - lines),
+            stand_in=stand_in,
+        )
 
     def _open(self, uri: str, language: Language, left: str, right: str, finishes: bool = True) -> Session | Recovered:
         """A session within the budget; if the whole does not fit, it is opened in the background if it ``finishes``."""
@@ -279,10 +312,30 @@ def shortest(session: Session) -> str | None:
         return None
 
 
-def needs_more(session: Session) -> bool:
-    """Whether a line cannot complete a session's program, or has to open a bracket for what stands below."""
-    text = shortest(session) or ""
-    return "\n" in text or unmatched(text, session.spelling.brackets)[1] > 0
+def needs_more(session: Session, text: str) -> bool:
+    """Return whether no single line completes a session's program, or only one that opens a bracket for lines below.
+
+    A line break in the shortest completion, ``text``, says little: inside brackets it is white space. False where the
+    answer is not found in time.
+    """
+    if "\n" in text:
+        with suppress(StoppedError), Stop(REOPENS_SECONDS):
+            return not session.start(SINGLE_LINE).is_viable()
+        return False
+    return unmatched(text, session.spelling.brackets)[1] > 0
+
+
+def hides_rest(found: Opened, text: str) -> bool:
+    """Return whether the shortest completion, ``text``, takes the rest of the cursor's line into a comment.
+
+    So it is before the end of a header that no block follows: only a line that brings its own block completes that.
+    """
+    session, rest = found.session, found.right.partition("\n")[0]
+    if not text or not rest.strip() or session.inside is not None:
+        return False
+    state = session.start()
+    state.advance(text)
+    return state.inside == "comment"
 
 
 def leaves_string(session: Session, text: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.server.doubts import NO_DOUBT, Doubt
 from fim_server.server.place import MOST_CLOSERS, contains_in_order, is_word
+from fim_server.server.stand_ins import StandIn
 from fim_server.server.threads import OneThread
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ class Offer:
     closers: frozenset[str] = frozenset()
     """The characters that editors put right of the cursor in its language."""
     covered_lines: tuple[range, ...] = ()
-    """The lines, from 0, that the guarantee covers, if it is `partial`."""
+    """The document's lines, from 0, that the guarantee covers as they stand, if it is `partial`."""
+    stand_in: StandIn | None = None
+    """What has to follow the text for the lines from the cursor's on to parse, where that is not there yet."""
     cuts: tuple[int, ...] = ()
     """The lengths at which it may end, in characters; the whole is the last."""
     lexemes: tuple[int, ...] = ()
@@ -204,13 +207,28 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
         if rest is not None and single_line and not (answer.complete or owes or is_seen_with_lines(rest)):
             rest = first_line(rest)
         if rest is not None:
-            offers.append(rest)
+            lines = moved_down(rest.covered_lines, answer.left.count("\n"), typed.count("\n"))
+            offers.append(replace(rest, covered_lines=lines))
     if not offers:
         return None
     if all(offer.recalled for offer in offers):
         # What the model has written is not what is typed, so that it says nothing against the others any more.
         offers = [replace(offer, written=offer.alone, alone=()) if offer.alone else offer for offer in offers]
     return replace(answer, left=left, right=right, single_line=single_line, offers=tuple(offers), moved=True)
+
+
+def moved_down(stretches: tuple[range, ...], at: int, count: int) -> tuple[range, ...]:
+    """Return stretches of a document's lines as they are once the line ``at`` has become ``count`` more.
+
+    >>> moved_down((range(2), range(3, 5)), 2, 1), moved_down((range(5),), 2, 1)
+    ((range(0, 2), range(4, 6)), (range(0, 6),))
+    """
+    if not count:
+        return stretches
+    return tuple(
+        range(stretch.start + count * (stretch.start > at), stretch.stop + count * (stretch.stop > at))
+        for stretch in stretches
+    )
 
 
 def is_seen_with_lines(offer: Offer) -> bool:

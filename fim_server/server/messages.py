@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fim_server.models.model import FimModel
     from fim_server.server.contexts import Opened
     from fim_server.server.memory import Answer, Offer
+    from fim_server.server.stand_ins import StandIn
     from fim_server.server.work import Costs, Explained
     from fim_server.text.document import Split
 
@@ -43,21 +44,30 @@ def inline_items(
             text, start = selected.text + text, selected.range.start
             # What is selected replaces its range, and the closers covered stand right behind that.
             end = after(selected.range.end, split.right[: offer.covered], encoding)
-        items.append(types.InlineCompletionItem(text, range=types.Range(start, end), command=accepted_command(offer)))
+        items.append(
+            types.InlineCompletionItem(text, range=types.Range(start, end), command=accepted_command(offer, split))
+        )
     return items
 
 
-def accepted_command(offer: Offer) -> types.Command:
+def accepted_command(offer: Offer, split: Split) -> types.Command:
     """What an editor runs when an offer is accepted."""
     argument: dict[str, Any] = {"id": offer.identity, "guarantee": offer.guarantee}
     if offer.guarantee == "partial":
         argument["coveredLines"] = lines_json(offer.covered_lines)
+    if offer.stand_in is not None:
+        argument["standIn"] = stand_in_json(offer.stand_in, split.left)
     return types.Command(title="Completion accepted", command=ACCEPTED, arguments=[argument])
 
 
 def lines_json(lines: tuple[range, ...]) -> list[dict[str, int]]:
     """Stretches of lines, counted from 0."""
     return [{"line": stretch.start, "count": len(stretch)} for stretch in lines]
+
+
+def stand_in_json(stand_in: StandIn, left: str) -> dict[str, Any]:
+    """Return what has to follow the cursor's line: the line of the document, from 0, that it goes on, and its text."""
+    return {"line": left.count("\n") + stand_in.below, "text": stand_in.text}
 
 
 def list_items(
@@ -89,7 +99,7 @@ def list_items(
                 text_edit=types.TextEdit(types.Range(word_start, end), word + split.restore(text)),
                 insert_text_format=form,
                 insert_text_mode=mode,
-                command=accepted_command(offer),
+                command=accepted_command(offer, split),
             )
         )
     return items
@@ -194,6 +204,7 @@ def explanation_json(uri: str, position: types.Position, explained: Explained, t
         "diagnostics": list(opened.diagnostics),
         "ignored": [{"line": group.line, "count": group.count, "beyond": group.beyond} for group in opened.ignored],
         "coveredLines": lines_json(opened.covered_lines),
+        "standIn": None if opened.stand_in is None else stand_in_json(opened.stand_in, opened.left),
         "inside": session.inside,
         "expected": here.expected,
         "likely": state.likely_next(here, opened.left) if opened.guarantee != "none" else None,

@@ -48,6 +48,7 @@ class OwnNames:
         marks: What a line begins with that is said of the definition below it.
         trailers: What an expression goes on with that could end before it.
         block_words: A line that begins with one of them is followed by a block.
+        header_end: What such a line ends with.
         instance_words: What code of a class calls its instance, or the class itself, by.
         comment: What makes a line of text a comment; nothing where the language has none.
     """
@@ -64,6 +65,7 @@ class OwnNames:
     declaring_texts: tuple[str, ...] = ()
     text_marks: tuple[str, ...] = ()
     instance_words: frozenset[str] = frozenset()
+    header_end: str = ""
 
     def binds(self, text: str, start: int, end: int) -> bool:
         """Whether the word from ``start`` to ``end`` is not loaded there but defined."""
@@ -95,6 +97,7 @@ def own_names(language: str) -> OwnNames | None:
         tuple(data.get("declaring_texts", ())),
         tuple(data.get("text_marks", ())),
         frozenset(data.get("instance_words", ())),
+        data.get("header_end", ""),
     )
 
 

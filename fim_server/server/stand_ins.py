@@ -8,14 +8,46 @@ So the shortest that has to follow stands in for it in the right context, and wh
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fim_server.server.place import MOST_BLANK, Place, indentation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fim_server.language import Language
+    from fim_server.language.spelling import Spelling
     from fim_server.text.document import Split
+
+BREAK = re.compile(r"\n[ \t]*")
+"""A line break with the indentation behind it."""
+
+LOOKED_AT = 1 << 14
+"""Characters on either side of the cursor in which another block is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """What has to follow the cursor's line.
+
+    Attributes:
+        below: The line at whose end it is inserted: so many lines below the cursor's.
+        text: What is inserted there.
+    """
+
+    below: int
+    text: str
+
+    def inserted(self, right: str) -> str:
+        """Return a right context with it."""
+        at = -1
+        for _ in range(self.below + 1):
+            at = right.find("\n", at + 1)
+            if at < 0:
+                return right + self.text
+        return right[:at] + self.text + right[at:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +81,28 @@ def without_closers(split: Split, language: Language) -> Bare:
     return Bare(line[len(own) :] + newline + "\n".join(lines[count:]), closers, count)
 
 
-def with_stand_in(split: Split, bare: Bare, text: str) -> str | None:
-    """The right context with what has to follow in it; None where that is nothing.
+def without_rest(split: Split) -> Bare:
+    """Return the right context without the rest of the cursor's line."""
+    _, newline, below = split.right.partition("\n")
+    return Bare(newline + below, "", 0)
+
+
+def without_blank_breaks(text: str, completes: Callable[[str], bool]) -> str:
+    """Return a completion with a space for each line break that is white space, as one inside brackets is.
+
+    Args:
+        text: The completion.
+        completes: Tells whether a text completes the same program. Where it does with a space, the break ends no line.
+    """
+    for found in reversed(list(BREAK.finditer(text))):
+        joined = f"{text[: found.start()]} {text[found.end() :]}"
+        if completes(joined):
+            text = joined
+    return text
+
+
+def stand_ins_for(split: Split, bare: Bare, text: str) -> tuple[StandIn, ...]:
+    """Return what has to follow, and where; nothing where that is nothing.
 
     Nor where it would be the cursor's line's own block, or stand between that line and lines that belong to it.
 
@@ -59,21 +111,43 @@ def with_stand_in(split: Split, bare: Bare, text: str) -> str | None:
         bare: Its right context without closers.
         text: The shortest completion with that.
     """
-    line, newline, below = split.right.partition("\n")
     if not bare.lines:
         following = text.partition("\n")[2]
         own = indentation(split.left[split.left.rfind("\n") + 1 :])
-        next_one = next((one for one in below.split("\n", MOST_BLANK) if one.strip()), "")
+        next_one = next((one for one in split.right.split("\n", MOST_BLANK + 1)[1:] if one.strip()), "")
         if not following or max(indentation(following), indentation(next_one)) > own:
-            return None
-        return f"{line}\n{following}{newline}{below}"
+            return ()
+        return (StandIn(0, f"\n{following}"),)
     end = 0
     for closer in bare.closers:
         end = text.find(closer, end) + 1
         if not end:
-            return None
-    if not text[end:]:
-        return None
-    lines = below.split("\n")
-    above, rest = "\n".join(lines[: bare.lines]), "\n".join(lines[bare.lines :])
-    return f"{line}{newline}{above}{text[end:]}\n{rest}"
+            return ()
+    return (StandIn(bare.lines, text[end:]),) if text[end:] else ()
+
+
+def block_stand_ins(block: str, text: str) -> tuple[StandIn, ...]:
+    """Return what may have to follow a header that is whole but for the cursor: a block, and what belongs to it.
+
+    Args:
+        block: A block that does nothing; empty in languages without one.
+        text: The shortest completion without the rest of the cursor's line.
+    """
+    following = text.partition("\n")[2]
+    wanted = (block, following, f"{block}\n{following}") if following else (block,)
+    return tuple(StandIn(0, f"\n{lines}") for lines in wanted) if block else ()
+
+
+def empty_block(split: Split, spelling: Spelling) -> str:
+    """Return the line of a block that does nothing below the cursor's line; empty in languages without one."""
+    line = Place.of(split).before
+    nothing = spelling.stand_ins[:1] if spelling.block_opener else ()
+    return line[: indentation(line)] + step_of(split, spelling) + nothing[0] if nothing else ""
+
+
+def step_of(split: Split, spelling: Spelling) -> str:
+    """The blanks by which a document's first block near the cursor is indented; else what is usual."""
+    pattern = re.compile(rf"^\S.*{re.escape(spelling.block_opener)}[ \t]*\n([ \t]+)\S", re.MULTILINE)
+    near = (split.left[-LOOKED_AT:], split.right[:LOOKED_AT])
+    found = next((match for match in map(pattern.search, near) if match is not None), None)
+    return " " * spelling.step if found is None else found[1]

@@ -319,6 +319,7 @@ EXPLAINED = {
         "diagnostics",
         "ignored",
         "coveredLines",
+        "standIn",
         "inside",
         "expected",
         "openLeft",

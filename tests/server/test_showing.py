@@ -12,7 +12,7 @@ import pytest
 
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
-from fim_server.server.blocks import is_header, owes_block, step_of, with_empty_block, without_unsure_block
+from fim_server.server.blocks import is_header, owes_block, with_empty_block, without_unsure_block
 from fim_server.server.choosing import goes_on
 from fim_server.server.doubts import DEFINED_AGAIN, NO_DOUBT, SAID_AGAIN, Doubt
 from fim_server.server.memory import Memory, Offer, rest_of, without_typed
@@ -28,6 +28,7 @@ from fim_server.server.showing import (
     shown,
     worth,
 )
+from fim_server.server.stand_ins import step_of
 from fim_server.server.work import Request, answer_of
 from fim_server.text.document import Split
 
