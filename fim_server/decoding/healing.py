@@ -28,9 +28,11 @@ class Healing:
     """The text; empty if there is nothing to heal."""
 
     @classmethod
-    def of(cls, model: FimModel, split: Split) -> Healing:
-        """The healing of a cut."""
+    def of(cls, model: FimModel, split: Split, most: int | None = None) -> Healing:
+        """The healing of a cut; none where it would take more than ``most`` characters."""
         text = model.vocabulary.unsettled(split.left)
+        if most is not None and len(text) > most:
+            text = ""
         return cls(replace(split, left=split.left.removesuffix(text)), text)
 
     def undo(self, completion: Completion) -> Completion:

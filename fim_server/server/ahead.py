@@ -17,6 +17,7 @@ from fim_server.server.arguments import member, position_of
 from fim_server.server.blocks import owes_block
 from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.notebooks import cut_of
 from fim_server.server.place import Place, silent, wants_single_line
 from fim_server.server.requests import is_same, look_up
 from fim_server.server.watching import look_after
@@ -77,29 +78,32 @@ def read_at(
     ``may_be_pair``: the two characters before it may be a bracket and the closer that an editor put behind the cursor.
     ``rests``: the editor says so, and nothing was typed.
     """
-    settings, text = ls.settings, document.document
+    settings, text, notebook = ls.settings, document.document, document.notebook
     ls.places.note(uri, offset)
     if not ls.usage.requests and not rests:  # perhaps an editor that never asks
         return
     if not settings.prefetch or not (settings.ask_model or rests):
         return
-    if len(text.text) > min(MOST_CHARACTERS, settings.max_file_characters):
+    characters = len(text.text) if notebook is None else notebook.characters
+    if characters > min(MOST_CHARACTERS, settings.max_file_characters):
         return
     name = document.language_id or ""
     try:
         language = name if name in LANGUAGES else Language.name_for_path(document.path or "")
         if silent(language, False, settings, ls.learnt) is not None:
             return
-        split = text.split(offset)
+        cut = cut_of(document, text.split(offset))
     except (DocumentError, LanguageError):
         return
-    takes_lines = ls.fallback is None or ls.fallback.takes_lines
+    if isinstance(cut, str):
+        return
+    split, takes_lines = cut.split, not cut.one_line and (ls.fallback is None or ls.fallback.takes_lines)
     single_line = not takes_lines or wants_single_line(Place.of(split), settings, owes_block(split, language))
-    request = Request(uri, split, name, document.path or "", False, single_line, settings)
+    request = Request(cut.uri, split, name, cut.path, False, single_line, settings, cell=cut.cell)
     prefetching = ls.prefetching
     if prefetching is not None and is_same(prefetching.request, request):
         return
-    if uri not in ls.set_aside and look_up(ls, request) is None:
+    if cut.uri not in ls.set_aside and look_up(ls, request) is None:
         if rests:
             ls.worker.read_at_rest(request)
         else:

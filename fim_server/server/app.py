@@ -41,6 +41,10 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
     server.feature(types.TEXT_DOCUMENT_DID_SAVE)(lifecycle.on_saved)
     server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(lifecycle.on_files_changed)
     server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(lifecycle.on_folders_changed)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)(lifecycle.on_notebook_opened)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)(lifecycle.on_notebook_changed)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)(lifecycle.on_notebook_saved)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)(lifecycle.on_notebook_closed)
     server.feature(CURSOR)(lifecycle.on_cursor)
     # Without options pygls does not advertise the feature.
     server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(

@@ -18,6 +18,7 @@ from fim_server.server.installed import list_models, remove_model
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import reload
 from fim_server.server.messages import explanation_json
+from fim_server.server.notebooks import cut_of
 from fim_server.server.status import tell_status
 from fim_server.server.watching import look_after
 from fim_server.server.work import Request
@@ -41,13 +42,17 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
     document = ls.open_document(uri)
     if document is None:
         raise JsonRpcInvalidParams.of(ValueError(f"{uri} is not open"))
-    if uri in ls.set_aside:
-        raise JsonRpcInvalidParams.of(ValueError(ls.set_aside[uri]))
+    owner = ls.protocol.owner_of(uri)
+    if owner in ls.set_aside:
+        raise JsonRpcInvalidParams.of(ValueError(ls.set_aside[owner]))
     if len(document.document.text) > ls.settings.max_file_characters:
         raise JsonRpcInvalidParams.of(ValueError("the document is too large (setting maxFileCharacters)"))
     try:
-        split = document.document.split(document.offset_of(position))
-        request = Request(uri, split, document.language_id or "", document.path or "", True, False, ls.settings)
+        cut = cut_of(document, document.document.split(document.offset_of(position)))
+        if isinstance(cut, str):
+            raise DocumentError(cut)
+        language = document.language_id or ""
+        request = Request(cut.uri, cut.split, language, cut.path, True, cut.one_line, ls.settings, cell=cut.cell)
         told, cancelled = ls.worker.explain(request, lambda explained: explanation_json(uri, position, explained, text))
         look_after(ls)
         ls.protocol.once_cancelled(cancelled.set)

@@ -35,6 +35,7 @@ from fim_server.server.imports import doubt_of, with_imports
 from fim_server.server.marks import with_marks
 from fim_server.server.memory import Offer
 from fim_server.server.names import Names, load_modules, own_names
+from fim_server.server.other_cells import OtherCells
 from fim_server.server.place import Place, is_fresh, quiet, wants_single_line
 from fim_server.server.preferring import Preferences
 from fim_server.server.project import Project
@@ -135,6 +136,7 @@ class Completer:
         self._identities = identities
         self._is_wanted = is_wanted
         self._names = Names()
+        self._cells = OtherCells()
         self._beyond = BeyondFile()
         self._preferences = Preferences()
         self._recalls = Recalls(project, lambda *said: self._offer(*said), self._preferences)
@@ -239,7 +241,7 @@ class Completer:
             elif not cancelled.is_set():
                 self._open(request, language)
             if not cancelled.is_set() and request.settings.names != "off" and own_names(language.name) is not None:
-                self._names.read(request.split)
+                self._names.read(request.named)
 
     def read_on(self, loading: Future[Loaded], request: Request, cancelled: Stop, stopped: Stop) -> None:
         """Read the long prompt of a request that was answered, until ``stopped``; not if it was ``cancelled``."""
@@ -272,7 +274,7 @@ class Completer:
         model = loaded.model
         language = self._language(request, loaded)
         prompts = self._prompts_of(loaded)
-        healing = Healing.of(model, request.split)
+        healing = Healing.of(model, request.split, request.healable)
         options = prompts.options(request, 0, None, self._context(request, model, language))
         options, readings = prompts.reach(request, healing.split, options, bool(healing.text))
         place = Place.of(request.split)
@@ -494,7 +496,7 @@ class Completer:
         inside = opened.session.inside
         if cancelled.is_set() or quiet(Place.of(request.split), inside, False, request.settings) is not None:
             return
-        healing = Healing.of(loaded.model, request.split)
+        healing = Healing.of(loaded.model, request.split, request.healable)
         options = prompts.options(request, 0, inside, self._context(request, loaded.model, language))
         read = prompts.read_ahead(request, healing.split, options, cancelled, bool(healing.text), both)
         self._tokens.count_ahead(read)
@@ -529,7 +531,8 @@ class Completer:
     def _open(self, request: Request, language: Language) -> Opened:
         """The session of a request's cursor: who asks for several lines gets them whole, others what is typed next."""
         stands_in = request.single_line or not request.invoked
-        return self.contexts.open(request.uri, language, request.split, request.settings.floor, stands_in)
+        opened = self.contexts.open(request.uri, language, request.contexts, request.settings.floor, stands_in)
+        return opened if request.cell is None else self._cells.judged(opened, request.cell, language)
 
     def _offer(self, completion: Completion, request: Request, opened: Opened, language: Language) -> Offer | str:
         """A completion as an offer, or why it is none."""
@@ -586,15 +589,16 @@ class Completer:
 
     def _unknown_names(self, language: Language, request: Request, text: str, opened: Opened) -> tuple[int, ...]:
         """The ends of the names in a text that nobody knows, where that counts."""
-        if request.settings.names == "off" or own_names(language.name) is None:
+        takes_all = request.cell is not None and request.cell.takes_all
+        if request.settings.names == "off" or own_names(language.name) is None or takes_all:
             return ()
-        return self._names.unknown(language.name, request.split, text, opened.session)
+        return self._names.unknown(language.name, request.named, text, opened.session)
 
     def _doubt(
         self, language: Language, request: Request, text: str, opened: Opened, unknown: tuple[int, ...]
     ) -> Doubt:
         """From where on a text is hardly meant; what it covers right of the cursor is its own."""
-        split = replace(request.split, right=request.split.right[opened.covered :])
+        split = replace(request.named, right=request.split.right[opened.covered :])
         scope = None if request.settings.names == "off" else self._preferences.scope(request, language.name)
         return doubt_of(language.name, opened.session.spelling, split, text, unknown, scope)
 
@@ -617,7 +621,7 @@ class Completer:
         options = replace(options, deadline_ms=EXPLAIN_MODEL_MS)
         model, session = loaded.model, opened.session
         with Stop(ENGINE_SECONDS + EXPLAIN_MODEL_MS / 1000):
-            healing = Healing.of(model, request.split)  # as when it completes
+            healing = Healing.of(model, request.split, request.healable)  # as when it completes
             found = candidates(
                 model, session, healing.split, CANDIDATES, options, prompts.short, cancelled, healing.text
             )
@@ -635,7 +639,7 @@ def naming_of(request: Request, opened: Opened, language: Language) -> Naming | 
     """What the texts of a request may load, where no unbound name may be loaded."""
     if request.settings.names != "require":
         return None
-    split = request.split
+    split = request.named
     return _naming(language.name, split.left, split.right[opened.covered :], opened.guarantee)
 
 
@@ -664,7 +668,8 @@ def between_pair(request: Request) -> Request:
     """A request with its cursor one character further left."""
     split = request.split
     moved = replace(split, left=split.left[:-1], right=split.left[-1] + split.right)
+    cell = None if request.cell is None else request.cell.one_back()
     single_line = request.single_line or wants_single_line(
         Place.of(moved), request.settings, owes_block(moved, request.language_id)
     )
-    return replace(request, split=moved, single_line=single_line)
+    return replace(request, split=moved, single_line=single_line, cell=cell)

@@ -82,11 +82,13 @@ class Opened:
     """The lines of the session's contexts, from 0, that stand in for what has to follow."""
     stand_in: StandIn | None = None
     """What that is, and where it is inserted: with it, the lines from the cursor's to there parse as well."""
+    unread: bool = False
+    """Whether other cells of the notebook are not read yet."""
 
     @property
     def is_unfinished(self) -> bool:
         """Whether more may be known soon: lines are left out that are only too far away to be read in time."""
-        return any(group.beyond for group in self.ignored)
+        return self.unread or any(group.beyond for group in self.ignored)
 
     def line_in_document(self, line: int) -> int:
         """The line of the document, from 0, that a line of the session's contexts is."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,11 +17,13 @@ from urllib.parse import unquote
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
-from pygls.workspace import TextDocument, Workspace
+from pygls.workspace import TextDocument
 
 from fim_server.server.answering import AnsweringProtocol
+from fim_server.server.notebooks import NotebookWorkspace
 from fim_server.server.threads import OneThread
 from fim_server.text.document import Document, PositionEncoding
+from fim_server.text.notebook import Notebook
 
 logger = logging.getLogger(__name__)
 
@@ -30,9 +33,19 @@ SYNC_KIND = types.TextDocumentSyncKind.Incremental
 class OpenDocument(TextDocument):
     """A document with an editor's changes applied to it."""
 
-    def __init__(self, uri: str, *, source: str | None, encoding: PositionEncoding, **rest: Any) -> None:
+    def __init__(
+        self,
+        uri: str,
+        *,
+        source: str | None,
+        encoding: PositionEncoding,
+        notebook_at: Callable[[str], Notebook | None] = lambda uri: None,
+        **rest: Any,
+    ) -> None:
+        """``notebook_at``: the notebook of a cell, as it is when that is asked."""
         super().__init__(uri, source=source, **rest)
         self._encoding = encoding
+        self._notebook_at = notebook_at
         self._document = Document.from_text(source or "")
 
     @property
@@ -41,14 +54,25 @@ class OpenDocument(TextDocument):
         return replace(self._document, version=self.version or 0)
 
     @property
+    def notebook(self) -> Notebook | None:
+        """The notebook that it is a cell of, as that is now; None where it is none."""
+        return self._notebook_at(self.uri)
+
+    @property
     def source(self) -> str:
         """The text with normalised line breaks."""
         return self._document.text
 
     def frozen(self) -> OpenDocument:
         """The document as it is now, which later changes leave alone."""
+        notebook = self.notebook
         copy = OpenDocument(
-            self.uri, source="", encoding=self._encoding, version=self.version, language_id=self.language_id
+            self.uri,
+            source="",
+            encoding=self._encoding,
+            notebook_at=lambda uri: notebook,
+            version=self.version,
+            language_id=self.language_id,
         )
         copy._document = self.document
         return copy
@@ -71,7 +95,7 @@ class OpenDocument(TextDocument):
             self._document = Document.from_text(change.text)
 
 
-class OpenDocuments(Workspace):
+class OpenDocuments(NotebookWorkspace):
     """A pygls workspace of :class:`OpenDocument`."""
 
     def opened(self, uri: str) -> OpenDocument | None:
@@ -90,6 +114,7 @@ class OpenDocuments(Workspace):
             doc_uri,
             source=source,
             encoding=PositionEncoding(self.position_encoding or PositionEncoding.UTF16),
+            notebook_at=self.notebook_at,
             version=version,
             language_id=language_id,
             sync_kind=self._sync_kind,
@@ -129,6 +154,15 @@ class DocumentProtocol(AnsweringProtocol):
     def opened(self, uri: str) -> OpenDocument | None:
         """The document an editor has open under that name, if any."""
         return self.workspace.opened(uri) if isinstance(self.workspace, OpenDocuments) else None
+
+    def owner_of(self, uri: str) -> str:
+        """The document that a document's program is: for a cell its notebook."""
+        owner = self._workspace.notebook_uri(uri) if isinstance(self._workspace, OpenDocuments) else None
+        return uri if owner is None else owner
+
+    def closed_with(self, uri: str) -> list[str]:
+        """A document that was closed, and the notebook that it was the last open cell of."""
+        return [uri, *(self._workspace.left_empty(uri) if isinstance(self._workspace, OpenDocuments) else ())]
 
     def arrival_of(self, params: Any) -> Arrival:
         """When a request for completions arrived; to be asked once, by its handler."""
@@ -194,10 +228,24 @@ class DocumentProtocol(AnsweringProtocol):
             ):  # vscode-languageclient sends the undoing of changes after it has closed a file
                 logger.warning("a change of a document that is not open was ignored")
                 return
-            self._changes[uri] = (time.perf_counter(), self._changes.get(uri, (0.0, 0.0))[0])
+            self._note_changes(uri)
+        elif method_name == types.NOTEBOOK_DOCUMENT_DID_CHANGE:
+            cells = params.change.cells
+            if not self._knows_notebook(params.notebook_document.uri):
+                logger.warning("a change of a notebook that is not open was ignored")
+                return
+            self._note_changes(*(text.document.uri for text in (cells and cells.text_content) or ()))
         elif method_name == types.TEXT_DOCUMENT_DID_CLOSE:
             self._changes.pop(params.text_document.uri, None)
         super()._handle_notification(method_name, params)
+
+    def _knows_notebook(self, uri: str) -> bool:
+        return isinstance(self._workspace, OpenDocuments) and self._workspace.has_notebook(uri)
+
+    def _note_changes(self, *uris: str) -> None:
+        """Note when documents, and the notebooks that they are cells of, were changed."""
+        for uri in {*uris, *map(self.owner_of, uris)}:
+            self._changes[uri] = (time.perf_counter(), self._changes.get(uri, (0.0, 0.0))[0])
 
     def replace_workspace(self) -> None:
         """Put :class:`OpenDocuments` in the place of the workspace pygls has made; no document may be open yet."""

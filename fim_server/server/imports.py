@@ -153,7 +153,7 @@ def with_imports(
     module = module_of(language, "imports")
     if module is None:
         return others
-    start, source, above = around(request.split)
+    start, source, above = around(request.named)
     own, known = own_names(language), project
 
     def definitions(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -190,7 +190,7 @@ def is_needless_import(
     if module is None or module.import_of(line.strip()) is None:
         return False
     modules = None if preferences is None else preferences.modules(request, language, project)
-    needless: bool = module.is_needless(line, around(request.split)[1], modules)
+    needless: bool = module.is_needless(line, around(request.named)[1], modules)
     return needless
 
 

@@ -25,6 +25,7 @@ from fim_server.server.budget import MemoryBudget
 from fim_server.server.documents import SYNC_KIND, DocumentProtocol, OpenDocument
 from fim_server.server.memory import Memory
 from fim_server.server.messages import FallbackKinds
+from fim_server.server.notebooks import SYNC as NOTEBOOKS
 from fim_server.server.place import Places
 from fim_server.server.project import Project
 from fim_server.server.settings import ServerSettings
@@ -73,7 +74,13 @@ class FimLanguageServer(LanguageServer):
     protocol: DocumentProtocol
 
     def __init__(self, settings: ServerSettings, version: str, models: SharedModels | None = None) -> None:
-        super().__init__(SERVER_NAME, version, protocol_cls=DocumentProtocol, text_document_sync_kind=SYNC_KIND)
+        super().__init__(
+            SERVER_NAME,
+            version,
+            protocol_cls=DocumentProtocol,
+            text_document_sync_kind=SYNC_KIND,
+            notebook_document_sync=NOTEBOOKS,
+        )
         self.started_with = settings
         """The command line's settings, which stand above the editor's."""
         self.settings = settings

@@ -18,6 +18,7 @@ from fim_server.server.indexing import read_project
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import load, reload
 from fim_server.server.messages import FallbackKinds
+from fim_server.server.notebooks import text_of
 
 READ_SECONDS = 1.0
 """How long after a change on the disk it is read."""
@@ -103,14 +104,20 @@ def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams)
 
     What is being prepared may still come true.
     """
-    uri = params.text_document.uri
-    ls.set_aside.pop(uri, None)
-    ls.worker.unfinished.changed(uri)
-    document = ls.open_document(uri)
-    for under_way in (ls.running.get(uri), ls.left.get(uri)):
-        if under_way is not None and (document is None or not may_go_on(under_way, document.document.text)):
-            under_way.job.cancelled.set()
+    take_change(ls, params.text_document.uri)
     read_after_change(ls, params)
+
+
+def take_change(ls: FimLanguageServer, uri: str) -> None:
+    """Stop what is under way for a text as it was; of a cell for its notebook."""
+    owner, document = ls.protocol.owner_of(uri), ls.open_document(uri)
+    ls.set_aside.pop(owner, None)
+    ls.worker.unfinished.changed(owner)
+    at_work = [found for found in (ls.running.get(owner), ls.left.get(owner)) if found is not None]
+    text = None if document is None or not at_work else text_of(document)
+    for under_way in at_work:
+        if text is None or not may_go_on(under_way, text):
+            under_way.job.cancelled.set()
 
 
 def on_cursor(ls: FimLanguageServer, params: Any) -> None:
@@ -120,13 +127,49 @@ def on_cursor(ls: FimLanguageServer, params: Any) -> None:
 
 def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) -> None:
     """Read where somebody was when the document was open before."""
-    ls.project.opened(params.text_document.uri)
+    ls.project.opened(ls.protocol.owner_of(params.text_document.uri))
     read_after_opening(ls, params)
 
 
 def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -> None:
     """Forget what is known of a document. What is opened under its name again is another, whatever its version."""
-    uri = params.text_document.uri
+    for uri in ls.protocol.closed_with(params.text_document.uri):
+        forget(ls, uri)
+
+
+def on_notebook_opened(ls: FimLanguageServer, params: types.DidOpenNotebookDocumentParams) -> None:
+    """Take note of a notebook."""
+    ls.project.opened(params.notebook_document.uri)
+
+
+def on_notebook_changed(ls: FimLanguageServer, params: types.DidChangeNotebookDocumentParams) -> None:
+    """As :func:`on_changed`, for a change of a notebook's cells; what was executed changes nothing."""
+    cells = params.change.cells
+    if cells is None:
+        return
+    texts, uri = list(cells.text_content or ()), params.notebook_document.uri
+    if cells.structure is not None:
+        for under_way in (ls.running.get(uri), ls.left.get(uri)):
+            if under_way is not None:
+                under_way.job.cancelled.set()
+    for text in texts:
+        take_change(ls, text.document.uri)
+    if len(texts) == 1 and cells.structure is None:
+        read_after_change(ls, types.DidChangeTextDocumentParams(texts[0].document, texts[0].changes))
+
+
+def on_notebook_closed(ls: FimLanguageServer, params: types.DidCloseNotebookDocumentParams) -> None:
+    """Forget what is known of a notebook."""
+    forget(ls, params.notebook_document.uri)
+
+
+def on_notebook_saved(ls: FimLanguageServer, params: types.DidSaveNotebookDocumentParams) -> None:
+    """Read what has changed on the disk."""
+    read_project(ls)
+
+
+def forget(ls: FimLanguageServer, uri: str) -> None:
+    """Forget what is known of a document that was closed."""
     overtaken = ls.overtaken.get(uri)
     if overtaken is not None:
         overtaken.set()

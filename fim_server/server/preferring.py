@@ -48,7 +48,7 @@ class Preferences:
         module = module_of(language, "preferring")
         if module is None:
             return None
-        split = request.split
+        split = request.named
         start, end = split.left.rfind("\n") + 1, split.right.find("\n")
         around = language, split.left[:start], "" if end < 0 else split.right[end:]
         if around != self._around or len(self._looked_up) > MOST_LOOKED_UP:

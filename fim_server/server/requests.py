@@ -17,16 +17,19 @@ from fim_server.errors import DocumentError, LanguageError, MissingLibrary, Mode
 from fim_server.language import Language
 from fim_server.models.backend import LostError
 from fim_server.server.blocks import owes_block
+from fim_server.server.cell_offers import kept_in_cell
 from fim_server.server.documents import OpenDocument
 from fim_server.server.following import end_left, follow, leader_of, leave, remember
 from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.memory import Answer, Offer
+from fim_server.server.notebooks import cut_of
 from fim_server.server.place import Place, is_word, silent, wants_single_line
 from fim_server.server.showing import asked_for, shown
 from fim_server.server.status import tell_answered, tell_declined, tell_state_soon
 from fim_server.server.watching import look_after
 from fim_server.server.work import LANGUAGES, Costs, Request, Work, answer_of
 from fim_server.text.document import LINE_BREAK, Split
+from fim_server.text.notebook import Notebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,16 @@ class Asked:
     arrived: float
     document: OpenDocument | None
     version: int | None
+
+    @property
+    def notebook(self) -> Notebook | None:
+        """The notebook of a cell, as it was when the request arrived."""
+        return None if self.document is None else self.document.notebook
+
+    @property
+    def owner(self) -> str:
+        """The document that its program is: for a cell its notebook."""
+        return self.uri if self.notebook is None else self.notebook.uri
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +90,10 @@ def take_in(
 async def answer(ls: FimLanguageServer, asked: Asked) -> Answered | None:
     """Answer a request from memory or by the worker. Whatever goes wrong in it is logged, and answered with nothing."""
     ls.usage.requests += 1
-    before, running = ls.overtaken.get(asked.uri), ls.running.get(asked.uri)
+    before, running = ls.overtaken.get(asked.owner), ls.running.get(asked.owner)
     if before is not None:
         before.set()
-    overtaken = ls.overtaken[asked.uri] = asyncio.Event()
+    overtaken = ls.overtaken[asked.owner] = asyncio.Event()
     try:
         return await find_answer(ls, asked, overtaken, running)
     except asyncio.CancelledError:
@@ -90,8 +103,8 @@ async def answer(ls: FimLanguageServer, asked: Asked) -> Answered | None:
         ls.report_failure(error)
         return None
     finally:
-        if ls.overtaken.get(asked.uri) is overtaken:
-            del ls.overtaken[asked.uri]
+        if ls.overtaken.get(asked.owner) is overtaken:
+            del ls.overtaken[asked.owner]
 
 
 async def find_answer(
@@ -104,13 +117,13 @@ async def find_answer(
     request = request_of(ls, asked)
     leader = None if isinstance(request, str) or look_up(ls, request) is not None else leader_of(ls, request)
     if leader is None:  # also where the memory knows what is asked now, or nothing is to be offered
-        end_left(ls, asked.uri)
+        end_left(ls, asked.owner)
         if running is not None:
             running.job.cancelled.set()
     if isinstance(request, str):
         tell_declined(ls, asked.uri, asked.arrived, request)
         return None
-    ls.places.note(asked.uri, len(request.split.left))
+    ls.places.note(asked.uri, request.offset)
     remembered = look_up(ls, request)
     if remembered is not None:
         return conclude(ls, asked, request, Work(remembered), from_model=False)
@@ -126,7 +139,7 @@ async def find_answer(
         if remembered is not None:
             return conclude(ls, asked, request, Work(remembered, Costs(decode_ms=followed_ms)), from_model=True)
     # Where the model can begin to read at once, it does so while the project's memory is asked.
-    pause_ms = 0.0 if asked.invoked else pause_of(ls, asked.uri)
+    pause_ms = 0.0 if asked.invoked else pause_of(ls, asked.owner)
     together = request.settings.ask_model and ls.worker.model is not None and pause_ms <= 0
     recalls = not (asked.invoked and request.settings.ask_model)
     recalled = await recall(ls, request) if recalls and not together else None
@@ -177,10 +190,11 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
     document = asked.document
     if document is None:
         return "the document is not open"
-    if asked.uri in ls.set_aside:
-        return ls.set_aside[asked.uri]
+    if asked.owner in ls.set_aside:
+        return ls.set_aside[asked.owner]
     text = document.document
-    if len(text.text) > ls.settings.max_file_characters:
+    characters = len(text.text) if asked.notebook is None else asked.notebook.characters
+    if characters > ls.settings.max_file_characters:
         size = f"more than {ls.settings.max_file_characters:,} characters (setting maxFileCharacters)"
         ls.log_once(types.MessageType.Info, f"{asked.uri}: {size}: no completions")
         return f"the document has {size}"
@@ -204,9 +218,13 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
         split = text.split(offset)
     except DocumentError as error:
         return str(error)
-    single_line = not asked.takes_lines or wants_single_line(Place.of(split), ls.settings, owes_block(split, language))
+    cut = cut_of(document, split)
+    if isinstance(cut, str):
+        return cut
+    split, lines = cut.split, asked.takes_lines and not cut.one_line
+    single_line = not lines or wants_single_line(Place.of(split), ls.settings, owes_block(split, language))
     word_ends = asked.selected is not None and is_word(split.left[-1:])
-    return Request(asked.uri, split, name, document.path or "", asked.invoked, single_line, ls.settings, word_ends)
+    return Request(cut.uri, split, name, cut.path, asked.invoked, single_line, ls.settings, word_ends, cut.cell)
 
 
 def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
@@ -306,6 +324,7 @@ def is_current(ls: FimLanguageServer, asked: Asked) -> bool:
     """
     current = ls.open_document(asked.uri)
     same = current is not None and asked.document is not None and current.source == asked.document.source
+    same = same and current is not None and current.notebook == asked.notebook
     return current is not None and same and current.version == asked.version and ls.settings.enabled
 
 
@@ -343,6 +362,11 @@ def as_shown(found: Answer, request: Request) -> Answer:
 
     What somebody has asked for, and types, goes on to be shown: of several alternatives the first that is typed.
     """
+    return kept_in_cell(likely(found, request), request.cell)
+
+
+def likely(found: Answer, request: Request) -> Answer:
+    """As :func:`as_shown`, whatever the cell."""
     split, least = request.split, request.settings.min_confidence
     if request.invoked or (found.complete and found.moved):
         asked: dict[str, Offer] = {}
@@ -362,16 +386,19 @@ def prefetch(ls: FimLanguageServer, request: Request, found: Answer) -> None:
     prefetches = request.settings.prefetch and request.settings.ask_model
     if not prefetches or ls.at_work or ls.prefetching is not None:
         return
-    left, right = found.offers[0].document(request.split)
+    offer = found.offers[0]
+    left, right = offer.document(request.split)
     split = Split(left, right, request.split.version, request.split.newline)
+    one_line = request.cell is not None and request.cell.one_line
     following = Request(
         request.uri,
         split,
         request.language_id,
         request.path,
-        invoked=False,
-        single_line=wants_single_line(Place.of(split), request.settings, owes_block(split, request.language_id)),
-        settings=request.settings,
+        False,
+        one_line or wants_single_line(Place.of(split), request.settings, owes_block(split, request.language_id)),
+        request.settings,
+        cell=None if request.cell is None else request.cell.with_text(offer.text, offer.covered),
     )
     if ls.memory.find(following.key, left, right, following.single_line, False) is not None:
         return

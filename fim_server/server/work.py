@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from fim_server.language import Language, Stop
 from fim_server.server.contexts import Opened
 from fim_server.server.memory import Answer, Offer
 from fim_server.text.document import Split
+from fim_server.text.notebook import CellContexts, healable
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion, Statistics
@@ -35,6 +36,28 @@ class Request:
     settings: ServerSettings
     word_ends: bool = False
     """Whether the word left of the cursor is whole: chosen from a list, not typed."""
+    cell: CellContexts | None = None
+    """What the cursor has in its cell, where it is in one; the split is then the notebook's program."""
+
+    @property
+    def contexts(self) -> Split:
+        """The texts around the cursor that have to parse."""
+        return self.split if self.cell is None else replace(self.split, left=self.cell.left, right=self.cell.right)
+
+    @property
+    def named(self) -> Split:
+        """The texts around the cursor in which names are looked up."""
+        return self.split if self.cell is None else replace(self.split, left=self.cell.given + self.split.left)
+
+    @property
+    def offset(self) -> int:
+        """The cursor's, in its document."""
+        return len(self.split.left if self.cell is None else self.cell.before)
+
+    @property
+    def healable(self) -> int | None:
+        """How many characters before the cursor may be written again; None for any number."""
+        return None if self.cell is None else healable(self.split.left, self.cell.left)
 
     def language(self) -> Language:
         """The document's language. Raises LanguageError if it is not one of ours."""
@@ -44,7 +67,7 @@ class Request:
     @property
     def key(self) -> tuple[str, str]:
         """What answers to other cursors must share with this one to hold here."""
-        return self.uri, self.language_id
+        return self.uri, self.language_id if self.cell is None else f"{self.language_id} {self.cell.key}"
 
 
 @dataclass(slots=True)

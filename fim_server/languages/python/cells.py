@@ -1,0 +1,391 @@
+"""Cells of notebooks in Python: the programs that a cell holds, and what stands for it in a file of Python.
+
+IPython compiles each cell by itself. A cell is one program, in which commands are statements; the argument of a magic
+such as ``%timeit`` is another, and so is the line of ``%%timeit``. All of these have to parse, and no more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from fim_server.languages.python.commands import (
+    BLANKS,
+    NAME,
+    Command,
+    commands_in,
+    data,
+    end_of,
+    last_unopened,
+    may_hold,
+)
+
+FOREIGN = "the cell begins with a magic that takes no Python"
+INSIDE = "inside a command of IPython that takes no Python"
+
+MAGIC = re.compile(r"%{1,2}([\w.]*)")
+CELL_MAGIC = re.compile(r"%%([\w.!]*)(?![\w.!?])")
+WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a cell that is no plain code.
+
+    Attributes:
+        command: The command, or a line that hands the cell to a magic.
+        is_header: Whether it is such a line.
+        body: Where Python stands in it, if it takes any.
+        begins: Whether that is the beginning of the cell's own program.
+    """
+
+    command: Command
+    is_header: bool = False
+    body: tuple[int, int] | None = None
+    begins: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell.
+
+    Attributes:
+        program: What stands for it in a file of Python.
+        units: The programs in it, each of which has to parse, with the cell's own line breaks before them.
+        is_foreign: Whether it is not Python.
+    """
+
+    program: str
+    units: tuple[str, ...]
+    is_foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A cursor in a cell.
+
+    Attributes:
+        left: The program in which the cursor is, before it.
+        right: The same after it.
+        above: What stands in a file of Python for the cell before the cursor.
+        below: The same after it.
+        units: The other programs of the cell.
+        one_line: Whether no line break may be written.
+    """
+
+    left: str
+    right: str
+    above: str
+    below: str
+    units: tuple[str, ...]
+    one_line: bool
+
+
+@lru_cache(maxsize=1024)
+def read(text: str) -> Cell:
+    """A cell without a cursor."""
+    text = dedented(text)
+    parts = parts_of(text, commands_of(text, header_end(text)))
+    program = in_file(text, 0, len(text), parts)
+    if is_foreign(text, parts):
+        return Cell(program, (), is_foreign=True)
+    return Cell(program, (code(text, 0, len(text), parts), *bodies(text, parts)))
+
+
+def at(left: str, right: str) -> Cursor | str:
+    """A cursor between two texts of a cell; a reason in one line where nothing is to be offered."""
+    left, right, was_indented = dedented_around(left, right)
+    text, offset = left + right, len(left)
+    parts = parts_of(text, commands_around(left, right))
+    if is_foreign(text, parts):
+        return FOREIGN
+    inside = next((part for part in parts if is_inside(part, text, offset)), None)
+    if inside is None:
+        main = code(text, 0, offset, parts), code(text, offset, len(text), parts)
+        others = tuple(bodies(text, parts))
+    elif inside.body is None or not inside.body[0] <= offset <= inside.body[1]:
+        return INSIDE
+    elif inside.begins:
+        main = code(text, 0, offset, parts), code(text, offset, len(text), parts)
+        others = tuple(bodies(text, parts))
+    else:
+        main = body(text, inside.body[0], offset), text[offset : inside.body[1]]
+        rest = [part for part in parts if part is not inside]
+        others = (code(text, 0, len(text), parts), *bodies(text, rest))
+    return Cursor(
+        *main,
+        in_file(text, 0, offset, parts),
+        in_file(text, offset, len(text), parts),
+        others,
+        was_indented or inside is not None,
+    )
+
+
+def keeps(left: str, right: str, units: Sequence[str], before: str, text: str, after: str) -> bool:
+    """Whether a cell with a text at its cursor holds the programs that were told of the cursor, and no others.
+
+    Args:
+        left: The cursor's program before it, with the text's beginning if it has one.
+        right: The same after it.
+        units: The cell's other programs.
+        before: The cell itself before the cursor.
+        text: What is written there.
+        after: The cell itself after the cursor.
+    """
+    cell = read(before + text + after)
+    return not cell.is_foreign and Counter(cell.units) == Counter((left + text + right, *units))
+
+
+def given() -> str:
+    """Statements that bind what IPython binds before the first cell."""
+    return str(data()["given"]).lstrip()
+
+
+def anything() -> str:
+    """A statement after which any name may be bound."""
+    return f"{data()['anything']}\n"
+
+
+# --- where commands are ------------------------------------------------------------------------------------------
+
+
+def header_end(text: str) -> int:
+    """Where the lines end that hand a cell to magics; 0 where there are none, the cell's end where it is not Python."""
+    headers = headers_of(text)
+    return headers[-1].command.end if headers else 0
+
+
+def first_line(text: str, start: int) -> int | None:
+    """Where the first line at or after an offset begins that is not blank."""
+    found = re.compile(r"\S").search(text, start)
+    return None if found is None else text.rfind("\n", 0, found.start()) + 1
+
+
+def end_of_line(text: str, start: int) -> int:
+    """Where a line ends, without its break."""
+    found = text.find("\n", start)
+    return len(text) if found < 0 else found
+
+
+def commands_of(text: str, start: int) -> list[Command]:
+    """The commands of a cell's own program, which begins at an offset."""
+    return commands_in(text, start)[0] if may_hold().search(text, start) else []
+
+
+def commands_around(left: str, right: str) -> list[Command]:
+    """The commands around a cursor, where what the cursor is inside of may not be closed yet.
+
+    Where nothing right of the cursor closes it, what is written at the cursor will: statements begin again below.
+    """
+    text = left + right
+    start = header_end(text)
+    if not may_hold().search(text, start):
+        return []
+    found, is_open = commands_in(text, start)
+    if not is_open or start > len(left):
+        return found
+    above, was_open = commands_in(text, start, len(left))
+    if not was_open:
+        return found
+    line = end_of_line(text, len(left) + last_unopened(right))
+    return [*above, *commands_in(text, line)[0]]
+
+
+def headers_of(text: str) -> list[Part]:
+    """The lines that hand a cell to magics; the last one is all of the cell where its magic takes no Python."""
+    parts: list[Part] = []
+    end = 0
+    while (start := first_line(text, end)) is not None and (found := CELL_MAGIC.match(text, start)):
+        end = end_of_line(text, start)
+        kind = data()["body"].get(found[1])
+        argument = None if kind in (None, "nothing") else argument_of(text, found[1], found.end(), end)
+        parts.append(Part(Command(start, len(text) if kind is None else end), True, argument, kind == "beginning"))
+        if kind is None:
+            break
+    return parts
+
+
+def is_foreign(text: str, parts: list[Part]) -> bool:
+    """Whether a cell is not Python; ``parts``: the lines that hand it to magics come first."""
+    headers = [part for part in parts if part.is_header]
+    found = CELL_MAGIC.match(text, headers[-1].command.start) if headers else None
+    return found is not None and found[1] not in data()["body"]
+
+
+def parts_of(text: str, commands: list[Command]) -> list[Part]:
+    """The parts of a cell that are no plain code, in their order."""
+    return [*headers_of(text), *(Part(command, body=body_of(text, command)) for command in commands)]
+
+
+def body_of(text: str, command: Command) -> tuple[int, int] | None:
+    """Where Python stands in a command; None where it takes none."""
+    found = MAGIC.match(text, command.start, command.end)
+    if found is None or found[1] not in data()["line"] or text.startswith("?", found.end()):
+        return None
+    if text[command.start : command.end].rstrip().endswith("?"):
+        return None
+    return argument_of(text, found[1], found.end(), command.end)
+
+
+def argument_of(text: str, magic: str, start: int, end: int) -> tuple[int, int] | None:
+    """Where the argument of a magic stands that is Python, after its options; None where they have not ended yet."""
+    options = data()["line"].get(magic, "")
+    if start >= end or not text[start].isspace():
+        return None
+    while (found := WORD.search(text, start, end)) is not None and found[0].startswith("-"):
+        takes_value = option(found[0], options)
+        if takes_value is None:
+            break
+        if takes_value:
+            found = WORD.search(text, found.end(), end)
+        if found is None or found.end() == end:
+            return None
+        start = found.end()
+    return (end if found is None else found.start()), end
+
+
+def option(word: str, options: str) -> bool | None:
+    """Whether the word after an option is its value; None where the word is no option, as getopt has them."""
+    if word.startswith("--"):
+        return False if len(word) > 2 else None
+    letters = word[1:]
+    for index, letter in enumerate(letters):
+        place = options.find(letter)
+        if place < 0 or letter == ":":
+            return None
+        if options[place + 1 : place + 2] == ":":
+            return index + 1 == len(letters)
+    return False if letters else None
+
+
+def is_inside(part: Part, text: str, offset: int) -> bool:
+    """Whether a cursor is in a part, or in the blanks before it."""
+    start, end = part.command.start, part.command.end
+    if not part.command.is_value:
+        while start and text[start - 1] in BLANKS:
+            start -= 1
+    return start <= offset <= end
+
+
+# --- what stands for them ----------------------------------------------------------------------------------------
+
+
+def code(text: str, start: int, end: int, parts: list[Part]) -> str:
+    """A stretch of a cell as its own program has it, line by line."""
+    pieces, done = [], start
+    for part in parts:
+        command = part.command
+        first, last = max(command.start, start), min(command.end, end)
+        if command.end < start or command.start >= end or first > last:
+            continue
+        pieces.append(text[done:first])
+        if part.begins and part.body is not None:
+            pieces.append(text[max(part.body[0], start) : min(part.body[1], end)])
+        else:
+            stands = "" if part.is_header else data()["value" if command.is_value else "statement"]
+            pieces.append(stands + "\n" * text.count("\n", first, last))
+        done = last
+    return "".join((*pieces, text[done:end]))
+
+
+def bodies(text: str, parts: list[Part]) -> list[str]:
+    """The programs that are arguments of magics."""
+    return [body(text, *part.body) for part in parts if part.body is not None and not part.begins]
+
+
+def body(text: str, start: int, end: int) -> str:
+    """A stretch of a magic's argument, on its own line."""
+    return "\n" * text.count("\n", 0, start) + text[start:end]
+
+
+def in_file(text: str, start: int, end: int, parts: list[Part]) -> str:
+    """A stretch of a cell as a file of Python has it: with the names that commands bind, and the rest as comments."""
+    pieces, done = [], start
+    for part in parts:
+        command = part.command
+        first, last = max(command.start, start), min(command.end, end)
+        if command.end < start or command.start >= end or first > last:
+            continue
+        pieces.append(text[done:first])
+        if part.body is not None:
+            pieces.append(text[max(part.body[0], first) : min(part.body[1], last)])
+        elif command.start >= start:
+            pieces.append(stand_in(text, part))
+        done = last
+    return "".join((*pieces, text[done:end]))
+
+
+def stand_in(text: str, part: Part) -> str:
+    """A line of Python that binds what a command binds."""
+    command, known = part.command, data()
+    line = text[command.start : end_of(text, command.start)].replace("\\\n", " ")
+    if command.is_value:
+        return f"None  {known['comment']}{line}"
+    at_margin = command.start == 0 or text[command.start - 1] == "\n"
+    names, binds_anything = bound_by(line)
+    if binds_anything and at_margin:
+        return f"{known['anything']}  {known['comment']}{line}"
+    if names:
+        return f"{' = '.join(names)} = None  {known['comment']}{line}"
+    return f"{known['comment']}{line}" if at_margin else f"{known['statement']}  {known['comment']}{line}"
+
+
+def bound_by(line: str) -> tuple[list[str], bool]:
+    """The names that a command binds, and whether it may bind any."""
+    known, found = data(), MAGIC.match(line)
+    if found is None:
+        return [], False
+    arguments = line[found.end() :]
+    names = [name for pattern in known["binds"] for one in re.findall(pattern, arguments) for name in NAME.findall(one)]
+    if found[1] in known["bind_first"]:
+        first = next((word for word in arguments.split() if not word.startswith("-")), "")
+        names += [first] if first.isidentifier() else []
+    return list(dict.fromkeys(names)), found[1] in known["bind_anything"]
+
+
+# --- indentation -------------------------------------------------------------------------------------------------
+
+
+def margin(text: str) -> str:
+    """The blanks with which all lines of a cell begin, but for blank ones."""
+    start = first_line(text, 0)
+    if start is None or text[start] not in BLANKS:
+        return ""
+    common: str | None = None
+    for line in text.split("\n"):
+        if line.strip():
+            blanks = line[: len(line) - len(line.lstrip(BLANKS))]
+            common = blanks if common is None else shared(common, blanks)
+    return common or ""
+
+
+def shared(some: str, other: str) -> str:
+    """The beginning that two texts share."""
+    count = next((i for i, (a, b) in enumerate(zip(some, other, strict=False)) if a != b), min(len(some), len(other)))
+    return some[:count]
+
+
+def dedented(text: str) -> str:
+    """A cell without the blanks that all of its lines begin with, which IPython takes away."""
+    blanks = margin(text)
+    return "\n".join(line.removeprefix(blanks) for line in text.split("\n")) if blanks else text
+
+
+def dedented_around(left: str, right: str) -> tuple[str, str, bool]:
+    """As :func:`dedented`, on both sides of a cursor, and whether there was something to take away."""
+    blanks = margin(left + right)
+    if not blanks:
+        return left, right, False
+    start = left.rfind("\n") + 1
+    taken = shared(left[start:], blanks)
+    line, newline, below = right.partition("\n")
+    left = dedented_by(left[:start], blanks) + left[start + len(taken) :]
+    return left, line.removeprefix(blanks[len(taken) :]) + newline + dedented_by(below, blanks), True
+
+
+def dedented_by(text: str, blanks: str) -> str:
+    """Lines without some blanks that they begin with."""
+    return "\n".join(line.removeprefix(blanks) for line in text.split("\n"))

@@ -1,0 +1,268 @@
+"""Commands of IPython in a text of Python: magics, shell commands, help, automatic calls, and where they stand.
+
+IPython looks for them at the beginning of a statement, right after the first ``=`` of an assignment, and, for help, at
+a statement's end (IPython 9, ``IPython/core/inputtransformer2.py``). Strings, brackets and comments hold none.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+BLANKS = " \t\f"
+
+CODE_STOPS = re.compile(r"""\\\n|["'#\n()\[\]{}:=]""")
+PREFIX = re.compile(r"(?<!\w)[A-Za-z]{1,2}\Z")
+PLAIN = {
+    quote: re.compile(rf"(?:[^\\]|\\.)*?{quote}", re.DOTALL)
+    if len(quote) == 3
+    else re.compile(rf"(?:[^\\\n{quote}]|\\.)*{quote}?", re.DOTALL)
+    for quote in ('"""', "'''", '"', "'")
+}
+"""What follows an opening quote, up to and with the closing one; of a string in one line, up to its end at most."""
+
+AUGMENTED = "=!<>:+-*/%&|^@"
+"""What stands before a `=` that assigns nothing by itself."""
+
+HELP = re.compile(r"%{0,2}(?!\d)[\w*]+(?:\.(?!\d)[\w*]+|\[-?[0-9]+\])*\?\??\Z")
+"""A statement's end that asks for help (``_help_end_re``)."""
+
+NO_MARKS = ("!=", "%=", "/=", "//")
+"""Operators that begin with a mark."""
+
+NAME = re.compile(r"[^\W\d]\w*")
+OPENING, CLOSING = "([{", ")]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command.
+
+    Attributes:
+        start: Where it begins in the text: at its mark, or at the statement that ends in a question mark.
+        end: Where it ends: at the line's end, or that of the last line which a backslash joins.
+        is_value: Whether it is the value of an assignment; else it is a statement.
+    """
+
+    start: int
+    end: int
+    is_value: bool = False
+
+
+@dataclass(slots=True)
+class Frame:
+    """A bracket or string that is open.
+
+    Attributes:
+        kind: The bracket; `text`, `field` or `spec` of a string.
+        quote: The string's.
+    """
+
+    kind: str
+    quote: str = ""
+
+
+@cache
+def data() -> dict[str, Any]:
+    """What IPython adds to the language: `notebook.toml`."""
+    return tomllib.loads(Path(__file__).with_name("notebook.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def may_hold() -> re.Pattern[str]:
+    """What every text with a command in it has; so may others."""
+    marks, assigned = (re.escape(data()[key]) for key in ("marks", "assigned"))
+    return re.compile(rf"^[{BLANKS}]*[{marks}]|=[{BLANKS}]*[{assigned}]|\?[{BLANKS}]*$", re.MULTILINE)
+
+
+@cache
+def assigned() -> re.Pattern[str]:
+    """What follows the `=` of an assignment whose value is a command."""
+    shell, magic = data()["assigned"]
+    return re.compile(rf"(?:[{BLANKS}]|\\\n)*(?={re.escape(shell)}(?!=)|{re.escape(magic)}[{BLANKS}]*[^\W\d])")
+
+
+def commands_in(text: str, start: int = 0, end: int | None = None) -> tuple[list[Command], bool]:
+    """Return the commands of a part of a text that begins at a statement, and whether something is open at its end."""
+    scanner = Scanner(text, start, len(text) if end is None else end)
+    scanner.scan()
+    return scanner.commands, bool(scanner.frames)
+
+
+def last_unopened(text: str) -> int:
+    """Where in a text of code the last bracket ends that closes what the text has not opened; 0 where none does."""
+    scanner = Scanner(text, 0, len(text), heeds_commands=False)
+    scanner.scan()
+    return scanner.unopened
+
+
+def end_of(text: str, start: int) -> int:
+    """Where a command ends that begins at an offset."""
+    while True:
+        stop = text.find("\n", start)
+        if stop < 0:
+            return len(text)
+        if text[stop - 1] != "\\" or stop == start:
+            return stop
+        start = stop + 1
+
+
+class Scanner:
+    """Reads a text, and finds the commands in it."""
+
+    def __init__(self, text: str, start: int, end: int, heeds_commands: bool = True) -> None:
+        """``heeds_commands``: whether there are any; else their marks are read as any other text."""
+        self.text = text
+        self.end = end
+        self.at = start
+        self.frames: list[Frame] = []
+        self.commands: list[Command] = []
+        self.unopened = 0
+        """Where the last bracket ends that closes what is not open."""
+        self._heeds_commands = heeds_commands
+        self._statement = start
+        self._assigns = False
+        """Whether the statement has an `=` already."""
+
+    def scan(self) -> None:
+        """Read all of it."""
+        self._begin_line()
+        while self.at < self.end:
+            if self.frames and self.frames[-1].kind in ("text", "spec"):
+                self._read_text()
+            else:
+                self._read_code()
+        if not self.frames:
+            self._end_statement(self.end)
+
+    def _begin_line(self) -> None:
+        """A statement begins with what comes, if anything comes in the line."""
+        text, end = self.text, self.end
+        while self.at < end and text[self.at] in BLANKS:
+            self.at += 1
+        self._statement, self._assigns = self.at, False
+        is_marked = self.at < end and text[self.at] in data()["marks"] and not text.startswith(NO_MARKS, self.at)
+        if self._heeds_commands and is_marked:
+            self._take(False)
+
+    def _take(self, is_value: bool) -> None:
+        """Take a command that begins here."""
+        stop = min(end_of(self.text, self.at), self.end)
+        line = self.text[self._statement : stop].rstrip()
+        start = self.at
+        if HELP.search(line) and not is_value:
+            start = self._statement
+        self.commands.append(Command(start, stop, is_value))
+        self.at = self._statement = stop
+
+    def _end_statement(self, stop: int, comment: int = -1) -> None:
+        """A statement ends, at a line's end or at that of the text."""
+        statement = self.text[self._statement : stop].rstrip()
+        if self._heeds_commands and comment < 0 and statement.endswith("?") and HELP.search(statement):
+            self.commands.append(Command(self._statement, self._statement + len(statement)))
+
+    def _read_code(self) -> None:
+        found = CODE_STOPS.search(self.text, self.at, self.end)
+        if found is None:
+            self.at = self.end
+            return
+        self.at, stop = found.end(), found[0]
+        top = self.frames[-1] if self.frames else None
+        if stop == "\n":
+            self._end_line(found.start())
+        elif stop == "#":
+            self._skip_comment(found.start())
+        elif stop in "\"'":
+            self._begin_string(found.start())
+        elif stop in OPENING:
+            self.frames.append(Frame(stop))
+        elif stop in CLOSING:
+            self._close(found.end())
+        elif stop == ":" and top is not None and top.kind == "field":
+            self.frames.append(Frame("spec", top.quote))
+        elif stop == "=" and top is None and not self._assigns:
+            self._assign(found.start())
+
+    def _skip_comment(self, start: int) -> None:
+        line_end = self.text.find("\n", start, self.end)
+        self.at = self.end if line_end < 0 else line_end
+        if not self.frames and self.at < self.end:
+            self._end_statement(self.at, start)
+            self.at += 1
+            self._begin_line()
+        elif not self.frames:
+            self._statement = self.end
+
+    def _end_line(self, stop: int) -> None:
+        if not self.frames:
+            self._end_statement(stop)
+            self._begin_line()
+
+    def _close(self, stop: int) -> None:
+        if not self.frames:
+            self.unopened = stop
+            return
+        was_field = self.frames.pop().kind == "field"
+        if was_field and self.text[stop - 1] != "}":
+            self.unopened = stop
+
+    def _assign(self, start: int) -> None:
+        if self.text[start - 1 : start] in tuple(AUGMENTED) or self.text.startswith("=", start + 1):
+            self.at = start + (2 if self.text.startswith("=", start + 1) else 1)
+            return
+        self._assigns = True
+        found = assigned().match(self.text, start + 1, self.end)
+        if self._heeds_commands and found is not None:
+            self.at = found.end()
+            self._take(True)
+
+    def _begin_string(self, start: int) -> None:
+        text = self.text
+        quote = text[start : start + 3] if text[start : start + 3] in PLAIN else text[start]
+        prefix = PREFIX.search(text, max(0, start - 3), start)
+        if prefix is not None and set(prefix[0].lower()) & {"f", "t"}:
+            self.frames.append(Frame("text", quote))
+            self.at = start + len(quote)
+            return
+        found = PLAIN[quote].match(text, start + len(quote), self.end)
+        if found is None:
+            self.frames.append(Frame(quote))
+            self.at = self.end
+        else:
+            self.at = found.end()
+
+    def _read_text(self) -> None:
+        """Read on in the text of a formatted string, or in a format's."""
+        top = self.frames[-1]
+        is_spec = top.kind == "spec"
+        found = text_stops(top.quote).search(self.text, self.at, self.end)
+        if found is None:
+            self.at = self.end
+            return
+        self.at, stop = found.end(), found[0]
+        if stop == "\n":
+            if len(top.quote) == 1:
+                self.at = found.start()
+                while self.frames and self.frames[-1].quote == top.quote:
+                    self.frames.pop()
+        elif stop == "{" or (stop == "{{" and is_spec):
+            self.at = found.start() + 1
+            self.frames.append(Frame("field", top.quote))
+        elif stop[0] == "}" and is_spec:
+            self.at = found.start() + 1
+            del self.frames[-2:]
+        elif stop == top.quote:
+            while self.frames and self.frames[-1].kind != "text":
+                self.frames.pop()
+            if self.frames:
+                self.frames.pop()
+
+
+@cache
+def text_stops(quote: str) -> re.Pattern[str]:
+    """What counts in the text of a formatted string."""
+    return re.compile(rf"\\.|\{{\{{|\}}\}}|[{{}}\n]|{quote}", re.DOTALL)

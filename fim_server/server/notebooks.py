@@ -1,0 +1,232 @@
+"""Notebooks: their cells as editors synchronize them, and a request's cursor in one of them.
+
+A cell is a document of its own for positions, ranges and changes. Its notebook is the document that answers are
+remembered by, that a worker's thread is for, and that the project's memory is told of.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote, urldefrag
+
+from lsprotocol import types
+from pygls.uris import to_fs_path
+from pygls.workspace import Workspace
+
+from fim_server.language import Language
+from fim_server.server.names import module_of
+from fim_server.text import notebook as program
+from fim_server.text.notebook import Cell, CellContexts, Notebook
+
+if TYPE_CHECKING:
+    from fim_server.text.document import Document, Split
+    from fim_server.text.notebook import Reader
+
+logger = logging.getLogger(__name__)
+
+LANGUAGES = frozenset(Language.names())
+
+SYNC = types.NotebookDocumentSyncOptions(
+    notebook_selector=[
+        types.NotebookDocumentFilterWithNotebook(
+            notebook="*", cells=[types.NotebookCellLanguage(name) for name in sorted(LANGUAGES)]
+        )
+    ],
+    save=True,
+)
+"""What the server wants to be told of: cells in its languages, of notebooks of every kind."""
+
+CELL_SCHEMES = ("vscode-notebook-cell:", "vscode-interactive-input:")
+"""Of documents that are cells, also where the editor tells of no notebook."""
+
+NOTEBOOK_SUFFIX = ".ipynb"
+"""Of a document in a language of ours that holds all cells of a notebook, as JupyterLab's extension sends them."""
+
+DIGITS = re.compile(r"(\d+)")
+
+
+class TextOpened(Protocol):
+    """A document that an editor has open."""
+
+    @property
+    def uri(self) -> str:
+        """The editor's name of it."""
+
+    @property
+    def path(self) -> str | None:
+        """Its file, if it is in one."""
+
+    @property
+    def language_id(self) -> str | None:
+        """The editor's name of its language."""
+
+    @property
+    def document(self) -> Document:
+        """Its text as it is now."""
+
+    @property
+    def notebook(self) -> Notebook | None:
+        """The notebook that it is a cell of, as that is now."""
+
+
+class NotebookWorkspace(Workspace):
+    """A pygls workspace that knows which cells are a notebook's, and in which order."""
+
+    def put_notebook_document(self, params: types.DidOpenNotebookDocumentParams) -> None:
+        """Take a notebook that was opened."""
+        notebook = params.notebook_document
+        self._notebook_documents[self.key_of(notebook.uri)] = deepcopy(notebook)
+        for document in params.cell_text_documents:
+            self.put_text_document(document, notebook_uri=notebook.uri)
+
+    def update_notebook_document(self, params: types.DidChangeNotebookDocumentParams) -> None:
+        """Take a change of a notebook: its cells, what is known of them, and their texts.
+
+        What the change says of cells that the notebook has not is left out.
+        """
+        notebook = self._notebook_documents[self.key_of(params.notebook_document.uri)]
+        notebook.version = params.notebook_document.version
+        changes = params.change.cells
+        if changes is None:
+            return
+        if (structure := changes.structure) is not None:
+            start, count = structure.array.start, structure.array.delete_count
+            notebook.cells = [*notebook.cells[:start], *(structure.array.cells or ()), *notebook.cells[start + count :]]
+            for closed in structure.did_close or ():
+                self.remove_text_document(closed.uri)
+            for opened in structure.did_open or ():
+                self.put_text_document(opened, notebook_uri=notebook.uri)
+        told = {cell.document: cell for cell in changes.data or ()}
+        notebook.cells = [told.get(cell.document, cell) for cell in notebook.cells]
+        for text in changes.text_content or ():
+            if self.key_of(text.document.uri) not in self._text_documents:
+                logger.warning("a change of a cell that is not open was ignored")
+                continue
+            for change in text.changes:
+                self.update_text_document(text.document, change)
+
+    def remove_notebook_document(self, params: types.DidCloseNotebookDocumentParams) -> None:
+        """Forget a notebook that was closed, and its cells, whether or not all of these are named."""
+        key = self.key_of(params.notebook_document.uri)
+        self._notebook_documents.pop(key, None)
+        named = [document.uri for document in params.cell_text_documents]
+        for uri in [*named, *(cell for cell, of in self._cell_in_notebook.items() if of == key)]:
+            self.remove_text_document(uri)
+
+    def key_of(self, uri: str) -> str:
+        """The name by which a document is kept."""
+        return unquote(uri)
+
+    def has_notebook(self, uri: str) -> bool:
+        """Whether a notebook is open."""
+        return self.key_of(uri) in self._notebook_documents
+
+    def opened(self, uri: str) -> TextOpened | None:
+        """The document that an editor has open under that name, if any."""
+        raise NotImplementedError
+
+    def notebook_uri(self, uri: str) -> str | None:
+        """The notebook of a cell; None where a document is none."""
+        document = self.opened(uri)
+        if document is None or reader_of(document.language_id or "") is None:
+            return None
+        key = self._cell_in_notebook.get(self.key_of(uri))
+        if key is not None and key in self._notebook_documents:
+            return self._notebook_documents[key].uri
+        if uri.startswith(CELL_SCHEMES):
+            return urldefrag(uri).url
+        return uri if uri.endswith(NOTEBOOK_SUFFIX) else None
+
+    def left_empty(self, uri: str) -> list[str]:
+        """The notebook of a cell that was closed by itself, if no other cell of it is open."""
+        owner = urldefrag(uri).url
+        others = (other.startswith(self.key_of(owner)) for other in self._text_documents)
+        return [owner] if uri.startswith(CELL_SCHEMES) and owner != uri and not any(others) else []
+
+    def notebook_at(self, uri: str) -> Notebook | None:
+        """The notebook of a cell, as it is now; None where a document is none."""
+        owner = self.notebook_uri(uri)
+        if owner is None:
+            return None
+        known = self._notebook_documents.get(self.key_of(owner))
+        if known is not None:
+            found = (self.opened(cell.document) for cell in known.cells if cell.kind is types.NotebookCellKind.Code)
+            return Notebook(owner, tuple(map(cell_of, filter(None, found))))
+        # The editor tells of its cells one by one: all that have the notebook's name are its.
+        cells = [
+            document
+            for document in map(self.opened, self._text_documents)
+            if document is not None and self.notebook_uri(document.uri) == owner
+        ]
+        cells.sort(key=lambda document: natural(document.uri))
+        is_whole = len(cells) > 1 or owner == uri
+        return Notebook(owner, tuple(map(cell_of, cells)), is_whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A request's cursor.
+
+    Attributes:
+        uri: The document that its program is: for a cell its notebook.
+        path: The program's file; empty where it is in none.
+        split: The program, cut at the cursor.
+        cell: What the cursor has in its cell, where it is in one.
+    """
+
+    uri: str
+    path: str
+    split: Split
+    cell: CellContexts | None = None
+
+    @property
+    def one_line(self) -> bool:
+        """Whether no line break may be written."""
+        return self.cell is not None and self.cell.one_line
+
+
+def cut_of(document: TextOpened, split: Split) -> Cut | str:
+    """Return a cursor in a document's own text as a request has it; a reason where nothing is to be offered."""
+    notebook = document.notebook
+    reader = None if notebook is None else reader_of(document.language_id or "")
+    if notebook is None or reader is None:
+        return Cut(document.uri if notebook is None else notebook.uri, document.path or "", split)
+    found = program.cut(notebook, document.uri, split, reader)
+    return found if isinstance(found, str) else Cut(notebook.uri, path_of(notebook.uri), *found)
+
+
+def text_of(document: TextOpened) -> str:
+    """Return the program that a document is, or is a part of."""
+    notebook = document.notebook
+    reader = None if notebook is None else reader_of(document.language_id or "")
+    if notebook is None or reader is None:
+        return document.document.text
+    return notebook.program(document.language_id or "", reader)
+
+
+def reader_of(language: str) -> Reader | None:
+    """Return what a language knows of cells; None where it knows nothing."""
+    reader: Reader | None = module_of(language, "cells") if language in LANGUAGES else None
+    return reader
+
+
+def cell_of(document: TextOpened) -> Cell:
+    """Return an open document as a cell."""
+    return Cell(document.uri, document.language_id or "", document.document.text)
+
+
+def path_of(uri: str) -> str:
+    """Return the file of a notebook; empty where it is in none."""
+    for scheme in CELL_SCHEMES:
+        if uri.startswith(f"{scheme}/"):
+            uri = f"file:{uri.removeprefix(scheme)}"
+    return to_fs_path(uri) or ""
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Return a key by which texts are sorted as their numbers are."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in DIGITS.split(text)]

@@ -1,0 +1,103 @@
+"""The other programs of a notebook, of which each has to parse for an item to be exact.
+
+None of them depends on the cursor, so each is parsed once. One that does not parse is left out: the guarantee is
+`partial` then, and still covers the cursor's cell.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fim_server.language.stop import heed
+
+if TYPE_CHECKING:
+    from fim_server.language import Language
+    from fim_server.server.contexts import Opened
+    from fim_server.text.notebook import CellContexts, Unit
+
+SECONDS = 0.2
+"""How long parsing them may take for one request; those that are left are parsed for the next one."""
+
+MOST_CHARACTERS = 4_000_000
+"""Of programs that are remembered."""
+
+MOST_NAMED = 8
+"""Broken cells that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Where a program does not parse.
+
+    Attributes:
+        line: The line of its cell, from 1.
+    """
+
+    line: int
+
+
+class OtherCells:
+    """Which programs of a notebook parse. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[Language, str], Broken | None] = OrderedDict()
+        self._characters = 0
+
+    def judged(self, opened: Opened, cell: CellContexts, language: Language) -> Opened:
+        """Return what was opened for a cell, with the guarantee that the notebook leaves it."""
+        if opened.guarantee == "none":
+            return opened
+        broken: list[tuple[Unit, Broken]] = []
+        ends, is_read = time.monotonic() + SECONDS, True
+        for unit in cell.units:
+            if (language, unit.text) not in self._known and time.monotonic() > ends:
+                is_read = False
+                break
+            found = self._look_at(language, unit.text)
+            if found is not None:
+                broken.append((unit, found))
+        if is_read and not broken:
+            return opened
+        diagnostics = [diagnostic(unit, found) for unit, found in broken[:MOST_NAMED]]
+        if not is_read:
+            diagnostics.append("not all cells of the notebook are read yet")
+        return replace(
+            opened,
+            guarantee="partial",
+            covered_lines=opened.covered_lines or (range(cell.lines),),
+            diagnostics=(*opened.diagnostics, *diagnostics),
+            unread=not is_read,
+        )
+
+    def _look_at(self, language: Language, text: str) -> Broken | None:
+        """Where a program does not parse; None where it does."""
+        key = language, text
+        if key in self._known:
+            self._known.move_to_end(key)
+            return self._known[key]
+        heed()
+        found = self._known[key] = broken_at(language, text)
+        self._characters += len(text)
+        while self._characters > MOST_CHARACTERS and len(self._known) > 1:
+            (_, forgotten), _ = self._known.popitem(last=False)
+            self._characters -= len(forgotten)
+        return found
+
+
+def broken_at(language: Language, text: str) -> Broken | None:
+    """Where a program does not parse; None where it does."""
+    state = language.open("", "").start()
+    accepted = state.advance(text)
+    encoded = text.encode()
+    if accepted == len(encoded) and state.is_complete():
+        return None
+    return Broken(encoded[:accepted].count(b"\n") + 1)
+
+
+def diagnostic(unit: Unit, broken: Broken) -> str:
+    """What is said of a program that does not parse."""
+    where = f"code cell {unit.cell}, line" if unit.cell else "line"
+    return f"{where} {broken.line}: left out, since it does not parse"

@@ -1,0 +1,246 @@
+"""A notebook's cells as one program, in their order, and a cursor in one of them. Pure: no protocol, no files.
+
+A notebook is compiled cell by cell, so each cell has to parse by itself: the grammar reads the cursor's cell alone, and
+judges the others once. Names and the model see all of it: the cells before the cursor, the cell, and those after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Protocol
+
+from fim_server.text.document import Split
+
+SEPARATOR = "\n\n"
+"""What stands between two cells in the program."""
+
+MOST_HEALABLE = 256
+"""Characters before the cursor of which it is looked whether the program and the cell have the same."""
+
+
+class ReadCell(Protocol):
+    """A cell, as its language reads it."""
+
+    @property
+    def program(self) -> str:
+        """What stands for it in a file of the language."""
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The programs in it, each of which has to parse."""
+
+
+class CellCursor(Protocol):
+    """A cursor in a cell, as its language reads it; both sides of it, in the program around it and in a file."""
+
+    @property
+    def left(self) -> str:
+        """What stands before it in the program that has to parse."""
+
+    @property
+    def right(self) -> str:
+        """What stands after it there."""
+
+    @property
+    def above(self) -> str:
+        """What stands in a file for the cell before the cursor."""
+
+    @property
+    def below(self) -> str:
+        """What stands in a file for the cell after the cursor."""
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The other programs of the cell."""
+
+    @property
+    def one_line(self) -> bool:
+        """Whether no line break may be written."""
+
+
+class Reader(Protocol):
+    """What a language knows of cells: the module ``cells`` in its folder."""
+
+    def read(self, text: str) -> ReadCell:
+        """Return a cell without a cursor."""
+
+    def at(self, left: str, right: str) -> CellCursor | str:
+        """Return a cursor between two texts of a cell, or why nothing is to be offered there."""
+
+    def keeps(self, left: str, right: str, units: Sequence[str], before: str, text: str, after: str) -> bool:
+        """Return whether a cell with a text at its cursor still holds the programs of that cursor."""
+
+    def given(self) -> str:
+        """Return statements that bind what is there before the first cell."""
+
+    def anything(self) -> str:
+        """Return a statement after which any name may be bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A code cell.
+
+    Attributes:
+        uri: Names it towards the editor.
+        language: The editor's name of its language.
+        text: Its text, with line feeds alone.
+    """
+
+    uri: str
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """A notebook as it is at one moment.
+
+    Attributes:
+        uri: Names it towards the editor.
+        cells: Its code cells, in their order.
+        is_whole: Whether these are all of its cells; else any name may be bound in others.
+    """
+
+    uri: str
+    cells: tuple[Cell, ...]
+    is_whole: bool = True
+
+    @property
+    def characters(self) -> int:
+        """Characters of all cells."""
+        return sum(len(cell.text) for cell in self.cells)
+
+    def program(self, language: str, reader: Reader) -> str:
+        """Return the program of the cells in a language."""
+        return SEPARATOR.join(text for text in (reader.read(cell.text).program for cell in self.of(language)) if text)
+
+    def of(self, language: str) -> Iterator[Cell]:
+        """Return the cells in a language."""
+        return (cell for cell in self.cells if cell.language == language)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A program of a notebook that the cursor is not in.
+
+    Attributes:
+        cell: Its cell, counted from 1 among the notebook's; 0 for that of the cursor.
+        text: It, with as many line breaks before it as its cell has.
+    """
+
+    cell: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CellContexts:
+    """What a cursor in a cell has on both sides, where that is not what stands in a file.
+
+    Attributes:
+        key: Names the cell, and where it begins and ends in the program.
+        left: What stands before the cursor in the program that has to parse.
+        right: What stands after it there.
+        own: The other programs of the cursor's cell.
+        units: The programs of the notebook that have to parse besides, in their order.
+        given: Statements that bind the names that are there before the first cell.
+        takes_all: Whether any name may be bound.
+        one_line: Whether no line break may be written.
+        before: The cell's own text before the cursor.
+        after: The cell's own text after the cursor.
+        reader: What its language knows of cells.
+    """
+
+    key: str
+    left: str
+    right: str
+    own: tuple[str, ...]
+    units: tuple[Unit, ...]
+    given: str
+    takes_all: bool
+    one_line: bool
+    before: str
+    after: str
+    reader: Reader
+
+    @property
+    def lines(self) -> int:
+        """Lines of the cell."""
+        return self.before.count("\n") + self.after.count("\n") + 1
+
+    def with_text(self, text: str, covered: int = 0) -> CellContexts:
+        """Return the contexts behind a text that is written at the cursor, in place of some characters after it."""
+        return replace(
+            self,
+            left=self.left + text,
+            right=self.right[covered:],
+            before=self.before + text,
+            after=self.after[covered:],
+        )
+
+    def one_back(self) -> CellContexts:
+        """Return the contexts one character further left."""
+        return replace(
+            self,
+            left=self.left[:-1],
+            right=self.left[-1:] + self.right,
+            before=self.before[:-1],
+            after=self.before[-1:] + self.after,
+        )
+
+    def keeps(self, text: str, covered: int) -> bool:
+        """Return whether the cell, with a text at the cursor, is read as it was when the text was judged."""
+        there = self.right[covered:], self.after[covered:]
+        return self.reader.keeps(self.left, there[0], self.own, self.before, text, there[1])
+
+
+def cut(notebook: Notebook, uri: str, split: Split, reader: Reader) -> tuple[Split, CellContexts] | str:
+    """Return the program around a cursor and what the cell has there; a reason where nothing is to be offered.
+
+    Args:
+        notebook: The cell's.
+        uri: The cell.
+        split: Its own text, cut at the cursor.
+        reader: What the cell's language knows of cells.
+    """
+    cursor = reader.at(split.left, split.right)
+    if isinstance(cursor, str):
+        return cursor
+    language = next(cell.language for cell in notebook.cells if cell.uri == uri)
+    above: list[str] = []
+    below: list[str] = []
+    units: list[Unit] = []
+    texts = above
+    for number, cell in enumerate(notebook.cells, 1):
+        if cell.uri == uri:
+            texts = below
+            units += [Unit(0, text) for text in cursor.units]
+        elif cell.language == language:
+            read = reader.read(cell.text)
+            if read.program:
+                texts.append(read.program)
+            units += [Unit(number, text) for text in read.units]
+    before = "".join(f"{text}{SEPARATOR}" for text in above)
+    after = "".join(f"{SEPARATOR}{text}" for text in below)
+    contexts = CellContexts(
+        f"{uri} {len(before)} {len(after)}",
+        cursor.left,
+        cursor.right,
+        cursor.units,
+        tuple(units),
+        reader.given() if notebook.is_whole else reader.given() + reader.anything(),
+        not notebook.is_whole,
+        cursor.one_line,
+        split.left,
+        split.right,
+        reader,
+    )
+    return replace(split, left=before + cursor.above, right=cursor.below + after), contexts
+
+
+def healable(some: str, other: str) -> int:
+    """Return how many characters the ends of two texts share, as far as that is looked at."""
+    ends = zip(reversed(some[-MOST_HEALABLE:]), reversed(other[-MOST_HEALABLE:]), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
