@@ -26,9 +26,10 @@ from fim_server.cli.excerpt import excerpt_lines
 from fim_server.cli.output import BAD_INPUT, DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 from fim_server.decoding.naming import NAMES
+from fim_server.errors import ModelError
 from fim_server.language import Language
 from fim_server.language.session import FLOORS
-from fim_server.models.source import name_of
+from fim_server.models.source import first_line, name_of
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 from fim_server.text.terminal import ColourChoice, Progress, wants_colour
@@ -165,9 +166,10 @@ def contradiction(arguments: CompleteArguments) -> str | None:
 
 
 def decode(arguments: CompleteArguments, language: Language, split: Split, shown: Progress) -> Completion:
-    """The model's text at the cursor. Raises ModelError."""
+    """The model's text at the cursor. Raises ModelError and LostError."""
     from fim_server.decoding.complete import complete
     from fim_server.decoding.options import DecodeOptions
+    from fim_server.models.backend import LostError
     from fim_server.models.load import load_model
 
     shown.say(f"loading model {name_of(arguments.model)}")
@@ -186,13 +188,18 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
         samples=arguments.samples,
     )
     shown.say("completing")
-    return complete(
-        model,
-        Recovery(language.open, name=language.name),
-        split,
-        options,
-        on_token=lambda tokens: shown.say(f"completing, token {len(tokens)}"),
-    )
+    try:
+        return complete(
+            model,
+            Recovery(language.open, name=language.name),
+            split,
+            options,
+            on_token=lambda tokens: shown.say(f"completing, token {len(tokens)}"),
+        )
+    except LostError:
+        raise
+    except RuntimeError as error:  # the runtime's own: too little memory, a pass that fails
+        raise ModelError(f"{model.name}: {first_line(error)}") from error
 
 
 def completion_as_json(

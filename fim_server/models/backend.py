@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from fim_server.errors import FimServerError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
@@ -40,7 +42,7 @@ Logits: TypeAlias = Any
 backend's :class:`Arithmetic`."""
 
 
-class LostError(RuntimeError):
+class LostError(FimServerError, RuntimeError):
     """A model that was there gives nothing any more: an endpoint does not answer. One line, for people."""
 
 

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from fim_server.errors import VocabularyError
@@ -16,8 +16,12 @@ MAX_TOKENS = 1 << 22
 checked against it before anything is allocated, because one wrong number in a file would ask for terabytes."""
 
 MOST_TOKEN_BYTES = 1 << 16
-"""Bytes of a token read from a file; the longest of real ones, runs of blanks, have a few hundred. Token tables are
-made of every token's bytes in every state."""
+"""Bytes of a token; the longest of real ones, runs of blanks, have a few hundred. Token tables are made of every
+token's bytes in every state."""
+
+MOST_TEXT_BYTES = 1 << 22
+"""Bytes of all tokens of a vocabulary together; the largest there is (262k tokens) has half as many. So many take 200
+MB, and their token table takes a minute or two."""
 
 END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>", "<EOT>", "<|eot_id|>", "<eos>")
 """Names that tokenizers give to the token that ends a text; a model family's own list comes with its FIM format."""
@@ -51,9 +55,6 @@ def read_tokens(definition: bytes, size: int | None) -> tuple[list[bytes | None]
 def sized(texts: dict[int, bytes], pieces: dict[int, str], size: int | None) -> list[bytes | None]:
     """Byte strings by id, in a list as long as a mask is to be."""
     count = max(pieces, default=-1) + 1
-    longest = max(map(len, texts.values()), default=0)
-    if longest > MOST_TOKEN_BYTES:
-        raise VocabularyError(f"a token of {longest} bytes: not more than {MOST_TOKEN_BYTES}")
     if size is None:
         size = count
     elif not 0 < size <= MAX_TOKENS:
@@ -61,6 +62,15 @@ def sized(texts: dict[int, bytes], pieces: dict[int, str], size: int | None) -> 
     elif beyond := [token for token, text in texts.items() if token >= size and text]:
         raise VocabularyError(f"token {min(beyond)} is text and lies beyond the {size} tokens of the mask")
     return [texts.get(token) for token in range(size)]
+
+
+def check_lengths(lengths: Collection[int]) -> None:
+    """Refuse tokens of such lengths in bytes. Raises VocabularyError where one is too long, or all of them are."""
+    longest, total = max(lengths, default=0), sum(lengths)
+    if longest > MOST_TOKEN_BYTES:
+        raise VocabularyError(f"a token of {longest} bytes: not more than {MOST_TOKEN_BYTES}")
+    if total > MOST_TEXT_BYTES:
+        raise VocabularyError(f"tokens of {total} bytes together: not more than {MOST_TEXT_BYTES}")
 
 
 def pieces_of(content: Any) -> tuple[dict[int, str], set[str], list[int]]:

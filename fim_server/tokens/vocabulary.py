@@ -15,7 +15,7 @@ from fim_server.errors import LimitError, VocabularyError
 from fim_server.language.argument_types import expect, expect_count, expect_text, expect_token
 from fim_server.language.cache import cache_folder
 from fim_server.language.limited_files import read_limited
-from fim_server.tokens.tokenizer_file import for_middles, read_tokens
+from fim_server.tokens.tokenizer_file import check_lengths, for_middles, read_tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +60,8 @@ class Vocabulary:
             encoder: In place of it, what gives the tokens of a text (UTF-8), names of control tokens being text.
 
         Raises:
-            VocabularyError: No tokens, a token that is no byte string, or an end token outside them.
+            VocabularyError: No tokens, a token that is no byte string, tokens above a limit of
+                :mod:`.tokenizer_file`, or an end token outside them.
             TypeError: The tokens are no sequence of byte strings, or the end tokens nothing to go through.
         """
         given: object = tokens
@@ -71,6 +72,7 @@ class Vocabulary:
         if not tokens:
             raise VocabularyError("the vocabulary has no tokens")
         try:
+            check_lengths([len(token) for token in tokens if token])
             self.end_token_ids = sorted({whole(token) for token in end_token_ids})
             self.core = _core.Vocabulary(tokens, self.end_token_ids, cache_folder())
         except TypeError as error:

@@ -15,13 +15,10 @@ from fim_server.language.cache import cache_folder
 from fim_server.language.limited_files import parse_json, read_found
 from fim_server.models.source import EMBEDDED_NAME, locate, names_gguf_model, parts_of
 from fim_server.models.store.catalogue import catalogue
-from fim_server.models.store.folders import cached_folder, models_folder, size_of
+from fim_server.models.store.folders import cached_folder, size_of, usual_folders
 from fim_server.models.store.hub import hub_models
 
 FILE = "model-speeds.json"
-
-FOLDERS = (".cache/llama.cpp", ".cache/lm-studio/models", ".lmstudio/models", "models")
-"""Folders of the user's home in which programs keep GGUF files."""
 
 MOST_LOOKED_AT, DEEPEST = 2000, 4
 """Entries of such folders, and levels below them, that are looked at."""
@@ -82,10 +79,8 @@ def models_here() -> list[Here]:
 
 def gguf_files() -> list[Path]:
     """GGUF files in the cache's folder of models and in the usual folders of others, as far as is looked."""
-    folders = [Path.home() / name for name in FOLDERS] if "HOME" in os.environ else []
-    own = models_folder()
     left = iter(range(MOST_LOOKED_AT))
-    found = [path for folder in (own, *folders) if folder is not None for path in below(folder, DEEPEST, left)]
+    found = [path for folder in usual_folders() for path in below(folder, DEEPEST, left)]
     return list(dict.fromkeys(found))
 
 

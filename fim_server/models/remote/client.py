@@ -44,14 +44,27 @@ CONNECT_SECONDS, READ_SECONDS = 5.0, 60.0
 SLICE_SECONDS = 0.02
 """How long is waited for an endpoint before it is looked whether anybody still waits for what it says."""
 
-MOST_LINE = 1 << 26
-"""Bytes of an answer, or of one event of a stream; the log probabilities of a whole vocabulary take 30 MB."""
+PROBE_SECONDS = 15.0
+"""How long an endpoint may take to say what it is: no prompt is read for that."""
+
+MOST_BYTES = 1 << 23
+"""Bytes of an answer with text, or of a stream: 64 tokens with 20 log probabilities each take 200 kB."""
+
+MOST_VOCABULARY_BYTES = 1 << 26
+"""Bytes of an answer that tells a vocabulary; the largest there is takes 30 MB."""
+
+MOST_VALUES = 1 << 23
+"""Values of such an answer. Parsed, one may take 64 bytes where two stand in the text; the largest vocabulary has 3
+million."""
 
 MOST_EVENTS = 4096
 """Of a stream, whatever it was asked for."""
 
 AGAIN = (408, 425, 429, 500, 502, 503, 504)
 """Statuses after which the same request may succeed."""
+
+BEFORE_VALUES = bytes((0x2C, 0x5B, 0x7B))
+"""Before each value of JSON stands one of these: a comma, or what opens an array or an object."""
 
 SAID = 200
 """Characters that are told of what an endpoint says about a refusal."""
@@ -79,18 +92,22 @@ class Client:
         import httpx2
 
         self._address, self._errors = address, (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
-        headers = {"Accept": "application/json"}
+        # A compressed answer is larger than what was received, without a limit: it is not asked for, and not taken.
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if address.key is not None:
             headers["Authorization"] = f"Bearer {address.key}"
         # A proxy that the environment names is for other machines; authorities that it names are for all of them.
         proxied = not is_loopback(urlsplit(address.base).hostname or "")
-        self._client = httpx2.AsyncClient(
-            headers=headers,
-            timeout=timeout(READ_SECONDS),
-            follow_redirects=False,
-            trust_env=proxied,
-            verify=authorities() if proxied or address.base.startswith("https:") else False,
-        )
+        try:
+            self._client = httpx2.AsyncClient(
+                headers=headers,
+                timeout=timeout(READ_SECONDS),
+                follow_redirects=False,
+                trust_env=proxied,
+                verify=authorities() if proxied or address.base.startswith("https:") else False,
+            )
+        except (ValueError, ImportError, httpx2.InvalidURL) as error:
+            raise ModelError(f"the proxy that the environment names cannot be used ({first_line(error)})") from None
         self.trips = 0
         """Requests for text that were made."""
 
@@ -101,7 +118,7 @@ class Client:
 
     def get(self, path: str) -> Any:
         """What an endpoint says at a path, as JSON; None where it has nothing there. Raises LostError."""
-        return self._answer("GET", path, None, missing=(404, 405, 400, 501), tries=2)
+        return self._answer("GET", path, None, missing=(404, 405, 400, 501), tries=2, seconds=PROBE_SECONDS)
 
     def post(
         self,
@@ -109,13 +126,14 @@ class Client:
         body: Mapping[str, Any],
         missing: tuple[int, ...] = (),
         tries: int = TRIES,
-        seconds: float = READ_SECONDS,
+        seconds: float | None = None,
+        most: int = MOST_BYTES,
     ) -> Any:
         """The answer to a request, as JSON; None where its status is one of ``missing``. Raises LostError.
 
-        ``seconds``: how long it may take to begin.
+        ``seconds``: how long it may take; ``most``: its bytes at most.
         """
-        return self._answer("POST", path, body, missing, tries=tries, seconds=seconds)
+        return self._answer("POST", path, body, missing, tries=tries, seconds=seconds, most=most)
 
     def ask(self, path: str, body: Mapping[str, Any], patience: Patience) -> Any:
         """As :meth:`post`, for text: counted as a trip, and left where ``patience`` raises."""
@@ -135,9 +153,11 @@ class Client:
         missing: tuple[int, ...],
         patience: Patience = heed,
         tries: int = TRIES,
-        seconds: float = READ_SECONDS,
+        seconds: float | None = None,
+        most: int = MOST_BYTES,
     ) -> Any:
-        stream = self._begun(lambda: self._whole(method, path, body, missing, seconds), patience, tries, seconds)
+        limit = READ_SECONDS if seconds is None else seconds
+        stream = self._begun(lambda: self._whole(method, path, body, missing, limit, most), patience, tries, limit)
         return stream.next(patience)
 
     def _begun(
@@ -145,9 +165,10 @@ class Client:
         events: Callable[[], AsyncGenerator[Any]],
         patience: Patience,
         tries: int = TRIES,
-        seconds: float = READ_SECONDS,
+        seconds: float | None = None,
     ) -> Stream:
         pause = FIRST_PAUSE_SECONDS
+        seconds = READ_SECONDS if seconds is None else seconds
         for attempt in range(1, tries + 1):
             stream = Stream(events, seconds)
             try:
@@ -166,7 +187,13 @@ class Client:
         raise AssertionError("every attempt returns or raises")
 
     async def _whole(
-        self, method: str, path: str, body: Mapping[str, Any] | None, missing: tuple[int, ...], seconds: float
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        missing: tuple[int, ...],
+        seconds: float,
+        most: int,
     ) -> AsyncGenerator[Any]:
         """An answer's JSON, or None, as the one event. Raises Transient and LostError."""
         try:
@@ -176,10 +203,12 @@ class Client:
                     found = None
                 else:
                     await self._check(response)
-                    found = json.loads(await limited(response))
+                    found = parsed(await limited(response, most))
         except self._errors as error:
             raise self._transient(error) from None
-        except (ValueError, RecursionError):
+        except UnicodeError:
+            raise LostError(f"{self.base}: its name or a text for it cannot be encoded") from None
+        except ValueError:
             raise Transient("sends no JSON") from None
         yield found
 
@@ -192,22 +221,28 @@ class Client:
                     size = 0
                     async for line in found:
                         size += len(line)
-                        if size > MOST_LINE:  # it may send faster than anybody takes it
+                        if size > MOST_BYTES:  # it may send faster than anybody takes it
                             raise Transient("sends a stream that does not end")
                         data = line.removeprefix("data:").strip()
                         if data == "[DONE]":
                             return
                         if data and not line.startswith((":", "event:", "id:", "retry:")):
-                            yield json.loads(data)
+                            yield parsed(data.encode())
         except self._errors as error:
             raise self._transient(error) from None
-        except (ValueError, RecursionError):
+        except UnicodeError:
+            raise LostError(f"{self.base}: its name or a text for it cannot be encoded") from None
+        except ValueError:
             raise Transient("sends what is no JSON") from None
 
     async def _check(self, response: Response) -> None:
         status = response.status_code
-        if status == 200:
+        if status == 200 and is_plain(response):
             return
+        if not is_plain(response):
+            raise LostError(f"{self.base}: compresses its answers though it was asked not to")
+        if 300 <= status < 400:
+            raise LostError(f"{self.base}: HTTP {status}, it sends on to another address: name that one")
         said = shortened(self.hidden(await said_of(response)))
         problem = f"HTTP {status}{f' ({said})' if said else ''}"
         if status in AGAIN:
@@ -327,10 +362,10 @@ def wait(seconds: float, patience: Patience) -> None:
 async def lines(response: Response) -> AsyncGenerator[str]:
     """The lines of an answer as they come. Raises Transient for one without an end."""
     rest = bytearray()
-    async for chunk in response.aiter_bytes():
+    async for chunk in response.aiter_raw():
         known = len(rest)
         rest += chunk
-        if len(rest) > MOST_LINE:
+        if len(rest) > MOST_BYTES:
             raise Transient("sends a line that does not end")
         if rest.find(b"\n", known) < 0:
             continue
@@ -341,14 +376,31 @@ async def lines(response: Response) -> AsyncGenerator[str]:
         yield rest.decode(errors="replace")
 
 
-async def limited(response: Response) -> bytes:
+async def limited(response: Response, most: int = MOST_BYTES) -> bytes:
     """All of an answer. Raises Transient for one that is too long."""
     found = bytearray()
-    async for chunk in response.aiter_bytes():
+    async for chunk in response.aiter_raw():
         found += chunk
-        if len(found) > MOST_LINE:
+        if len(found) > most:
             raise Transient("sends an answer that does not end")
     return bytes(found)
+
+
+def is_plain(response: Response) -> bool:
+    """Whether an answer is sent as it is, not compressed."""
+    return response.headers.get("content-encoding", "identity").strip().lower() in ("", "identity")
+
+
+def parsed(text: bytes) -> Any:
+    """The value of JSON, NaN and infinities included. Raises ValueError for what is none, or has too many values."""
+    if sum(map(text.count, BEFORE_VALUES)) > MOST_VALUES:
+        raise ValueError("too many values")
+    try:
+        return json.loads(text)
+    except UnicodeDecodeError:
+        raise ValueError("no UTF-8") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 async def said_of(response: Response) -> str:
@@ -356,7 +408,7 @@ async def said_of(response: Response) -> str:
     text = ""
     with suppress(Exception):
         text = (await limited(response)).decode(errors="replace")
-        found = json.loads(text)
+        found = parsed(text.encode())
         error = found.get("error", found) if isinstance(found, dict) else found
         text = str(error.get("message", error) if isinstance(error, dict) else error)
     return " ".join(text.split())

@@ -341,7 +341,9 @@ def steps_of(entries: Sequence[Any], text: bytes) -> Iterator[Step]:
 
 def failed(event: Any) -> LostError:
     """What an endpoint says that has failed in the middle of a stream."""
-    return LostError(f"the endpoint has failed: {' '.join(str(event['error']).split())[:200]}")
+    error = event["error"]
+    said = str(error.get("message", error) if isinstance(error, dict) else error)
+    return LostError(f"the endpoint has failed: {' '.join(said.split())[:200]}")
 
 
 def shares_of(entry: Any) -> dict[bytes, float]:

@@ -17,6 +17,9 @@ USUAL_WINDOW = 4096
 MOST_NAMED, LONGEST_NAME = 10, 80
 """Models that a message names, and characters of each."""
 
+LONGEST_ASKED = 512
+"""Characters of a model's name; it goes out with each request, and stands in the status."""
+
 
 def window_told(value: Any) -> int:
     """How many tokens an endpoint says that it reads; the usual window where that cannot be."""
@@ -31,6 +34,8 @@ def choose_model(client: Client, names: list[str], wanted: str | None) -> str:
             there = ", ".join(name[:LONGEST_NAME] for name in known[:MOST_NAMED]) or "none"
             raise ModelError(f"{client.base}: has no model {wanted}; there is {there}")
         return wanted
+    if len(names) == 1 and (len(names[0]) > LONGEST_ASKED or not names[0].isprintable()):
+        raise ModelError(f"{client.base}: the name of its model is none ({len(names[0])} characters)")
     if len(names) != 1:
         first = next((name[:LONGEST_NAME] for name in names if name.isprintable()), "NAME")
         what = f"has {len(names)} models: name one, {client.base}#{first}" if names else "has no model"

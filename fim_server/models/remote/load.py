@@ -18,7 +18,7 @@ from fim_server.models.remote.dialects import TOLD, LlamaCpp, OpenAi, VllmServer
 from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, vllm_models, window_told
 from fim_server.models.remote.ollama import load_ollama
 from fim_server.models.remote.texts import Pieces, Sides, Whole
-from fim_server.models.remote.tokens import has_llama_cpp, here, remedy, tokenizer_of
+from fim_server.models.remote.tokens import has_llama_cpp, here, in_model_folders, remedy, shown, tokenizer_of
 from fim_server.models.remote.vocabulary import ENDS, LlamaCppTokenizer
 from fim_server.models.source import EMBEDDED_NAME, is_gguf, locate
 from fim_server.tokens.vocabulary import Vocabulary
@@ -83,8 +83,9 @@ def load_llama_cpp(client: Client, properties: dict[str, Any], options: LoadOpti
     window = window_told(settings.get("n_ctx")) if isinstance(settings, dict) else USUAL_WINDOW
     bound: BoundFormat | None
     source = options.tokenizer
-    if source is None and is_gguf(path) and Path(path).is_file() and has_llama_cpp():
-        source = path
+    if source is None and is_gguf(path) and has_llama_cpp():
+        file = in_model_folders(path)
+        source = str(file) if file is not None and file.is_file() else None
     if source is not None:
         bound, vocabulary = tokenizer_of(source)
     else:
@@ -97,7 +98,7 @@ def load_llama_cpp(client: Client, properties: dict[str, Any], options: LoadOpti
             bound = plain_format(tokenizer, (), ends)
         vocabulary = Vocabulary(tokenizer.tokens(), bound.stop_ids, encoder=tokenizer.ids)
     backend = RemoteBackend(client, LlamaCpp(client, vocabulary), vocabulary.size, window)
-    return FimModel(Path(path).stem or client.base, backend, replace(bound, plain=vocabulary.encode), vocabulary)
+    return FimModel(shown(Path(path).stem) or client.base, backend, replace(bound, plain=vocabulary.encode), vocabulary)
 
 
 def load_vllm(client: Client, model: str, entry: dict[str, Any], options: LoadOptions) -> FimModel:

@@ -10,6 +10,7 @@ from fim_server.errors import ModelError, VocabularyError
 from fim_server.models.model import FimModel
 from fim_server.models.prompt import bind_format, plain_format
 from fim_server.models.remote.backend import RemoteBackend
+from fim_server.models.remote.client import MOST_VOCABULARY_BYTES
 from fim_server.models.remote.dialects import Ollama
 from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, window_told
 from fim_server.models.remote.texts import Pieces, Prompts, Sides, Whole
@@ -17,6 +18,7 @@ from fim_server.models.remote.tokens import tokenizer_of
 from fim_server.models.source import EMBEDDED_NAME, first_line, locate
 from fim_server.models.tokenizer import FileTokenizer
 from fim_server.tokens.piece_decoder import BLANK
+from fim_server.tokens.tokenizer_file import MOST_TEXT_BYTES, check_lengths
 from fim_server.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 SPELT = "".join(map(chr, (*range(32, 127), 10)))
 """What a vocabulary has to be able to write, to be a model's of source code."""
+
+MOST_MERGES = 4
+"""Merges for each token at most, and as many times the bytes of tokens; a token has one or two."""
 
 LOAD_SECONDS = 600.0
 """How long Ollama may take to load a model from its disk."""
@@ -45,7 +50,8 @@ def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> Fim
     """
     names = [str(entry.get("name")) for entry in models_of(client.get("/api/tags"))]
     model = choose_model(client, names, wanted)
-    shown = fields(client.post("/api/show", {"model": model, "verbose": True}, missing=(404,)))
+    asked = {"model": model, "verbose": True}
+    shown = fields(client.post("/api/show", asked, missing=(404,), most=MOST_VOCABULARY_BYTES))
     info, capabilities = fields(shown.get("model_info")), shown.get("capabilities")
     inserts = not isinstance(capabilities, list) or "insert" in capabilities
     try:
@@ -114,6 +120,7 @@ def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
         raise ModelError("does not tell its tokens")
     if not isinstance(kinds, list) or len(kinds) != len(tokens):
         kinds = [1] * len(tokens)
+    check_told(tokens, info.get("tokenizer.ggml.merges"))
     try:
         definition = json.dumps(definition_of(info, tokens, kinds))
         tokenizer = FileTokenizer(Tokenizer.from_str(definition))
@@ -134,6 +141,19 @@ def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
         raise ModelError(f"tells tokens that are not understood ({first_line(error)})") from error
     except Exception as error:  # the `tokenizers` library raises Exception itself
         raise ModelError(f"tells tokens of which no tokenizer can be made ({first_line(error)})") from error
+
+
+def check_told(tokens: list[Any], merges: Any) -> None:
+    """Refuse tokens and merges that are too many or too long, before anything is made of them. Raises ModelError."""
+    merges = merges if isinstance(merges, list) else []
+    if not all(isinstance(text, str) for texts in (tokens, merges) for text in texts):
+        raise ModelError("tells tokens of which no tokenizer can be made (not all of them are texts)")
+    try:
+        check_lengths([len(token) for token in tokens])  # a character has a byte at least
+    except VocabularyError as error:
+        raise ModelError(f"tells a vocabulary that is too large ({error})") from None
+    if len(merges) > MOST_MERGES * len(tokens) or sum(map(len, merges)) > MOST_MERGES * MOST_TEXT_BYTES:
+        raise ModelError(f"tells {len(merges)} merges of {len(tokens)} tokens: that is too many")
 
 
 def definition_of(info: dict[str, Any], tokens: list[str], kinds: list[int]) -> dict[str, Any]:

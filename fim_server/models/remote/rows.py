@@ -149,6 +149,8 @@ class RemoteArithmetic:
             if found is None:
                 return True
             token, share = found
+            if not share <= MOST_LOG_PROBABILITY:  # nor is what is no number
+                raise LostError("the endpoint tells what is no log probability")
             row.values[token] = share
             row.others = row.others.copy()
             row.others[token] = False

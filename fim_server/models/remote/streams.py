@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 LOOKAHEAD_BYTES = 24
 """Of a text without tokens, so much has to have come, or its end, before its next token is told."""
 
+
+ROW_SECONDS = 60.0
+"""How long a row may take to come: a stream may send events without a token in them for ever."""
 
 AHEAD = 1e-3
 """By so much a token is likelier than the likeliest of those that were told, where a text goes on with it."""
@@ -68,13 +72,14 @@ class IdSource:
         at = len(prefix) - start
         if at < 0 or list(prefix[:start]) != self.base:
             return None
+        until = time.monotonic() + ROW_SECONDS
         while True:
             known = min(at, len(self._tokens))
             if list(prefix[start : start + known]) != self._tokens[:known]:
                 return None
             if at < len(self._found):
                 return {int(token): share for token, share in self._found[at].told.items()}
-            event = self._stream.next(patience)
+            event = next_event(self._stream, until, patience)
             if event is None:
                 return None
             for step in read_event(self._steps, event):
@@ -126,8 +131,9 @@ class TextSource:
             return None
         written = b"".join(self._vocabulary.token_bytes(token) for token in prefix[start:])
         at = len(written)
+        until = time.monotonic() + ROW_SECONDS
         while not self._is_over and len(self._text) < at + LOOKAHEAD_BYTES and not self._has_row(at):
-            self._read(patience)
+            self._read(until, patience)
         if not self._text.startswith(written):
             return None
         rest = self._text[at:]
@@ -149,8 +155,8 @@ class TextSource:
     def _has_row(self, at: int) -> bool:
         return at in self._rows and len(self._text) > at
 
-    def _read(self, patience: Patience) -> None:
-        event = self._stream.next(patience)
+    def _read(self, until: float, patience: Patience) -> None:
+        event = next_event(self._stream, until, patience)
         if event is None:
             self._is_over = True
             return
@@ -172,6 +178,13 @@ class TextSource:
     def close(self) -> None:
         """As :meth:`Source.close`."""
         self._stream.close()
+
+
+def next_event(stream: Stream, until: float, patience: Patience) -> object:
+    """The next event of a stream; None after the last. Raises LostError once a time has come."""
+    if time.monotonic() >= until:
+        raise LostError(f"the endpoint has written nothing for {ROW_SECONDS:.0f} s")
+    return stream.next(patience)
 
 
 def is_end(event: object) -> bool:

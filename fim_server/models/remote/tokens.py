@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fim_server.errors import ModelError, VocabularyError
 from fim_server.models.prompt import find_format
+from fim_server.models.remote.listing import LONGEST_NAME
 from fim_server.models.source import TOKENIZER_FILES, expanded, is_gguf, locate
+from fim_server.models.store.folders import usual_folders
+from fim_server.models.store.hub import hub_folder
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
 from fim_server.tokens.vocabulary import Vocabulary
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 """A name that may be one on the hub."""
+
+LONGEST_PATH = 4096
+"""Characters of a path that an endpoint tells; no system takes longer ones."""
 
 
 def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
@@ -43,22 +48,44 @@ def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
 
 
 def here(name: str) -> str:
-    """The folder or file of a model that an endpoint names: what is here, or in the hub's cache.
+    """Return the folder or file of a model that an endpoint names: one in a folder of models, or in the hub's cache.
 
-    Nothing is downloaded because an endpoint says so. Raises ModelError.
+    Nothing is downloaded because an endpoint says so, and nothing is looked up elsewhere. Raises ModelError.
     """
-    with suppress(OSError):  # a name that is too long
-        path = expanded(name)
-        if path.exists() and (is_gguf(name) or (path / TOKENIZER_FILE).is_file()):
-            return str(path)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    path = in_model_folders(name)
+    if path is not None and (path.is_file() if is_gguf(name) else (path / TOKENIZER_FILE).is_file()):
+        return str(path)
+    if HUB_NAME.fullmatch(name) or HUB_NAME.fullmatch(f"a/{name}"):
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
-    try:
-        return str(snapshot_download(name, allow_patterns=["*.json"], local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError, OSError, ValueError):
-        shown = "".join(letter if letter.isprintable() else "?" for letter in name[:80])
-        raise ModelError(f"{shown}: not here, nor in the hub's cache") from None
+        try:
+            return str(snapshot_download(name, allow_patterns=["*.json"], local_files_only=True))
+        except (LocalEntryNotFoundError, HFValidationError, OSError, ValueError):
+            pass
+    raise ModelError(f"{shown(name)}: not in a folder of models here, nor in the hub's cache")
+
+
+def in_model_folders(name: str) -> Path | None:
+    """Return the path that an endpoint names if it lies in a folder of models, links in it followed; else None.
+
+    The endpoint may be of another machine, or lie: a path elsewhere is not looked at, also not by a link or by `..`.
+    """
+    path = Path(name)
+    if len(name) > LONGEST_PATH or not name.isprintable() or not path.is_absolute() or ".." in path.parts:
+        return None
+    for folder in (*map(Path.absolute, usual_folders()), hub_folder().absolute()):
+        try:
+            if path.is_relative_to(folder) and path.resolve(strict=True).is_relative_to(folder.resolve()):
+                return path
+        except (OSError, RuntimeError):  # it is not there, may not be read, or its links go round
+            continue
+    return None
+
+
+def shown(name: str) -> str:
+    """As much of a name as is told, in characters that can be shown."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name[:LONGEST_NAME])
 
 
 def remedy(name: str) -> str:

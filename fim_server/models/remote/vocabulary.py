@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from fim_server.errors import ModelError
+from fim_server.errors import ModelError, VocabularyError
 from fim_server.models.backend import LostError
+from fim_server.models.remote.client import MOST_VOCABULARY_BYTES
 from fim_server.models.remote.dialects import octets
 from fim_server.tokens.formats import known_formats
+from fim_server.tokens.tokenizer_file import check_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +24,16 @@ KNOWN_TEXTS = 4096
 
 MOST_TOKENS = 1 << 20
 
-LOOKS_SPECIAL = re.compile(rb"\A(?:<[^<>\s]{1,60}>|\[[A-Z_/]{2,40}\]|\xef\xbd\x9c.*)\Z", re.DOTALL)
+LOOKS_SPECIAL = re.compile(rb"\A(?:<[^<>\s]{1,60}>|\[[A-Z_/]{2,40}\]|\xef\xbd\x9c.{0,60})\Z", re.DOTALL)
 """Tokens that may be control tokens, about each of which the endpoint is asked."""
 
 MOST_ASKED = 1024
+
+ASKING_SECONDS = 60.0
+"""How long an endpoint may take to answer about all of them."""
+
+TOKENS_BESIDES = 16
+"""Tokens that a text may have beyond one for each of its bytes."""
 
 ENDS = ("<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>", "<EOT>")
 """Names of tokens that end a text, where nothing else says which do."""
@@ -42,6 +51,7 @@ class LlamaCppTokenizer:
         answer = client.post(
             "/completion",
             {"prompt": "a", "n_predict": 1, "n_probs": MOST_TOKENS, "temperature": 0, "stream": False},
+            most=MOST_VOCABULARY_BYTES,
         )
         try:
             entries = answer["completion_probabilities"][0]["top_logprobs"]
@@ -50,6 +60,10 @@ class LlamaCppTokenizer:
             raise ModelError(f"{client.base}: does not tell its vocabulary; --tokenizer names a file with it") from None
         if not found or min(found) < 0 or max(found) >= MOST_TOKENS:
             raise ModelError(f"{client.base}: tells no vocabulary")
+        try:
+            check_lengths([len(text) for text in found.values()])
+        except VocabularyError as error:
+            raise ModelError(f"{client.base}: tells a vocabulary that is too large ({error})") from None
         self.size = max(found) + 1
         self._bytes = [found.get(number) for number in range(self.size)]
         self._encode = lru_cache(KNOWN_TEXTS)(self._ask)
@@ -61,7 +75,12 @@ class LlamaCppTokenizer:
         known = dict.fromkeys([*(name for row in known_formats() for name in row.tokens), *ENDS])
         looks = (text.decode(errors="replace") for text in self._bytes if text and LOOKS_SPECIAL.match(text))
         names = {}
+        until = time.monotonic() + ASKING_SECONDS
         for name in list(dict.fromkeys([*known, *looks]))[:MOST_ASKED]:
+            if time.monotonic() > until:
+                raise ModelError(
+                    f"{self._client.base}: encodes texts too slowly; --tokenizer names a file with its tokens"
+                )
             ids = self._ask(name, parse_special=True)
             if len(ids) == 1 and (name in known or len(self._ask(name)) > 1):
                 names[ids[0]] = name
@@ -70,9 +89,12 @@ class LlamaCppTokenizer:
     def _ask(self, text: str, parse_special: bool = False) -> tuple[int, ...]:
         answer = self._client.post("/tokenize", {"content": text, "add_special": False, "parse_special": parse_special})
         try:
-            return tuple(int(number) for number in answer["tokens"])
+            ids = tuple(int(number) for number in answer["tokens"])
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise LostError(f"{self._client.base}: does not encode texts") from None
+        if len(ids) > len(text.encode()) + TOKENS_BESIDES or not all(0 <= number < self.size for number in ids):
+            raise LostError(f"{self._client.base}: encodes a text as tokens that its model has not")
+        return ids
 
     def tokens(self) -> list[bytes | None]:
         """Each token's bytes; None for control tokens."""

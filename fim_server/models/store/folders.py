@@ -7,12 +7,16 @@ command at work or to one that was killed.
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 from fim_server.errors import ModelError
 from fim_server.language.cache import cache_folder
 from fim_server.models.store.catalogue import Entry
+
+FOLDERS = (".cache/llama.cpp", ".cache/lm-studio/models", ".lmstudio/models", "models")
+"""Folders of the user's home in which programs keep models."""
 
 NO_CACHE = "FIM_SERVER_CACHE is empty, so there is no place to keep a model"
 
@@ -21,6 +25,13 @@ def models_folder() -> Path | None:
     """The folder of all models; None where the user wants no cache. It may not exist yet."""
     cache = cache_folder()
     return None if cache is None else cache / "models"
+
+
+def usual_folders() -> list[Path]:
+    """The cache's folder of models and those of other programs in the user's home, there or not."""
+    own = models_folder()
+    homes = [Path.home() / name for name in FOLDERS] if "HOME" in os.environ else []
+    return homes if own is None else [own, *homes]
 
 
 def needed_folder() -> Path:
