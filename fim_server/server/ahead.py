@@ -13,7 +13,7 @@ from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError
 from fim_server.language import Language
-from fim_server.server.arguments import member, position_of
+from fim_server.server.arguments import member, position_of, text_member
 from fim_server.server.blocks import owes_block
 from fim_server.server.documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
@@ -57,7 +57,7 @@ def read_at_rest(ls: FimLanguageServer, params: Any) -> None:
 
     Where they were typing it is read already, or being read. Raises JsonRpcInvalidParams for what is no place.
     """
-    uri = str(member(member(params, "textDocument"), "uri"))
+    uri = ls.protocol.spellings.of(text_member(member(params, "textDocument"), "uri"))
     position, document = position_of(member(params, "position")), ls.open_document(uri)
     ls.log_once(types.MessageType.Log, "the editor tells where its cursor rests")
     if document is None or (ls.settings.ask_model and ls.worker.model is None):

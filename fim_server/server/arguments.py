@@ -21,6 +21,28 @@ def member(value: Any, name: str, default: Any = _REQUIRED) -> Any:
     return found
 
 
+def text_member(value: Any, name: str) -> str:
+    """A member that is a text. Raises an error for the client where there is none."""
+    found = member(value, name)
+    if not isinstance(found, str):
+        raise JsonRpcInvalidParams.of(ValueError(f"{name}: a text expected"))
+    return found
+
+
+def object_of(arguments: tuple[Any, ...]) -> Any:
+    """The object that a command is given, if it is given one; null is none.
+
+    Raises an error for the client where there is anything else, or more.
+    """
+    if len(arguments) > 1:
+        raise JsonRpcInvalidParams.of(ValueError(f"0 or 1 arguments expected, {len(arguments)} given"))
+    if not arguments or arguments[0] is None or arguments[0] == []:
+        return {}
+    if isinstance(arguments[0], dict) or hasattr(arguments[0], "_fields"):  # pygls makes named tuples of objects
+        return arguments[0]
+    raise JsonRpcInvalidParams.of(ValueError("an object expected"))
+
+
 def position_of(value: Any) -> types.Position:
     """A position that a client has sent. Raises an error for the client where it is none."""
     line, character = member(value, "line"), member(value, "character")

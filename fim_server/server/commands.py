@@ -12,7 +12,7 @@ from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
 
 from fim_server.errors import DocumentError, LanguageError, ModelError, StoppedError
 from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
-from fim_server.server.arguments import member, position_of
+from fim_server.server.arguments import member, object_of, position_of, text_member
 from fim_server.server.fetching import get_model, stop_getting
 from fim_server.server.installed import list_models, remove_model
 from fim_server.server.language_server import FimLanguageServer
@@ -30,18 +30,19 @@ GET_MODEL, MODELS, REMOVE_MODEL = "fim-server.getModel", "fim-server.models", "f
 
 def on_accepted(ls: FimLanguageServer, accepted: Any) -> None:
     """Count an acceptance."""
-    ls.usage.count_acceptance(str(member(accepted, "id")))
+    ls.usage.count_acceptance(text_member(accepted, "id"))
 
 
 async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
     """Say what may come at a cursor, and why the rest may not."""
-    uri, position = str(member(question, "uri")), position_of(member(question, "position"))
+    asked, position = text_member(question, "uri"), position_of(member(question, "position"))
+    uri = ls.protocol.spellings.of(asked)
     text = member(question, "text", None)
     if text is not None and not isinstance(text, str):
         raise JsonRpcInvalidParams.of(ValueError("text: a text expected"))
     document = ls.open_document(uri)
     if document is None:
-        raise JsonRpcInvalidParams.of(ValueError(f"{uri} is not open"))
+        raise JsonRpcInvalidParams.of(ValueError(f"{asked} is not open"))
     owner = ls.protocol.owner_of(uri)
     if owner in ls.set_aside:
         raise JsonRpcInvalidParams.of(ValueError(ls.set_aside[owner]))
@@ -53,7 +54,9 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
             raise DocumentError(cut)
         language = document.language_id or ""
         request = Request(cut.uri, cut.split, language, cut.path, True, cut.one_line, ls.settings, cell=cut.cell)
-        told, cancelled = ls.worker.explain(request, lambda explained: explanation_json(uri, position, explained, text))
+        told, cancelled = ls.worker.explain(
+            request, lambda explained: explanation_json(asked, position, explained, text)
+        )
         look_after(ls)
         ls.protocol.once_cancelled(cancelled.set)
         try:
@@ -66,7 +69,7 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
 
 def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
     """Counts and latencies since the server started."""
-    expect_one_at_most(arguments)
+    object_of(arguments)
     return ls.usage.as_json() | {"promptTokens": ls.worker.prompts.as_json()}
 
 
@@ -87,16 +90,18 @@ def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:
 
 async def on_reload(ls: FimLanguageServer, *arguments: Any) -> None:
     """Start afresh, without the editor noticing more than a pause."""
-    expect_one_at_most(arguments)
+    object_of(arguments)
     await reload(ls)
 
 
 async def on_get_model(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
     """Get a better model in the background, and load it; or get it no more."""
-    expect_one_at_most(arguments)
-    name, cancel = (member(arguments[0], key, None) if arguments else None for key in ("name", "cancel"))
+    wanted = object_of(arguments)
+    name, cancel = member(wanted, "name", None), member(wanted, "cancel", None)
+    if not isinstance(name, str | None) or not isinstance(cancel, bool | None):
+        raise JsonRpcInvalidParams.of(ValueError("name: a text expected, and cancel: true or false"))
     try:
-        entry = entry_of(DEFAULT_NAME if name is None else str(name))
+        entry = entry_of(DEFAULT_NAME if name is None else name)
     except ModelError as error:
         raise JsonRpcInvalidParams.of(error) from error
     return stop_getting(ls, entry) if cancel is True else await get_model(ls, entry)
@@ -104,7 +109,7 @@ async def on_get_model(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]
 
 async def on_models(ls: FimLanguageServer, *arguments: Any) -> list[dict[str, Any]]:
     """List the models of this machine."""
-    expect_one_at_most(arguments)
+    object_of(arguments)
     try:
         return await list_models(ls)
     except (ModelError, OSError) as error:
@@ -117,9 +122,3 @@ async def on_remove_model(ls: FimLanguageServer, wanted: Any) -> dict[str, Any]:
     if not isinstance(name, str) or not name:
         raise JsonRpcInvalidParams.of(ValueError("name: a model's name expected"))
     return await remove_model(ls, name)
-
-
-def expect_one_at_most(arguments: tuple[Any, ...]) -> None:
-    """Some editors send an argument to every command. Raises an error for the client where there are more."""
-    if len(arguments) > 1:
-        raise JsonRpcInvalidParams.of(ValueError(f"0 or 1 arguments expected, {len(arguments)} given"))

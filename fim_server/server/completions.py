@@ -25,7 +25,7 @@ async def on_inline_completion(
     answered = await answer(ls, asked)
     if answered is None:
         return types.InlineCompletionList(items=[])
-    items = inline_items(answered.answer, answered.split, params.position, ls.encoding, asked.selected)
+    items = inline_items(answered.answer, answered.split, asked.position, ls.encoding, asked.selected)
     return types.InlineCompletionList(items=items)
 
 
@@ -44,5 +44,5 @@ async def on_completion(ls: FimLanguageServer, params: types.CompletionParams) -
     answered = await answer(ls, asked)
     if answered is None:
         return types.CompletionList(is_incomplete=True, items=[])
-    items = list_items(answered.answer, answered.split, params.position, ls.encoding, kinds)
+    items = list_items(answered.answer, answered.split, asked.position, ls.encoding, kinds)
     return types.CompletionList(is_incomplete=True, items=items)

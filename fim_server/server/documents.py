@@ -20,7 +20,9 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.workspace import TextDocument
 
 from fim_server.server.answering import AnsweringProtocol
+from fim_server.server.incoming import mend
 from fim_server.server.notebooks import NotebookWorkspace
+from fim_server.server.spellings import Spellings
 from fim_server.server.threads import OneThread
 from fim_server.text.document import Document, PositionEncoding
 from fim_server.text.notebook import Notebook
@@ -86,11 +88,22 @@ class OpenDocument(TextDocument):
         start, end = self.offset_of(stretch.start), self.offset_of(stretch.end)
         return min(start, end), max(start, end)
 
+    def clamped(self, position: types.Position) -> types.Position:
+        """A position of the text: past a line's end it is that end, past the last line the text's."""
+        line, character = self._document.clamped(position.line, position.character, self._encoding)
+        return types.Position(line, character)
+
+    def clamped_range(self, stretch: types.Range) -> types.Range:
+        """A range of the text, from its first position to its last."""
+        first, last = sorted((self.clamped(stretch.start), self.clamped(stretch.end)))
+        return types.Range(first, last)
+
     def apply_change(self, change: types.TextDocumentContentChangeEvent) -> None:
         """Apply one change, of a range or of the whole text."""
         if isinstance(change, types.TextDocumentContentChangePartial):
-            start, end = self.offsets_of(change.range)
-            self._document = self._document.replace(start, end, change.text)
+            start, end = change.range.start, change.range.end
+            places = ((start.line, start.character), (end.line, end.character))
+            self._document = self._document.replace_between(*places, change.text, self._encoding)
         else:
             self._document = Document.from_text(change.text)
 
@@ -100,7 +113,7 @@ class OpenDocuments(NotebookWorkspace):
 
     def opened(self, uri: str) -> OpenDocument | None:
         """The document an editor has open under that name, if any. pygls keeps names without percent escapes."""
-        document = self.text_documents.get(uri) or self.text_documents.get(unquote(uri))
+        document = self.text_documents.get(unquote(uri))
         return document if isinstance(document, OpenDocument) and document.version is not None else None
 
     def _create_text_document(
@@ -150,10 +163,12 @@ class DocumentProtocol(AnsweringProtocol):
         self._thread = OneThread()
         self._arrivals: dict[int, Arrival] = {}
         self._changes: dict[str, tuple[float, float]] = {}
+        self.spellings = Spellings()
+        """Those of the open documents' names."""
 
     def opened(self, uri: str) -> OpenDocument | None:
-        """The document an editor has open under that name, if any."""
-        return self.workspace.opened(uri) if isinstance(self.workspace, OpenDocuments) else None
+        """The document an editor has open under that name, if any, however it spells it."""
+        return self._workspace.opened(self.spellings.of(uri)) if isinstance(self._workspace, OpenDocuments) else None
 
     def owner_of(self, uri: str) -> str:
         """The document that a document's program is: for a cell its notebook."""
@@ -187,6 +202,7 @@ class DocumentProtocol(AnsweringProtocol):
 
     def _handle_request(self, msg_id: Any, method_name: str, params: Any) -> None:
         assert self._thread.is_current()
+        self.spellings.respell(getattr(params, "text_document", None))
         if method_name in COMPLETIONS and self._workspace is not None:
             self._arrivals[id(params)] = self._arrive(params)
             while len(self._arrivals) > MOST_ARRIVALS:  # a handler that was cancelled before it began asks for none
@@ -207,12 +223,18 @@ class DocumentProtocol(AnsweringProtocol):
     def structure_message(self, data: dict[str, Any]) -> Any:
         """A message in the protocol's types; a request that is none of them is answered, which pygls leaves out."""
         try:
+            if "jsonrpc" in data:
+                mend(data, self._next_version)
             return super().structure_message(data)
         except JsonRpcException as error:
             if "id" in data and "method" in data:
                 refusal = error if isinstance(error, JsonRpcInvalidParams) else JsonRpcInvalidParams()
                 self._send_response(data["id"], None, refusal.to_response_error())
             raise
+
+    def _next_version(self, uri: str) -> int:
+        opened = self.opened(uri)
+        return 0 if opened is None else (opened.version or 0) + 1
 
     def _send_data(self, data: Any) -> None:
         """Send; an editor that has gone is told nothing, and the end of its messages ends what is done for it."""
@@ -221,6 +243,9 @@ class DocumentProtocol(AnsweringProtocol):
 
     def _handle_notification(self, method_name: str, params: Any) -> None:
         assert self._thread.is_current()
+        if method_name == types.TEXT_DOCUMENT_DID_OPEN:
+            self.spellings.open(params.text_document.uri)
+        self.spellings.respell(getattr(params, "text_document", None))
         if method_name == types.TEXT_DOCUMENT_DID_CHANGE:
             uri = params.text_document.uri
             if (
@@ -238,6 +263,8 @@ class DocumentProtocol(AnsweringProtocol):
         elif method_name == types.TEXT_DOCUMENT_DID_CLOSE:
             self._changes.pop(params.text_document.uri, None)
         super()._handle_notification(method_name, params)
+        if method_name == types.TEXT_DOCUMENT_DID_CLOSE:
+            self.spellings.close(params.text_document.uri)
 
     def _knows_notebook(self, uri: str) -> bool:
         return isinstance(self._workspace, OpenDocuments) and self._workspace.has_notebook(uri)

@@ -75,9 +75,11 @@ def take_in(
     """A request with the document as it was when the request arrived."""
     arrival = ls.protocol.arrival_of(params)
     document = arrival.document
+    if document is not None and selected is not None:
+        selected = types.SelectedCompletionInfo(document.clamped_range(selected.range), selected.text)
     return Asked(
         uri=params.text_document.uri,
-        position=params.position,
+        position=params.position if document is None else document.clamped(params.position),
         invoked=invoked,
         selected=selected,
         takes_lines=takes_lines,

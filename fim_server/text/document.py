@@ -22,6 +22,9 @@ from fim_server.language.limited_files import read_all, read_limited
 
 LINE_BREAK = re.compile("\r\n|\r|\n")
 
+LARGEST_WHOLE = 0xFFFF
+"""The largest character that is one unit in UTF-16."""
+
 STRETCH = 1 << 12
 """Characters in which a line is looked for at first; twice as many each time that it is further on."""
 
@@ -37,9 +40,9 @@ class PositionEncoding(StrEnum):
         """Code units that one character takes: "é" is 2 in UTF-8, 1 in UTF-16; "😀" is 4, 2 and 1."""
         match self:
             case PositionEncoding.UTF8:
-                return len(character.encode())
+                return len(character.encode(errors="surrogatepass"))
             case PositionEncoding.UTF16:
-                return 2 if ord(character) > 0xFFFF else 1
+                return 2 if ord(character) > LARGEST_WHOLE else 1
             case PositionEncoding.UTF32:
                 return 1
 
@@ -83,6 +86,8 @@ class Document:
     @classmethod
     def from_text(cls, text: str, version: int = 0) -> Document:
         """Take over an editor's text, with any line breaks."""
+        if not is_sound(text):
+            text = join_halves(text)
         if "\r" not in text:
             return cls(text, "\n", version, sound=is_sound(text))
         breaks = LINE_BREAK.findall(text)
@@ -163,17 +168,53 @@ class Document:
         """Offset of a 0-based position whose character counts code units of ``encoding``.
 
         A character past the end of its line means the end (LSP 3.17, ``Position``), as does a line past the end of
-        the text; one inside a surrogate pair means the start of that pair.
+        the text; one inside a surrogate pair means the start of that pair. What is below 0 is 0.
         """
+        line, character = max(0, line), max(0, character)
         start = self.start_of_line(line)
         if start is None:
             return len(self.text)
-        end = self.text.find("\n", start)
-        text = self.text[start : len(self.text) if end < 0 else end]
+        text = self._line_from(start)
         if encoding is PositionEncoding.UTF32 or text.isascii():
             return start + min(character, len(text))
         ends = accumulate(encoding.width(c) for c in text)
         return start + sum(1 for end in ends if end <= character)
+
+    def clamped(self, line: int, character: int, encoding: PositionEncoding) -> tuple[int, int]:
+        """The line and character of the offset that :meth:`offset_at_position` finds for these."""
+        offset = self.offset_at_position(line, character, encoding)
+        line = max(0, line)
+        if self.start_of_line(line) is None:
+            line = self.text.count("\n")
+        before = self.text[self.text.rfind("\n", 0, offset) + 1 : offset]
+        return line, sum(encoding.width(c) for c in before)
+
+    def replace_between(
+        self, first: tuple[int, int], last: tuple[int, int], text: str, encoding: PositionEncoding
+    ) -> Document:
+        """The document with the text between two positions replaced, in either order.
+
+        In UTF-16 a position may be between the halves of a surrogate pair, of which the other one then stays.
+        """
+        (start, start_halves), (end, end_halves) = sorted(self._place(*place, encoding) for place in (first, last))
+        if start_halves:
+            text = halves_of(self.text[start])[0] + text
+        if end_halves:
+            text += halves_of(self.text[end])[1]
+            end += 1
+        return self.replace(start, end, text)
+
+    def _place(self, line: int, character: int, encoding: PositionEncoding) -> tuple[int, bool]:
+        """The offset of a position, and whether the position is between the halves of the character there."""
+        offset = self.offset_at_position(line, character, encoding)
+        if encoding is not PositionEncoding.UTF16 or ord(self.text[offset : offset + 1] or "\0") <= LARGEST_WHOLE:
+            return offset, False
+        return offset, self.clamped(line, character, encoding) != (max(0, line), max(0, character))
+
+    def _line_from(self, start: int) -> str:
+        """The rest of a line from an offset on, without its break."""
+        end = self.text.find("\n", start)
+        return self.text[start : len(self.text) if end < 0 else end]
 
     def start_of_line(self, line: int) -> int | None:
         """Offset of the first character of a line, from 0; None where there is none. Near the last edit at once."""
@@ -200,11 +241,21 @@ class Document:
     def replace(self, start: int, end: int, text: str) -> Document:
         """The document with the characters ``start:end`` replaced; ``text`` may have any line breaks."""
         inserted = LINE_BREAK.sub("\n", text)
+        if not self.sound or not is_sound(inserted):
+            start, end, inserted = self._with_halves(start, end, inserted)
         line, known = self.anchor if self.anchor[1] <= start else (0, 0)
         anchor = line + self.text.count("\n", known, start), self.text.rfind("\n", 0, start) + 1
         whole = self.text[:start] + inserted + self.text[end:]
         sound = (self.sound and is_sound(inserted)) or is_sound(whole)
         return Document(whole, self.newline, self.version, anchor, sound)
+
+    def _with_halves(self, start: int, end: int, inserted: str) -> tuple[int, int, str]:
+        """A replacement in which halves of surrogate pairs that come to stand side by side are one character."""
+        if is_high_half(self.text[max(0, start - 1) : start]):
+            start, inserted = start - 1, self.text[start - 1] + inserted
+        if is_low_half(self.text[end : end + 1]):
+            inserted, end = inserted + self.text[end], end + 1
+        return start, end, join_halves(inserted)
 
     def split(self, offset: int) -> Split:
         """Cut the text at an offset.
@@ -217,6 +268,28 @@ class Document:
         except UnicodeEncodeError as error:
             raise DocumentError(f"half a surrogate pair at character {error.start}") from None
         return Split(self.text[:offset], self.text[offset:], self.version, self.newline)
+
+
+def is_high_half(character: str) -> bool:
+    """Whether it is the first half of a surrogate pair."""
+    return "\ud800" <= character <= "\udbff"
+
+
+def is_low_half(character: str) -> bool:
+    """Whether it is the second half of a surrogate pair."""
+    return "\udc00" <= character <= "\udfff"
+
+
+def halves_of(character: str) -> tuple[str, str]:
+    """The two halves of a character that takes a surrogate pair in UTF-16."""
+    units = character.encode("utf-16-be")
+    high, low = (units[at : at + 2].decode("utf-16-be", "surrogatepass") for at in (0, 2))
+    return high, low
+
+
+def join_halves(text: str) -> str:
+    """A text in which two halves of a surrogate pair, side by side, are one character."""
+    return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
 
 
 def is_sound(text: str) -> bool:

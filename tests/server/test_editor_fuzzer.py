@@ -23,6 +23,7 @@ def test_the_servers_texts_are_the_editors() -> None:
     print(dict(counts))
     assert counts["edits"] == EDITS
     assert counts["offers, exact"] > 0
+    assert counts["halved"] > 0
     assert counts["answered as cancelled"] > 0
     assert counts["messages kept"] < 20, "what became of a message is kept after it was answered"
 

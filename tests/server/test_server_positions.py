@@ -104,14 +104,27 @@ async def test_several_lines_come_with_the_documents_breaks(client: Client, newl
 async def test_positions_outside_the_text_are_its_ends(client: Client) -> None:
     editor = Editor(client, named("outside"), "def f(a):\n    return \n")
     context = types.InlineCompletionContext(INVOKED)
-    for line, character in [(1, 10**6), (10**6, 0), (10**6, 10**6), (1, 2**31 - 1)]:
+    for line, character in [(1, 12), (1, 10**6), (10**6, 0), (10**6, 10**6), (1, 2**31 - 1)]:
+        clamped = editor.position(len(editor.text) - 1 if line == 1 else len(editor.text))
         params = types.InlineCompletionParams(
             context, types.TextDocumentIdentifier(editor.uri), types.Position(line, character)
         )
         for item in items(await client.text_document_inline_completion_async(params)):
+            assert item.range == types.Range(clamped, clamped)
             start, end = editor.span(item)
             result = editor.text[:start] + written(item) + editor.text[end:]
             assert_parses(result, written(item))
+
+
+async def test_a_selection_past_its_lines_end_ends_there(client: Client) -> None:
+    """Nor does it matter in which order its ends are."""
+    editor = Editor(client, named("selected_beyond"), "# 😀\nlength = le\nd = 1\n")
+    first, last = editor.position(editor.text.index("le\n")), types.Position(1, 2**31 - 1)
+    for ends in ((first, last), (last, first)):
+        found = await editor.ask(editor.text.index("\nd"), types.SelectedCompletionInfo(types.Range(*ends), "len"))
+        assert found
+        for item in found:
+            assert item.range == types.Range(first, editor.position(editor.text.index("\nd")))
 
 
 async def test_a_position_inside_a_character_is_its_start(client: Client) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pygls.exceptions import JsonRpcException
 
 from editor import Wire
 from fim_server.server.app import create_server
@@ -29,12 +31,23 @@ class Connected:
         self.backend = give_model(self.server.worker)
 
     def write(self, data: bytes) -> None:
-        self.sent.append(json.loads(data.partition(b"\r\n\r\n")[2]))
+        while data:
+            head, _, rest = data.partition(b"\r\n\r\n")
+            length = int(re.search(rb"Content-Length: (\d+)", head)[1])  # type: ignore[index]
+            self.sent.append(json.loads(rest[:length]))
+            data = rest[length:]
 
     def send(self, *messages: dict[str, Any]) -> None:
         protocol = self.server.protocol
         for message in messages:
             protocol.handle_message(protocol.structure_message(json.loads(json.dumps(message))))
+
+    def receive(self, message: dict[str, Any]) -> None:
+        """As :meth:`send`; what cannot be read is logged, as where messages come over a wire."""
+        try:
+            self.send(message)
+        except JsonRpcException as error:
+            self.server.report_server_error(error, type(error))
 
     def change(self, version: int, text: str) -> None:
         document = {"uri": URI, "version": version}

@@ -1,9 +1,10 @@
 """A fuzzer of edits: `python tests/support/editor_fuzzer.py --edits 10000 --seed 1`.
 
 Several documents are edited at random through a server process: incremental changes, several in one message, whole
-texts, undone and done again, with characters of one to four bytes, positions in UTF-16 and line breaks of each kind,
-and requests in between of which some are cancelled. After each edit the server is asked for its text, which has to be
-the editor's; and what is offered, put into the text that it was asked for, has to parse where the offer promises it.
+texts, undone and done again. There are characters of one to four bytes and halves of surrogate pairs, positions in
+UTF-16, line breaks of each kind, and requests in between of which some are cancelled. After each edit the server is
+asked for its text, which has to be the editor's; and what is offered, put into the text that it was asked for, has to
+parse where the offer promises it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ LARGEST = 12_000  # characters; a document that has grown beyond them is replace
 BREAKS = ("\n", "\n", "\r\n", "\r")
 EXOTIC = ("é", "变", "😀", "a\u0301", "\u2028", "\x0b", "\x85", "𝒳 = 1", "\f", "\ufeff", "\t", "'😀'")
 F_PREFIX = re.compile(r"(?<![\w'\"])(?:[fF]([rR]?)|([rR])[fF])(?=['\"])")
+PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 PATIENCE = 120.0
 
 
@@ -51,10 +53,11 @@ class Change:
 
 @dataclass
 class Document:
-    """A document as the editor has it."""
+    """A document as an editor has it whose texts are of UTF-16 units: a character may be two, and one of them go."""
 
     uri: str
     text: str
+    """With each half of a surrogate pair as a character of its own."""
     line_break: str
     version: int = 1
     cursor: int = 0
@@ -63,13 +66,13 @@ class Document:
 
     def position(self, offset: int) -> dict[str, int]:
         lines = LINE_BREAK.split(self.text[:offset])
-        return {"line": len(lines) - 1, "character": len(lines[-1].encode("utf-16-le")) // 2}
+        return {"line": len(lines) - 1, "character": len(lines[-1])}
 
     def offset(self, position: dict[str, int]) -> int:
         starts = [0, *(found.end() for found in LINE_BREAK.finditer(self.text))]
         start = starts[position["line"]]
         line = LINE_BREAK.split(self.text[start:], maxsplit=1)[0]
-        return start + len(line.encode("utf-16-le")[: 2 * position["character"]].decode("utf-16-le"))
+        return start + min(position["character"], len(line))
 
     def apply(self, change: Change) -> tuple[dict[str, Any], Change]:
         """Makes a change; gives it as the protocol has it, and what takes it back."""
@@ -114,7 +117,7 @@ class Fuzzer:
 
     async def open(self) -> None:
         line_break = self.draw.choice(BREAKS)
-        text = LINE_BREAK.sub("\n", next(self.files).text).replace("\n", line_break)
+        text = units(LINE_BREAK.sub("\n", next(self.files).text).replace("\n", line_break))
         document = Document(f"file:///edited/{self.number()} é.py", text, line_break)
         self.documents.append(document)
         await self.wire.open(document.uri, document.text)
@@ -142,8 +145,8 @@ class Fuzzer:
     def changes(self, document: Document) -> list[dict[str, Any]]:
         """What is told of an edit: one range, several, or the whole text."""
         draw = self.draw
-        match draw.choices(("one", "several", "whole", "undo", "redo", "mend"), (60, 8, 2, 16, 10, 10))[0]:
-            case "mend" if document.done and not fits_python(LINE_BREAK.sub("\n", document.text)):
+        match draw.choices(("one", "several", "whole", "undo", "redo", "mend", "half"), (60, 8, 2, 16, 10, 10, 6))[0]:
+            case "mend" if document.done and not fits_python(LINE_BREAK.sub("\n", characters(document.text))):
                 # As people do: so most of what is asked is asked of files that could parse.
                 return [self.step(document, document.done, document.undone) for _ in range(len(document.done))]
             case "undo" if document.done:
@@ -157,6 +160,8 @@ class Fuzzer:
                 document.cursor = min(document.cursor, len(document.text))
                 self.say("whole text")
                 return [{"text": document.text}]
+            case "half":
+                return [self.make(document, change) for change in self.halved(document)]
             case "several":
                 return [self.make(document, self.changed(document)) for _ in range(draw.randint(2, 4))]
             case _:
@@ -191,7 +196,23 @@ class Fuzzer:
             pieces = EXOTIC if draw.random() < 0.1 else PIECES["python"]
             inserted = "".join(draw.choice(pieces) for _ in range(draw.choice((0, 1, 1, 1, 2, 5))))
         inserted = inserted.replace("\0", "")
-        return Change(start, max(start, end), LINE_BREAK.sub("\n", inserted).replace("\n", document.line_break))
+        inserted = units(LINE_BREAK.sub("\n", inserted).replace("\n", document.line_break))
+        return Change(start, max(start, end), inserted)
+
+    def halved(self, document: Document) -> list[Change]:
+        """Half of a surrogate pair deleted, and mostly typed again; where there is no pair, after one was typed."""
+        draw, text, typed = self.draw, document.text, []
+        pairs = [found.start() for found in PAIR.finditer(text)]
+        if not pairs:
+            high, low = list(units("😀"))
+            pairs = [whole(text, min(document.cursor, len(text)))]
+            typed = [Change(pairs[0], pairs[0], high), Change(pairs[0] + 1, pairs[0] + 1, low)]
+            text = text[: pairs[0]] + high + low + text[pairs[0] :]
+        self.counts["halved"] += 1
+        at = draw.choice(pairs) + draw.randint(0, 1)
+        between = draw.choice(("", "", "x"))
+        again = [Change(at, at + len(between), text[at])] if draw.random() < 0.7 else []
+        return [*typed, Change(at, at + 1, between), *again]
 
     async def ask(self, document: Document) -> None:
         draw = self.draw
@@ -212,14 +233,14 @@ class Fuzzer:
             argument = {"uri": document.uri, "position": at, "text": draw.choice(PIECES["python"])}
             command = {"command": "fim-server.explainAt", "arguments": [argument]}
             answer = await self.wire.ask(self.number(), "workspace/executeCommand", command, PATIENCE)
-            if "error" in answer:
+            if "error" in answer and is_sound(characters(document.text)):
                 raise Different(f"an explanation failed: {answer['error']}\n{self.last}")
             self.counts["explained"] += 1
 
     async def compare(self, document: Document) -> None:
         """The server's text is the editor's."""
         answer = await self.wire.ask(self.number(), "test/text", {"uri": document.uri}, PATIENCE)
-        expected = LINE_BREAK.sub("\n", document.text)
+        expected = LINE_BREAK.sub("\n", characters(document.text))
         if answer.get("result") != {"text": expected, "version": document.version}:
             found = str((answer.get("result") or {}).get("text", ""))
             at = common(found, expected)
@@ -248,7 +269,7 @@ class Fuzzer:
         if not start <= asked.cursor <= end:
             raise Different(f"an offer at {start}:{end}, not at {asked.cursor}\n{self.last}")
         if argument["guarantee"] == "exact":
-            text = LINE_BREAK.sub("\n", asked.text[:start] + item["insertText"] + asked.text[end:])
+            text = LINE_BREAK.sub("\n", characters(asked.text[:start] + item["insertText"] + asked.text[end:]))
             if not fits_python(text):
                 near = asked.text[max(0, start - 60) : start], item["insertText"], asked.text[end : end + 60]
                 raise Different(f"an offer does not parse: {near!r}\n{self.last}")
@@ -272,9 +293,25 @@ def whole(text: str, offset: int) -> int:
     return offset - 1 if text[offset - 1 : offset + 1] == "\r\n" else offset
 
 
+def units(text: str) -> str:
+    """A text with each half of a surrogate pair as a character of its own."""
+    data = text.encode("utf-16-le", "surrogatepass")
+    return "".join(chr(data[at] | data[at + 1] << 8) for at in range(0, len(data), 2))
+
+
+def characters(text: str) -> str:
+    """A text with each surrogate pair as one character."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def is_sound(text: str) -> bool:
+    """Whether no half of a surrogate pair stands by itself."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def fits_python(text: str) -> bool:
     """Whether Python takes a text. The definitions before 3.12 do not look into f-strings; Python does."""
-    return parses(text) or (sys.version_info < (3, 12) and parses(F_PREFIX.sub(r"\1\2", text)))
+    return is_sound(text) and (parses(text) or (sys.version_info < (3, 12) and parses(F_PREFIX.sub(r"\1\2", text))))
 
 
 async def fuzz(edits: int, seed: int, minutes: float | None = None) -> Counter[str]:
