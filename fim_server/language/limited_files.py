@@ -1,4 +1,8 @@
-"""Files of others: read up to a limit, because a device or a pipe may never end, and memory does."""
+"""Bounded reading of files, because a device or a pipe may never end, and memory does.
+
+Every file of a workspace that Python reads is read by :func:`read_found`; the project's memory has its own twin
+(`reading.rs`).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import errno
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -19,6 +24,9 @@ MOST_FILE_BYTES = 64 * 2**20
 MOST_LINE_BYTES = 64 * 2**20
 """The longest line of a file of samples or results, in bytes: a line holds a whole source file."""
 
+READ_SECONDS, PIECE_BYTES = 10.0, 1 << 20
+"""The longest time that reading a file takes, and the bytes that are read between two looks at it."""
+
 
 def read_limited(path: str | PathLike[str], limit: int = MOST_FILE_BYTES) -> bytes:
     """A file's bytes.
@@ -29,22 +37,55 @@ def read_limited(path: str | PathLike[str], limit: int = MOST_FILE_BYTES) -> byt
         return read_all(file, limit)
 
 
-def read_found(path: str | PathLike[str], limit: int = MOST_FILE_BYTES) -> bytes:
-    """The bytes of a file that nobody named, but that stands where one is looked for: a pipe there is not waited for.
+def read_found(
+    path: str | PathLike[str], limit: int = MOST_FILE_BYTES, within: str | PathLike[str] | None = None
+) -> bytes:
+    """Read a file that the user has not named, but that stands where one is looked for, within bounds.
 
-    Raises OSError for what cannot be read, is no regular file, or larger than ``limit``.
+    Only regular files are opened, without waiting: a pipe, a socket or a device is refused. A file without a length,
+    such as those of virtual file systems, is empty.
+
+    Args:
+        path: The file's.
+        limit: Bytes that the file may have.
+        within: The folder that links must not lead out of; None where links may lead anywhere.
+
+    Raises:
+        OSError: The file cannot be read, is not a regular file, is outside of ``within``, is larger than ``limit``, or
+            is not read within :data:`READ_SECONDS`.
     """
-    with open(path, "rb", opener=_open_at_once) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
-        try:
-            return read_all(file, limit)
-        except LimitError as error:
-            raise OSError(errno.EFBIG, str(error), os.fspath(path)) from None
+    name = os.fspath(path)
+    real = os.path.realpath(path, strict=True)
+    if within is not None and not Path(real).is_relative_to(os.path.realpath(within, strict=True)):
+        raise OSError(errno.EPERM, "a link that leads out of its folder", name)
+    # Opening a device can change its state, so that the kind is looked at before and, on the descriptor, after.
+    if not stat.S_ISREG(Path(real).stat().st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", name)
+    with open(real, "rb", opener=_open_at_once) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", name)
+        if status.st_size > limit:
+            raise OSError(errno.EFBIG, f"larger than {limit} bytes", name)
+        return b"" if status.st_size == 0 else _read_in_time(file, limit, name)
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
+
+
+def _read_in_time(file: BinaryIO, limit: int, name: str) -> bytes:
+    """Read a file that may grow meanwhile."""
+    deadline = time.monotonic() + READ_SECONDS
+    pieces, size = [], 0
+    while piece := file.read(min(PIECE_BYTES, limit + 1 - size)):
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise OSError(errno.EFBIG, f"larger than {limit} bytes", name)
+        if time.monotonic() > deadline:
+            raise OSError(errno.ETIMEDOUT, f"not read within {READ_SECONDS:.0f} s", name)
+    return b"".join(pieces)
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -4,22 +4,29 @@ The versions are data of the language, the table `[versions]` of its TOML file; 
 until which version a line of either file holds.
 """
 
+import logging
+import os
 import re
-import tomllib
+import stat
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 from fim_server.errors import LanguageError
-from fim_server.language.limited_files import read_found
+from fim_server.language.manifests import parse_toml, read_manifest
 
 NEWEST = "newest"
 
+logger = logging.getLogger(__name__)
+
 _MARKER = re.compile(r"(?://|#) (?=since|until)(?:since (?P<since>\S+))? ?(?:until (?P<until>\S+))?\s*$")
 
-_MOST_PROJECT_BYTES, _MOST_SPECIFIERS = 1 << 20, 1000
-"""Bytes of a project's file, and characters of what it says of versions, up to which they are looked at."""
+_MOST_SPECIFIERS = 200
+"""Characters of what a project's file says of versions up to which it is looked at."""
+
+_REMEMBERED = 256
+"""Projects' files, and versions, whose meaning is remembered."""
 
 _MOST_DIGITS = 10
 """Digits of a number in a version."""
@@ -71,36 +78,42 @@ class ProjectFile:
             tuple(map(str, row.get("inherited", ()))),
         )
 
-    def said(self, text: str) -> object:
-        """What a file's text says: a text, the table that refers to another project, or None.
+    def read(self, text: str) -> "Said":
+        """Return what a file's text says.
 
         Raises:
-            ValueError: It is no TOML; RecursionError: it nests too deeply.
+            ValueError: The text is not TOML, or more than is read of it.
         """
         if self.patterns:
-            return next((found[1] for pattern in self.patterns if (found := pattern.search(text))), None)
-        return self._at(self.key, text)
-
-    def unsaid(self, text: str) -> str | None:
-        """The version of a file that does not say one, where it has the table that could. Raises as `said`."""
-        return self.without if self.key and isinstance(self._at(self.key[:-1], text), dict) else None
-
-    def inherits(self, text: str) -> object:
-        """What a project says for those that refer to it, or None. Raises as `said`."""
-        return self._at(self.inherited, text)
-
-    def _at(self, key: tuple[str, ...], text: str) -> object:
+            return Said(next((found[1] for pattern in self.patterns if (found := pattern.search(text))), None))
         # What does not name the key says nothing, and is not worth the time that a parser takes for hostile files.
-        value: object = tomllib.loads(text) if key[-1] in text else {}
-        for part in key:
-            value = value.get(part) if isinstance(value, dict) else None
-        return value
+        named = {*self.key[-1:], *self.inherited[-1:], *(self.key[-2:-1] if self.without is not None else ())}
+        tables = parse_toml(text) if any(word in text for word in named) else {}
+        said = _at(self.key, tables)
+        has_table = isinstance(_at(self.key[:-1], tables), dict)
+        inherits = _at(self.inherited, tables) if self.inherited else None
+        return Said(_small(said), self.without if said is None and has_table else None, _small(inherits))
 
     def version(self, known: tuple[str, ...], said: object) -> str | None:
         """The known version that is meant, or None."""
         if not isinstance(said, str) or len(said) > _MOST_SPECIFIERS:
             return None
         return _at_most(known, said) if self.is_level else _oldest(known, said)
+
+
+@dataclass(frozen=True)
+class Said:
+    """The version that a project's file names.
+
+    Attributes:
+        version: A text, a table that refers to another project, another value, or None.
+        unsaid: The version of a file that does not say one, where it has the table that could.
+        inherits: What the file says for the projects that refer to it, or None.
+    """
+
+    version: object = None
+    unsaid: str | None = None
+    inherits: object = None
 
 
 @dataclass(frozen=True)
@@ -183,14 +196,17 @@ class Versions:
                 if waiting is not None and row is not waiting:
                     continue
                 file = folder / row.name
-                if not file.is_file():
-                    continue
                 try:
-                    text = read_found(file, _MOST_PROJECT_BYTES).decode("utf-8")
-                    said = row.said(text) if waiting is None else row.inherits(text)
-                    unsaid = row.unsaid(text) if said is None else None
-                except (OSError, ValueError, RecursionError):
+                    status = file.stat()
+                except (OSError, ValueError):
+                    continue
+                if not stat.S_ISREG(status.st_mode):
+                    continue
+                stamp = status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+                found = _read(row, os.fspath(file), stamp)
+                if found is None:
                     return None
+                said = found.version if waiting is None else found.inherits
                 if waiting is not None and said is None:
                     continue
                 if isinstance(said, dict) and row.inherited and waiting is None:
@@ -198,11 +214,38 @@ class Versions:
                     continue
                 if said is None and row.patterns:
                     continue
-                return unsaid if said is None else row.version(self.known, said)
+                return found.unsaid if said is None else row.version(self.known, said)
         return None
 
 
-@cache
+@lru_cache(_REMEMBERED)
+def _read(row: ProjectFile, path: str, stamp: tuple[int, ...]) -> Said | None:
+    """Return what a project's file says, read once for each stamp; None, and one line in the log, where it is unfit."""
+    try:
+        return row.read(read_manifest(path))
+    except OSError as error:
+        reason = error.strerror
+    except (ValueError, RecursionError) as error:
+        reason = str(error) or "nested too deeply"
+    logger.warning("%r: %.200s; the newest version of the language is used", path, reason)
+    return None
+
+
+def _at(key: tuple[str, ...], tables: object) -> object:
+    """Return the value at a key; None where there is none."""
+    for part in key:
+        tables = tables.get(part) if isinstance(tables, dict) else None
+    return tables
+
+
+def _small(value: object) -> object:
+    """Return a value for remembering: a text up to a length, a table without its contents, or False for others."""
+    if isinstance(value, dict):
+        return {}
+    return value if value is None or (isinstance(value, str) and len(value) <= _MOST_SPECIFIERS) else False
+
+
+@lru_cache(_REMEMBERED)
 def _at_most(known: tuple[str, ...], level: str) -> str | None:
     """The newest known version that is not newer than a level such as `17`, or the oldest; None if it is no number."""
     parts = level.strip().split(".")
@@ -213,7 +256,7 @@ def _at_most(known: tuple[str, ...], level: str) -> str | None:
     return older[-1] if older else known[0]
 
 
-@cache
+@lru_cache(_REMEMBERED)
 def _oldest(known: tuple[str, ...], specifiers: str) -> str | None:
     """The oldest known version that specifiers such as `>=3.11.4,<4` admit; None if there is none, or they are broken.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fim_server.language.limited_files import read_found
 from fim_server.server.names import module_of, own_names
 from fim_server.server.project import key_of, path_of
 
@@ -40,7 +41,7 @@ class Preferences:
         if module is None or path is None or project is None:
             return None
         if self._modules is None or self._modules.folders != project.folders:
-            self._modules = module.Modules(project.folders)
+            self._modules = module.Modules(project.folders, read_found)
         return self._modules.at(path)
 
     def scope(self, request: Request, language: str) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fim_server.language.limited_files import read_found
 from fim_server.languages.python.imports import importable
 from fim_server.languages.python.modules import MOST_BYTES, Modules
 from fim_server.languages.python.preferring import Preference, fitted_weights
@@ -39,13 +40,13 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def test_modules_by_one_word(workspace: Path) -> None:
-    found = Modules([workspace]).below("", workspace / "tool.py")
+    found = Modules([workspace], read_found).below("", workspace / "tool.py")
     assert {"lending", "other", "tool", "requests", "fast", "os", "json"} <= found
     assert not {"not-a-module", "data", "__pycache__", "client", "src.other", "errors"} & found
 
 
 def test_modules_of_packages(workspace: Path) -> None:
-    modules, file = Modules([workspace]), workspace / "lending" / "web" / "client.py"
+    modules, file = Modules([workspace], read_found), workspace / "lending" / "web" / "client.py"
     assert modules.below("lending.", file) == {"errors", "web"}
     assert modules.below("lending.web.", file) == {"client"}
     assert modules.below(".", file) == {"client"}
@@ -56,7 +57,7 @@ def test_modules_of_packages(workspace: Path) -> None:
 
 
 def test_what_modules_have_for_others(workspace: Path) -> None:
-    modules, file = Modules([workspace]), workspace / "lending" / "web" / "client.py"
+    modules, file = Modules([workspace], read_found), workspace / "lending" / "web" / "client.py"
     assert set(modules.public("lending", file) or ()) == {"LendingError", "VERSION", "errors", "web"}
     assert set(modules.public("..errors", file) or ()) == {"LendingError", "Unknown"}
     assert set(modules.public("..", file) or ()) == {"LendingError", "VERSION", "errors", "web"}
@@ -67,7 +68,7 @@ def test_what_modules_have_for_others(workspace: Path) -> None:
 
 
 def test_what_changes_is_read_again(workspace: Path) -> None:
-    modules, file = Modules([workspace]), workspace / "a.py"
+    modules, file = Modules([workspace], read_found), workspace / "a.py"
     assert set(modules.public("tool", file) or ()) == {"main"}
     (workspace / "tool.py").write_text("def other_one(): pass\n")
     assert set(modules.public("tool", file) or ()) == {"other_one"}
@@ -84,7 +85,7 @@ def test_nothing_outside_of_the_workspace_is_read(workspace: Path, tmp_path: Pat
     (outside / "secret.py").write_text("password = 1\n")
     (workspace / "linked").symlink_to(outside)
     (workspace / "alone.py").symlink_to(outside / "secret.py")
-    modules, file = Modules([workspace]), workspace / "a.py"
+    modules, file = Modules([workspace], read_found), workspace / "a.py"
     assert modules.below("linked.", file) == frozenset()
     assert not modules.public("linked.secret", file)
     assert not modules.public("alone", file)
@@ -93,7 +94,7 @@ def test_nothing_outside_of_the_workspace_is_read(workspace: Path, tmp_path: Pat
 
 
 def test_what_a_file_lacks_may_be_the_workspaces(workspace: Path) -> None:
-    at = Modules([workspace]).at(workspace / "a.py")
+    at = Modules([workspace], read_found).at(workspace / "a.py")
 
     def nothing(names: object) -> list[tuple[str, str]]:
         return []
@@ -126,7 +127,7 @@ def test_what_a_file_lacks_may_be_the_workspaces(workspace: Path) -> None:
     ],
 )
 def test_the_kinds_of_what_is_imported(workspace: Path, line: str, token: str, expected: list[str]) -> None:
-    modules = Modules([workspace]).at(workspace / "a.py")
+    modules = Modules([workspace], read_found).at(workspace / "a.py")
     preference = Preference(line, scope_at(line, "\n"), modules=modules)
     assert preference.kinds("", "", [token]) == [expected]
     assert all(kind in fitted_weights() for kind in expected)

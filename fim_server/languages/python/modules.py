@@ -10,7 +10,7 @@ import ast
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,9 +38,11 @@ class Modules:
 
     Attributes:
         folders: The workspace's.
+        read: Reads a file up to a number of bytes, if it is in a folder: ``limited_files.read_found``.
     """
 
     folders: Sequence[Path]
+    read: Callable[[Path, int, Path], bytes]
     _listed: dict[Path, tuple[float, frozenset[str]]] = field(default_factory=dict, init=False)
     _public: dict[Path, tuple[tuple[int, int], frozenset[str]]] = field(default_factory=dict, init=False)
 
@@ -105,7 +107,15 @@ class Modules:
 
     def _is_inside(self, path: Path) -> bool:
         """Whether a path is of the workspace, wherever links lead."""
-        return any(path.resolve().is_relative_to(folder.resolve()) for folder in self.folders)
+        try:
+            return any(path.resolve().is_relative_to(folder.resolve()) for folder in self.folders)
+        except (OSError, RuntimeError):  # links that lead to each other
+            return False
+
+    def _text_of(self, path: Path) -> bytes:
+        """Read a module of the workspace. Raises OSError for what is none, or is too long."""
+        folder = next((folder for folder in self.folders if path.is_relative_to(folder)), path.parent)
+        return self.read(path, MOST_BYTES, folder)
 
     def _modules_in(self, folder: Path) -> Iterator[str]:
         for entry in self._entries(folder):
@@ -144,9 +154,7 @@ class Modules:
             known = self._public.get(path)
             if known is not None and known[0] == stamp:
                 return known[1]
-            if status.st_size > MOST_BYTES:
-                return frozenset()
-            tree = ast.parse(path.read_bytes())
+            tree = ast.parse(self._text_of(path))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return frozenset()
         if len(self._public) >= MOST_REMEMBERED:

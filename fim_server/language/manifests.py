@@ -1,0 +1,49 @@
+"""Bounded reading and parsing of the files that describe a user's project.
+
+Such a file comes with the project, from others. Reading it never takes longer than a keystroke may: the file has a
+size, and a shape that the parser's time is linear in.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from fim_server.language.limited_files import read_found
+
+MOST_BYTES = 1 << 18
+"""The largest file that is parsed; the largest ones of public projects have 60 kB."""
+
+MOST_PARTS = 32
+"""The most parts of a dotted key: the time of ``tomllib`` is quadratic in them."""
+
+_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_\\-]){_PART}(?:[ \t]*+[.][ \t]*+{_PART}){{{MOST_PARTS}}}")
+"""More parts with dots between them. In a string that is no key they are refused as well."""
+
+
+def read_manifest(path: str | PathLike[str]) -> str:
+    """Return the text of a project's file.
+
+    Raises:
+        OSError: See :func:`read_found`; a link must not lead out of the file's folder.
+        ValueError: The file is not in UTF-8.
+    """
+    return read_found(path, MOST_BYTES, Path(path).parent).decode("utf-8")
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse a text of TOML.
+
+    Raises:
+        ValueError: The text is not TOML, is nested too deeply, or has a key of more than :data:`MOST_PARTS` parts.
+    """
+    if _LONG_KEY.search(text):
+        raise ValueError(f"a key of more than {MOST_PARTS} parts")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
