@@ -17,7 +17,7 @@ def read_document(file: str, language: str | None) -> Document:
     """
     if file == "-" and language is None:
         raise LanguageError("standard input has no suffix: name its language with --language")
-    return Document.read(file)
+    return Document.read(file, language)
 
 
 class NamesFile(Protocol):

@@ -17,6 +17,7 @@ from typing import Any
 from fim_server import _core
 from fim_server.errors import LanguageError, LimitError
 from fim_server.language.cache import cache_folder, read_text, write_text
+from fim_server.language.encodings import Declaration
 from fim_server.language.matching import Matching
 from fim_server.language.sources import Sources, read_source
 from fim_server.language.splitting import split
@@ -41,6 +42,7 @@ class Definition:
         spec: The TOML file's fields.
         version: The version that both are narrowed to; None is the newest, or that the language has no versions.
         folder: Where the grammar's own imports (`%import .name.RULE`) are looked for; None is nowhere.
+        encoding: How files declare their encoding; None where they are in UTF-8.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Definition:
     spec: dict[str, Any]
     version: str | None = None
     folder: Path | None = None
+    encoding: Declaration | None = None
 
 
 def names() -> list[str]:
@@ -73,6 +76,22 @@ def builtin_versions(name: str) -> Versions:
         LanguageError: There is no such language.
     """
     return Versions.from_spec(tomllib.loads(builtin_files(name)[1].read_text(encoding="utf-8")))
+
+
+@cache
+def declaration_of(name: str) -> Declaration | None:
+    """Return how files of a language that comes with the package declare their encoding; None for UTF-8.
+
+    Raises:
+        LanguageError: There is no such language.
+    """
+    return read_builtin(name).encoding
+
+
+@cache
+def declarations() -> dict[str, Declaration | None]:
+    """Return how files declare their encoding, by the suffixes of the languages that come with the package."""
+    return {suffix: declaration_of(name) for name in names() for suffix in read_builtin(name).suffixes}
 
 
 def builtin_files(name: str) -> tuple[Path, Path]:
@@ -104,8 +123,11 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Def
         if isinstance(error, LanguageError):
             raise
         raise LanguageError(f"language definition: {_one_line(error)}") from error
+    encoding = Declaration.from_spec(spec)
+    spec.pop("encoding", None)  # the engine reads texts, not files
     _check(spec)
-    return Definition(spec["name"], tuple(spec["suffixes"]), grammar, spec, version, grammar_path.parent.absolute())
+    folder = grammar_path.parent.absolute()
+    return Definition(spec["name"], tuple(spec["suffixes"]), grammar, spec, version, folder, encoding)
 
 
 def _check(spec: dict[str, Any]) -> None:

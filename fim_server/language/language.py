@@ -11,6 +11,7 @@ from fim_server import _core
 from fim_server.errors import LanguageError
 from fim_server.language import compile as grammar
 from fim_server.language.argument_types import expect, expect_text
+from fim_server.language.encodings import decode
 from fim_server.language.session import MOST_SHAPES, Session
 from fim_server.language.shapes import Shape
 from fim_server.language.spelling import Spelling
@@ -109,6 +110,22 @@ class Language:
         version = (versions or {}).get(name)
         expect("versions", version, str | None, "a mapping to str or None")
         return _load(name, version or grammar.builtin_versions(name).of_project(Path(path)))
+
+    @staticmethod
+    def decode(path: str | PathLike[str], data: bytes, name: str | None = None) -> str:
+        """Decode a file as its language does, without the byte order mark.
+
+        Args:
+            path: Names the language by its suffix; a file of no language is in UTF-8.
+            data: The file's bytes.
+            name: The language, where the suffix does not matter.
+
+        Raises:
+            LanguageError: There is no language of the name.
+            EncodingError: The bytes are not in the encoding that the file declares, or there is no such encoding.
+        """
+        declaration = grammar.declaration_of(name) if name else grammar.declarations().get(Path(path).suffix)
+        return decode(data, declaration)
 
     @staticmethod
     def name_for_path(path: str | PathLike[str]) -> str:

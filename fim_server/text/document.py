@@ -17,7 +17,9 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
 
-from fim_server.errors import DocumentError, LimitError
+from fim_server.errors import DocumentError, FimServerError, LimitError
+from fim_server.language import Language
+from fim_server.language.encodings import EncodingError
 from fim_server.language.limited_files import read_all, read_limited
 
 LINE_BREAK = re.compile("\r\n|\r|\n")
@@ -95,47 +97,46 @@ class Document:
         return cls(LINE_BREAK.sub("\n", text), newline, version, sound=is_sound(text))
 
     @classmethod
-    def from_bytes(cls, data: bytes, name: str) -> Document:
-        """Decode UTF-8, with or without a byte order mark; ``name`` is what an error calls the file.
+    def from_bytes(cls, data: bytes, name: str, language: str | None = None) -> Document:
+        """Decode a file as its language does, which is UTF-8 unless the file declares something else.
 
-        Raises :class:`DocumentError` at bytes that are not UTF-8.
+        ``name`` is what an error calls the file; ``language``: its language, where its suffix does not matter.
+
+        Raises :class:`DocumentError` at bytes that are not in this encoding.
         """
         try:
-            return cls.from_text(data.decode("utf-8-sig"))
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise DocumentError(
-                f"{name}: not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}, line {line})"
-            ) from None
+            return cls.from_text(Language.decode(name, data, language))
+        except EncodingError as error:
+            raise DocumentError(f"{name}: {error}") from None
 
     @classmethod
-    def read(cls, path: str) -> Document:
+    def read(cls, path: str, language: str | None = None) -> Document:
         """Read a file, or standard input for ``"-"``.
 
         Raises :class:`DocumentError` where that fails, or there is more than ``language.limited_files`` allows.
         """
         if path != "-":
-            return cls.read_file(path)
+            return cls.read_file(path, language)
         if sys.stdin is None:
             raise DocumentError("standard input: closed")
         try:
-            return cls.from_bytes(read_all(sys.stdin.buffer), "standard input")
+            return cls.from_bytes(read_all(sys.stdin.buffer), "standard input", language)
         except LimitError as error:
             raise DocumentError(f"standard input: {error}") from None
         except OSError as error:
             raise DocumentError(f"standard input: {(error.strerror or str(error)).lower()}") from None
 
     @classmethod
-    def read_file(cls, path: str) -> Document:
+    def read_file(cls, path: str, language: str | None = None) -> Document:
         """Read a file, whatever its name. Raises as :meth:`read`."""
         try:
-            return cls.from_bytes(read_limited(path), path)
+            return cls.from_bytes(read_limited(path), path, language)
         except LimitError as error:
             raise DocumentError(f"{path}: {error}") from None
         except OSError as error:
             raise DocumentError(f"{path}: {(error.strerror or str(error)).lower()}") from None
         except ValueError as error:  # a NUL in the path
-            if isinstance(error, DocumentError):
+            if isinstance(error, FimServerError):
                 raise
             raise DocumentError(f"{path!r}: {error}") from None
 

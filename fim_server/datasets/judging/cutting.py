@@ -15,7 +15,10 @@ from functools import cached_property
 from pathlib import Path
 
 from fim_server.datasets.judging.judge import Judge
+from fim_server.language import Language
 from fim_server.language.compile import Definition, lower
+from fim_server.language.encodings import EncodingError
+from fim_server.language.limited_files import read_found
 
 KINDS = ("token", "span", "line", "lines", "brackets", "blank", "string", "comment", "empty", "end")
 
@@ -257,9 +260,10 @@ class Files:
 def text_of(path: Path) -> str | None:
     """A file's text, its line breaks as the engine reads them; None where it is no text."""
     try:
-        return path.read_bytes().decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    except (OSError, UnicodeDecodeError):
+        text = Language.decode(path, read_found(path))
+    except (OSError, EncodingError):
         return None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def cases(rng: random.Random, looks: Looks, judge: Judge, files: Files, first: int, kinds: Sequence[str]) -> list[Case]:

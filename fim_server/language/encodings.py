@@ -1,0 +1,134 @@
+"""Encodings of source files, as a language has its files declare them.
+
+Where a declaration stands is data of the language, the table `[encoding]` of its TOML file. A language without one, and
+a file without a declaration, is in UTF-8.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+from typing import Any, Self
+
+from fim_server.errors import FimServerError, LanguageError
+
+UTF8 = "utf-8"
+
+_SIGNATURE = codecs.BOM_UTF8
+_OTHER_SIGNATURES = ((codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
+_LINE_BREAK = re.compile(rb"\r\n|\r|\n")
+_SHOWN = 40
+"""Characters of an encoding's name that a message shows."""
+
+
+class EncodingError(FimServerError):
+    """Bytes that are no text of a language, in one line that does not name the file."""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """The lines in which a file of a language may say how it is encoded.
+
+    Attributes:
+        pattern: What such a line matches, with the encoding's name as its group.
+        lines: The number of lines that are looked at, from the first one on.
+        before: What the lines before it match.
+    """
+
+    pattern: re.Pattern[bytes]
+    lines: int
+    before: re.Pattern[bytes]
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any]) -> Self | None:
+        """Read the table `[encoding]`, which a language need not have.
+
+        Raises:
+            LanguageError: The table lacks a field, or a field is wrong.
+        """
+        table = spec.get("encoding")
+        if table is None:
+            return None
+        try:
+            found = cls(
+                re.compile(table["declaration"].encode("ascii")),
+                int(table["lines"]),
+                re.compile(table["before"].encode("ascii")),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError, re.error) as error:
+            raise LanguageError(f"language {spec.get('name')}: [encoding] is incomplete: {error}") from error
+        if found.pattern.groups != 1:
+            raise LanguageError(f"language {spec.get('name')}: encoding.declaration: one group was expected")
+        return found
+
+    def find(self, data: bytes) -> tuple[str, int] | None:
+        """Return the encoding that a file declares, and the offset of the end of that line; None without one."""
+        start = len(_SIGNATURE) if data.startswith(_SIGNATURE) else 0
+        for _ in range(self.lines):
+            found = _LINE_BREAK.search(data, start)
+            end = len(data) if found is None else found.start()
+            line = data[start:end]
+            if named := self.pattern.match(line):
+                return named[1].decode("ascii", "replace"), end
+            if found is None or not self.before.match(line):
+                return None
+            start = found.end()
+        return None
+
+
+def decode(data: bytes, declaration: Declaration | None = None) -> str:
+    """Decode a file of a language that declares encodings like this, without the byte order mark.
+
+    Raises:
+        EncodingError: The file is not in the encoding that it declares (UTF-8 without a declaration), or there is no
+            such encoding for sources.
+    """
+    for signature, name in _OTHER_SIGNATURES:
+        if data.startswith(signature):
+            raise EncodingError(f"in {name}, not UTF-8")
+    declared = declaration.find(data) if declaration is not None else None
+    signed = data.startswith(_SIGNATURE)
+    if declared is None:
+        return _decoded(data[len(_SIGNATURE) :] if signed else data, UTF8, len(_SIGNATURE) * signed)
+    name, end = declared
+    shown = name[:_SHOWN]
+    if _plain(name) == UTF8:
+        return _decoded(data[len(_SIGNATURE) :] if signed else data, UTF8, len(_SIGNATURE) * signed)
+    if signed:
+        raise EncodingError(f"begins with the byte order mark of UTF-8 and declares {shown}")
+    try:
+        codec = codecs.lookup(name)
+        # A codec of bytes, or of text, is no encoding; `str` is what `bytes.decode` allows.
+        head = data[:end].decode(name)
+    except (LookupError, ValueError):
+        raise EncodingError(_refusal(name, shown)) from None
+    if head.encode("utf-8", "replace") != data[:end]:
+        # The declaration could not have been read in this encoding, UTF-16 for example.
+        raise EncodingError(f"declares {shown}, an encoding that source files cannot have")
+    return _decoded(data, codec.name, 0, shown)
+
+
+def _plain(name: str) -> str:
+    """Return a name as CPython compares it with UTF-8."""
+    plain = name.lower().replace("_", "-")
+    return UTF8 if plain == UTF8 or plain.startswith(f"{UTF8}-") else plain
+
+
+def _refusal(name: str, shown: str) -> str:
+    try:
+        codecs.lookup(name)
+    except (LookupError, ValueError):
+        return f"unknown encoding {shown}"
+    return f"declares {shown}, an encoding that source files cannot have"
+
+
+def _decoded(data: bytes, encoding: str, skipped: int, shown: str = "UTF-8") -> str:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        at, line = error.start, len(_LINE_BREAK.findall(data, 0, error.start)) + 1
+        byte = data[at] if at < len(data) else 0
+        raise EncodingError(f"not {shown} (byte 0x{byte:02x} at offset {at + skipped}, line {line})") from None
+    except ValueError:
+        raise EncodingError(f"not {shown}") from None
