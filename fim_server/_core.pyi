@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -136,8 +136,13 @@ class Continuation:
 class ProjectMemory:
     def __new__(cls, characters: int = 10_000_000) -> ProjectMemory: ...
     def index_folder(
-        self, root: Path, suffixes: Sequence[str], stop: Stop | None = None
+        self,
+        root: Path,
+        suffixes: Sequence[str],
+        stop: Stop | None = None,
+        decode: Callable[[str, bytes], str | None] | None = None,
     ) -> tuple[int, int, int, int, bool]: ...
+    def take_notes(self) -> list[str]: ...
     def update(self, key: str, before: str, after: str) -> bool: ...
     def close(self, key: str) -> bool: ...
     def remove(self, key: str) -> bool: ...

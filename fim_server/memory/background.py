@@ -41,6 +41,12 @@ class Background:
                 self._thread.start()
             self._changed.notify_all()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being done, or waits."""
+        with self._changed:
+            return self._busy or bool(self._waiting)
+
     def settle(self, seconds: float) -> bool:
         """Wait until nothing is left to do, at most so long; returns whether that is so."""
         deadline = time.monotonic() + seconds

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import TracebackType
 
 from fim_server._core import ProjectMemory, Stop
+from fim_server.language import Language
+from fim_server.language.encodings import EncodingError
 from fim_server.memory.background import Background
 from fim_server.memory.excerpts import Excerpt
 from fim_server.memory.offers import Offer, ranked
@@ -58,14 +60,29 @@ class Memory:
         """Read a folder's files, or what is new and changed among them where it was read before.
 
         Ignored, hidden, foreign (virtual environments, ``node_modules``, what was built), generated and binary files
-        and those over 1 MB are left out, and so is whatever a link leads to.
+        and those over 1 MB are left out, and so is whatever a link leads to. Ignore files are read up to a size and a
+        number of rules; a link that leads out of the folder, a pipe or a device in the place of one is not read.
 
         Args:
             folder: Its path; nothing outside of it is read.
             suffixes: Of the files, ``.py`` for example.
         """
         suffixes = list(suffixes)
-        self._folders.do(("index", folder), lambda: self._memory.index_folder(folder, suffixes, self._stop))
+        self._folders.do(("index", folder), lambda: self._memory.index_folder(folder, suffixes, self._stop, decoded))
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a folder is being read, or is to be."""
+        return self._folders.is_busy
+
+    def stop_reading(self) -> None:
+        """Stop reading the folder that is being read; what was read stays, and :meth:`index` goes on from there."""
+        stop, self._stop = self._stop, Stop()
+        stop.set()
+
+    def take_notes(self) -> list[str]:
+        """Take the lines that say what was left out of folders, and why, since the last call."""
+        return self._memory.take_notes()
 
     def changed(self, key: str, before: str, after: str) -> None:
         """Take what an open document holds now, in place of its file.
@@ -176,6 +193,14 @@ class Memory:
         """
         self._stop.set()
         return all([self._documents.close(), self._folders.close()])
+
+
+def decoded(key: str, data: bytes) -> str | None:
+    """Return the text of a file that may not be in UTF-8; None where it is not in the encoding that it declares."""
+    try:
+        return Language.decode(key, data)
+    except EncodingError:
+        return None
 
 
 def unseen(left: str) -> int:

@@ -1,9 +1,16 @@
-"""Which of the workspace's files are read into the project's memory."""
+"""The workspace's files that are read into the project's memory, and a look at the process meanwhile."""
 
 from __future__ import annotations
 
+from lsprotocol import types
+
 from fim_server.language import Language
+from fim_server.server.budget import MEGABYTE
 from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.status import tell_status
+
+TOLD_BYTES = 64 * MEGABYTE
+"""By how much the process's memory grows or shrinks before the status is sent again while files are read."""
 
 
 def read_project(ls: FimLanguageServer) -> None:
@@ -18,3 +25,25 @@ def read_project(ls: FimLanguageServer) -> None:
             folders = [ls.workspace.root_uri or ""]
         languages = [name for name in Language.names() if ls.settings.remembers(name, ls.learnt)]
         ls.project.read(folders, [suffix for name in languages for suffix in Language.suffixes_of(name)])
+        ls.begin_watch()
+
+
+def look_at_reading(ls: FimLanguageServer, resident: int | None, allowed: int | None) -> None:
+    """Log what the project's memory leaves out, tell of memory that grows, and stop reading where there is too much.
+
+    ``resident`` and ``allowed``: bytes that the process holds, and may hold.
+    """
+    for note in ls.project.take_notes():
+        ls.log_once(types.MessageType.Warning, f"reading the project: {note}")
+    if not ls.project.is_reading or resident is None:
+        return
+    if allowed is not None and resident > allowed and not ls.worker.is_loading:
+        ls.project.stop_reading()
+        had, may = resident // MEGABYTE, allowed // MEGABYTE
+        ls.log_once(
+            types.MessageType.Warning,
+            f"{had:,} MB of memory, {may:,} MB allowed (setting memoryMb): reading files stops until one changes",
+        )
+    if abs(resident - ls.resident_told) >= TOLD_BYTES:
+        ls.resident_told = resident
+        tell_status(ls)

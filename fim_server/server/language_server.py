@@ -88,6 +88,8 @@ class FimLanguageServer(LanguageServer):
         self.project = Project()
         self.folders_changed = False
         """Whether the client has told of other folders than those it began with, one of which may be its root."""
+        self.resident_told = 0
+        """Bytes that the process held when the status last told of it while files were read."""
         self.reads_soon = False
         """Whether what has changed of it on the disk is about to be read."""
         self.worker = CompletionWorker(settings, models, self.project)

@@ -137,6 +137,19 @@ class Project:
         return self._folders
 
     @property
+    def is_reading(self) -> bool:
+        """Whether files are being read."""
+        return self.memory.is_reading
+
+    def stop_reading(self) -> None:
+        """Stop reading files until they are to be read again; what has been read stays."""
+        self.memory.stop_reading()
+
+    def take_notes(self) -> list[str]:
+        """Take the lines that say what was left out of the folders, and why."""
+        return self.memory.take_notes()
+
+    @property
     def is_begun(self) -> bool:
         """Whether anything was told, or is to be read."""
         return self._is_begun

@@ -9,6 +9,7 @@ import logging
 from lsprotocol import types
 
 from fim_server.server.budget import MEGABYTE, Step, bytes_for_sessions
+from fim_server.server.indexing import look_at_reading
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.loading import load
 from fim_server.server.process import resident_bytes
@@ -48,7 +49,7 @@ async def keep_looking(ls: FimLanguageServer) -> None:
     goes_on = True
     while goes_on:
         await asyncio.sleep(LOOK_SECONDS)
-        goes_on = ls.worker.is_at_work
+        goes_on = ls.worker.is_at_work or ls.project.is_reading
         try:
             goes_on = look(ls) or goes_on
         except Exception as error:  # noqa: BLE001  # whatever goes wrong in it, the next look comes
@@ -69,8 +70,10 @@ def look(ls: FimLanguageServer) -> bool:
         return bool(replaced)
     allowed = ls.budget.bytes_for(ls.settings.memory_mb)
     ls.worker.session_memory.most = bytes_for_sessions(allowed)
+    resident = resident_bytes()
+    look_at_reading(ls, resident, allowed)
     # While a model is loaded it is not known yet what it needs.
-    step = None if ls.worker.is_loading else ls.budget.next_step(resident_bytes(), allowed)
+    step = None if ls.worker.is_loading else ls.budget.next_step(resident, allowed)
     if step is not None:
         drop(ls, step)
     if ls.worker.was_lost:

@@ -146,3 +146,17 @@ def test_the_server_tells_of_the_clients_folders(workspace: Path) -> None:
     assert isinstance(found, Preference)
     assert found.kinds("", "", ["tool", "zebra"]) == [[], []]
     project.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and pipes are POSIX")
+def test_modules_that_are_no_files_are_not_read(workspace: Path) -> None:
+    (workspace / "loop").symlink_to("loop")
+    (workspace / "endless.py").symlink_to("/dev/zero")
+    (workspace / "outside.py").symlink_to(__file__)
+    os.mkfifo(workspace / "pipe.py")
+    (workspace / "large.py").write_bytes(b"x = 1\n" * MOST_BYTES)
+    modules, file = Modules([workspace], read_found), workspace / "a.py"
+    for name in ("loop", "endless", "outside", "pipe"):
+        assert not modules.public(name, file)
+        assert not modules.below(f"{name}.", file)
+    assert modules.public("large", file) == frozenset()

@@ -9,16 +9,19 @@
 
 mod cursor;
 mod folder;
+mod ignores;
 mod lexemes;
 mod limits;
 mod open;
 mod query;
+mod reading;
 mod related;
 mod segment;
 mod store;
 mod strings;
+mod walk;
 
-pub use folder::Indexed;
+pub use folder::{Decode, Indexed};
 pub use limits::CHARACTERS;
 pub use query::{Continuation, Place};
 pub use related::{Excerpt, Sought};
@@ -49,6 +52,8 @@ pub struct ProjectMemory {
     most: usize,
     /// Held while a folder is read, and while an open document is.
     reading: Mutex<()>,
+    /// What was left out of folders since they were last asked for, a line each.
+    notes: Mutex<Vec<String>>,
     updating: Mutex<()>,
 }
 
@@ -60,7 +65,13 @@ impl ProjectMemory {
     /// Of at most so many characters of files.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { store: store::Store::new(), most, reading: Mutex::default(), updating: Mutex::default() }
+        Self {
+            store: store::Store::new(),
+            most,
+            reading: Mutex::default(),
+            notes: Mutex::default(),
+            updating: Mutex::default(),
+        }
     }
 
     /// Reads the files below a folder that have one of these suffixes, as far as they are new or have changed, and forgets
@@ -68,8 +79,28 @@ impl ProjectMemory {
     ///
     /// Keys are paths that begin with `root` as it is given.
     pub fn index_folder(&self, root: &Path, suffixes: &[String], stop: &dyn Fn() -> bool) -> Indexed {
+        self.index_decoded(root, suffixes, &|_, bytes| String::from_utf8(bytes.to_vec()).ok(), stop)
+    }
+
+    /// Reads a folder as [`Self::index_folder`], and has files that may not be in UTF-8 decoded.
+    pub fn index_decoded(
+        &self,
+        root: &Path,
+        suffixes: &[String],
+        decode: &Decode<'_>,
+        stop: &dyn Fn() -> bool,
+    ) -> Indexed {
         let _one = one_at_a_time(&self.reading);
-        self.store.index(root, suffixes, self.most, stop)
+        let (done, notes) = self.store.index(root, suffixes, self.most, decode, stop);
+        let mut all = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(notes);
+        all.truncate(limits::MOST_NOTES);
+        done
+    }
+
+    /// Takes the notes about what was left out of folders, a line each.
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes what an open document holds: what is before the cursor's line, and what after it, in place of the file that has

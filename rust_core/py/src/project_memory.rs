@@ -3,7 +3,7 @@
 use crate::Stop;
 use fim_server_memory::{CHARACTERS, Continuation as CoreContinuation, Place, ProjectMemory as CoreMemory, Sought};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyBytes, PyString};
 use std::path::PathBuf;
 
 /// What may go on at a cursor, with what speaks for it: see the fields of `fim_server_memory::Continuation`.
@@ -93,20 +93,34 @@ impl ProjectMemory {
 
     /// Reads a folder's files; tells of how many it knows, how many were read now, were unfit, did not fit, and whether it
     /// was stopped.
-    #[pyo3(signature = (root, suffixes, stop = None))]
+    ///
+    /// `decode` takes the key and the bytes of a file that may not be in UTF-8, and returns its text or None.
+    #[pyo3(signature = (root, suffixes, stop = None, decode = None))]
     fn index_folder(
         &self,
         py: Python<'_>,
         root: PathBuf,
         suffixes: Vec<String>,
         stop: Option<PyRef<'_, Stop>>,
+        decode: Option<Py<PyAny>>,
     ) -> (usize, usize, usize, usize, bool) {
         let stop = stop.map(|stop| stop.core.clone());
         py.detach(|| {
             let stopped = || stop.as_ref().is_some_and(|stop| stop.is_set());
-            let done = self.core.index_folder(&root, &suffixes, &stopped);
+            let decoded = |key: &str, bytes: &[u8]| match &decode {
+                None => String::from_utf8(bytes.to_vec()).ok(),
+                Some(decode) => Python::attach(|py| {
+                    decode.call1(py, (key, PyBytes::new(py, bytes))).ok()?.extract::<Option<String>>(py).ok()?
+                }),
+            };
+            let done = self.core.index_decoded(&root, &suffixes, &decoded, &stopped);
             (done.files, done.read, done.unfit, done.beyond, done.stopped)
         })
+    }
+
+    /// Takes the notes about what was left out of folders, a line each.
+    fn take_notes(&self) -> Vec<String> {
+        self.core.take_notes()
     }
 
     fn update(&self, py: Python<'_>, key: &str, before: &Bound<'_, PyString>, after: &Bound<'_, PyString>) -> bool {

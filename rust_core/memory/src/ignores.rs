@@ -1,0 +1,144 @@
+//! Rules of ignore files (`.ignore`, `.gitignore`, `.git/info/exclude`), with bounds on their number and complexity.
+//!
+//! The order of precedence is that of the `ignore` crate, whose walker a test compares with: the innermost `.ignore`, then
+//! the innermost `.gitignore`, then `.git/info/exclude`, whether or not the folder is a repository. The crate's own walker
+//! reads such files whole, whatever they are. Here [`Reader`] reads them within bounds, and the crate matches.
+
+use crate::limits::{GLOB, GLOB_WILDCARDS, GLOBS, GLOBS_GROUP, IGNORE_FILE, WILDCARDS};
+use crate::reading::{Reader, Refusal};
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The rules of one file, in groups; the last group that decides counts.
+#[derive(Default)]
+struct Rules(Vec<Gitignore>);
+
+impl Rules {
+    /// Returns whether an entry is ignored (`true`) or kept (`false`) by these rules, or `None`.
+    fn decide(&self, path: &Path, is_folder: bool) -> Option<bool> {
+        self.0.iter().rev().find_map(|group| match group.matched(path, is_folder) {
+            Match::None => None,
+            Match::Ignore(_) => Some(true),
+            Match::Whitelist(_) => Some(false),
+        })
+    }
+}
+
+/// The rules for the entries of a folder, its parents' among them.
+pub(crate) struct Ignores {
+    parent: Option<Arc<Ignores>>,
+    ignore: Rules,
+    git: Rules,
+    exclude: Rules,
+    /// What the rules from the root to here still may have.
+    room: Room,
+}
+
+/// Globs, and wildcards in them, that may still be added.
+#[derive(Clone, Copy)]
+struct Room {
+    globs: usize,
+    wildcards: usize,
+}
+
+impl Ignores {
+    /// Reads the ignore files of a folder.
+    pub(crate) fn of(folder: &Path, parent: Option<Arc<Self>>, reader: &Reader, stop: &dyn Fn() -> bool) -> Self {
+        let mut room = parent.as_ref().map_or(Room { globs: GLOBS, wildcards: WILDCARDS }, |parent| parent.room);
+        let mut read = |path: &Path| rules_of(folder, path, reader, &mut room, stop);
+        let ignore = read(&folder.join(".ignore"));
+        let git = read(&folder.join(".gitignore"));
+        let repository = repository_of(&folder.join(".git"), reader, stop);
+        let exclude = repository.map(|path| read(&path.join("info/exclude"))).unwrap_or_default();
+        Self { parent, ignore, git, exclude, room }
+    }
+
+    /// Returns whether an entry below the folder is ignored, kept although something else hides it, or neither.
+    pub(crate) fn decide(&self, path: &Path, is_folder: bool) -> Option<bool> {
+        let (mut ignore, mut git, mut exclude) = (None, None, None);
+        let mut at = Some(self);
+        while let Some(here) = at {
+            ignore = ignore.or_else(|| here.ignore.decide(path, is_folder));
+            git = git.or_else(|| here.git.decide(path, is_folder));
+            exclude = exclude.or_else(|| here.exclude.decide(path, is_folder));
+            at = here.parent.as_deref();
+        }
+        ignore.or(git).or(exclude)
+    }
+}
+
+/// The folder with a repository's `info`: `.git`, or what a file of this name refers to.
+fn repository_of(dot_git: &Path, reader: &Reader, stop: &dyn Fn() -> bool) -> Option<PathBuf> {
+    let line_of = |path: &Path| {
+        let read = reader.read(path, GLOB as u64 * 16, stop).ok()?;
+        let text = String::from_utf8(read.bytes).ok()?;
+        text.lines().next().map(str::to_string)
+    };
+    let kind = dot_git.metadata().ok()?;
+    if kind.is_dir() {
+        return Some(dot_git.to_path_buf());
+    }
+    let line = line_of(dot_git)?;
+    let repository = dot_git.parent()?.join(line.strip_prefix("gitdir: ")?);
+    let common = line_of(&repository.join("commondir")).map(|line| repository.join(line));
+    Some(common.unwrap_or(repository))
+}
+
+/// The rules of one file for a folder, as far as they fit.
+fn rules_of(folder: &Path, path: &Path, reader: &Reader, room: &mut Room, stop: &dyn Fn() -> bool) -> Rules {
+    if path.symlink_metadata().is_err() {
+        return Rules::default();
+    }
+    let read = match reader.read(path, IGNORE_FILE, stop) {
+        Ok(read) => read,
+        Err(refusal) => {
+            if refusal != Refusal::Unreadable || !path.is_dir() {
+                reader.note_refusal(path, refusal);
+            }
+            return Rules::default();
+        }
+    };
+    let mut left_out = usize::from(read.cut);
+    let mut globs = Vec::new();
+    let bytes = read.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&read.bytes);
+    for line in bytes.split(|&byte| byte == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.first().is_none_or(|&byte| byte == b'#') || line.trim_ascii().is_empty() {
+            continue;
+        }
+        let wildcards = line.iter().filter(|byte| b"*?[{".contains(byte)).count();
+        let fits = line.len() <= GLOB && wildcards <= GLOB_WILDCARDS;
+        match std::str::from_utf8(line) {
+            Ok(line) if fits && room.globs > 0 && room.wildcards >= wildcards => {
+                room.globs -= 1;
+                room.wildcards -= wildcards;
+                globs.push(line);
+            }
+            _ => left_out += 1,
+        }
+    }
+    if left_out > 0 {
+        reader.note(path, "has more or longer rules than are read: the others are left out");
+    }
+    Rules(globs.chunks(GLOBS_GROUP).flat_map(|group| built(folder, group)).collect())
+}
+
+/// The matchers of some globs; what no matcher can be made of is left out.
+fn built(folder: &Path, globs: &[&str]) -> Vec<Gitignore> {
+    let mut builder = GitignoreBuilder::new(folder);
+    for glob in globs {
+        let _ = builder.add_line(None, glob);
+    }
+    match builder.build() {
+        Ok(matcher) if matcher.is_empty() => Vec::new(),
+        Ok(matcher) => vec![matcher],
+        // All of them together are too large, or one of them is.
+        Err(_) if globs.len() > 1 => {
+            let (first, second) = globs.split_at(globs.len() / 2);
+            [built(folder, first), built(folder, second)].concat()
+        }
+        Err(_) => Vec::new(),
+    }
+}
