@@ -99,6 +99,8 @@ class Answer:
     """Why there is no offer, in words."""
     word_ends: bool = False
     """Whether the word left of the cursor was whole, so that none of the offers makes it longer."""
+    above: int = 0
+    """Lines of the left side that are other cells of a notebook."""
     lasting: bool = True
     """Whether the same question would be answered the same; not after a deadline, or without a model."""
 
@@ -207,7 +209,7 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
         if rest is not None and single_line and not (answer.complete or owes or is_seen_with_lines(rest)):
             rest = first_line(rest)
         if rest is not None:
-            lines = moved_down(rest.covered_lines, answer.left.count("\n"), typed.count("\n"))
+            lines = moved_down(rest.covered_lines, answer.left.count("\n") - answer.above, typed.count("\n"))
             offers.append(replace(rest, covered_lines=lines))
     if not offers:
         return None

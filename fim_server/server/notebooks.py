@@ -144,18 +144,25 @@ class NotebookWorkspace(Workspace):
     def left_empty(self, uri: str) -> list[str]:
         """The notebook of a cell that was closed by itself, if no other cell of it is open."""
         owner = urldefrag(uri).url
-        others = (other.startswith(self.key_of(owner)) for other in self._text_documents)
+        others = (urldefrag(other).url == self.key_of(owner) for other in self._text_documents)
         return [owner] if uri.startswith(CELL_SCHEMES) and owner != uri and not any(others) else []
+
+    def synchronized(self, uri: str) -> Notebook | None:
+        """A notebook that an editor has opened as one, as it is now."""
+        known = self._notebook_documents.get(self.key_of(uri))
+        if known is None:
+            return None
+        found = (self.opened(cell.document) for cell in known.cells if cell.kind is types.NotebookCellKind.Code)
+        return Notebook(known.uri, tuple(map(cell_of, filter(None, found))))
 
     def notebook_at(self, uri: str) -> Notebook | None:
         """The notebook of a cell, as it is now; None where a document is none."""
         owner = self.notebook_uri(uri)
         if owner is None:
             return None
-        known = self._notebook_documents.get(self.key_of(owner))
+        known = self.synchronized(owner)
         if known is not None:
-            found = (self.opened(cell.document) for cell in known.cells if cell.kind is types.NotebookCellKind.Code)
-            return Notebook(owner, tuple(map(cell_of, filter(None, found))))
+            return known
         # The editor tells of its cells one by one: all that have the notebook's name are its.
         cells = [
             document

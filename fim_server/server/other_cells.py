@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fim_server.language.stop import heed
@@ -61,13 +63,14 @@ class OtherCells:
                 broken.append((unit, found))
         if is_read and not broken:
             return opened
+        gone = {line for unit, _ in broken if not unit.cell for line in lines_of(unit.text)}
         diagnostics = [diagnostic(unit, found) for unit, found in broken[:MOST_NAMED]]
         if not is_read:
             diagnostics.append("not all cells of the notebook are read yet")
         return replace(
             opened,
             guarantee="partial",
-            covered_lines=opened.covered_lines or (range(cell.lines),),
+            covered_lines=without(opened.covered_lines or (range(cell.lines),), gone, cell.before.count("\n")),
             diagnostics=(*opened.diagnostics, *diagnostics),
             unread=not is_read,
         )
@@ -95,6 +98,22 @@ def broken_at(language: Language, text: str) -> Broken | None:
     if accepted == len(encoded) and state.is_complete():
         return None
     return Broken(encoded[:accepted].count(b"\n") + 1)
+
+
+def lines_of(text: str) -> range:
+    """The lines of a program, without blank ones before it."""
+    return range(len(text) - len(text.lstrip("\n")), text.count("\n") + 1)
+
+
+def without(stretches: tuple[range, ...], gone: Collection[int], kept: int) -> tuple[range, ...]:
+    """Stretches of lines without some lines, of which one is kept.
+
+    >>> without((range(5),), {1, 2, 4}, 2)
+    (range(0, 1), range(2, 4))
+    """
+    lines = [line for stretch in stretches for line in stretch if line not in gone or line == kept]
+    breaks = [0, *(at for at in range(1, len(lines)) if lines[at] != lines[at - 1] + 1), len(lines)]
+    return tuple(range(lines[start], lines[end - 1] + 1) for start, end in pairwise(breaks) if start < end)
 
 
 def diagnostic(unit: Unit, broken: Broken) -> str:

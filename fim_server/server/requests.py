@@ -356,7 +356,7 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
 
     if found.offers:
         ls.once_answered(go_on)
-    return Answered(found, request.split)
+    return Answered(found, request.own)
 
 
 def as_shown(found: Answer, request: Request) -> Answer:

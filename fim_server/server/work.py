@@ -52,7 +52,17 @@ class Request:
     @property
     def offset(self) -> int:
         """The cursor's, in its document."""
-        return len(self.split.left if self.cell is None else self.cell.before)
+        return len(self.own.left)
+
+    @property
+    def own(self) -> Split:
+        """The texts of the document itself around the cursor."""
+        return self.split if self.cell is None else replace(self.split, left=self.cell.before, right=self.cell.after)
+
+    @property
+    def above(self) -> int:
+        """Lines before the cursor that are other cells of a notebook."""
+        return self.split.left.count("\n") - self.own.left.count("\n")
 
     @property
     def healable(self) -> int | None:
@@ -177,5 +187,6 @@ def answer_of(request: Request, offers: tuple[Offer, ...], reason: str | None = 
         complete=request.invoked,
         word_ends=request.word_ends,
         reason=reason,
+        above=request.above,
         lasting=lasting,
     )

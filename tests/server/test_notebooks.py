@@ -150,6 +150,38 @@ async def test_a_broken_line_of_the_cursors_cell_is_told_in_its_terms(wire: Wire
     await editor.close()
 
 
+async def test_a_broken_magic_of_the_cursors_cell_is_not_covered(wire: Wire) -> None:
+    editor = await opened(wire, "ok = 1\nok = 2", "x = 1\n%time f((\ny = 2\nprint(len")
+    items = await editor.ask(1, "print(len")
+    assert items
+    assert {guarantee(item) for item in items} == {"partial"}
+    assert [covered(item) for item in items] == [[(0, 1), (2, 2)]] * len(items)
+    told = (await editor.explain(1, len("x = 1\n%time f((\ny = 2\nprint(len")))["result"]
+    assert told["diagnostics"] == ["line 2: left out, since it does not parse"]
+    await editor.close()
+
+
+async def test_covered_lines_move_with_what_is_typed(wire: Wire) -> None:
+    """They are the cell's, also where an answer is remembered, however many cells stand above."""
+    editor = await opened(wire, "broken = (\n" * 7, "if len:\n    pri", "broken = (")
+    (first, *_) = await editor.ask(1, "pri")
+    assert covered(first) == [(0, 2)]
+    await editor.edit(1, len("if len:\n    pri"), len("if len:\n    pri"), first["insertText"][:1])
+    for item in await editor.ask(1, f"pri{first['insertText'][:1]}"):
+        assert covered(item) == [(0, 2)]
+    assert editor.last["origin"] == "cache"
+    await editor.close()
+
+
+async def test_a_stand_in_is_told_by_the_cells_line(wire: Wire) -> None:
+    editor = await opened(wire, "x = 1\n" * 30, "try:\n    pri\n\ny = 2")
+    items = await editor.ask(1, "pri", invoked=False)
+    told = [item["command"]["arguments"][0] for item in items]
+    assert told
+    assert [argument["standIn"]["line"] for argument in told] == [1] * len(told)
+    await editor.close()
+
+
 async def test_await_at_top_level_and_a_last_semicolon_are_legal(wire: Wire) -> None:
     editor = await opened(
         wire, "import asyncio\nawait asyncio.sleep(0)", "len([1]);", "print(len", "async with x as y:\n    pass"

@@ -1,5 +1,5 @@
-"""The language server with two requests more: `test/text`, what it has of a document, and `test/kept`, how many
-messages it keeps something of."""
+"""The language server with three requests more: `test/text`, what it has of a document, `test/cells`, what it has of a
+notebook, and `test/kept`, how many messages it keeps something of."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from fim_server.cli import main
 from fim_server.server import app
+from fim_server.server.documents import OpenDocuments
 from fim_server.server.language_server import FimLanguageServer
 
 create_server = app.create_server
@@ -20,6 +21,15 @@ def telling_server(*arguments: Any, **named: Any) -> FimLanguageServer:
     def tell(params: Any) -> dict[str, Any] | None:
         opened = server.protocol.opened(params.uri)
         return None if opened is None else {"text": opened.source, "version": opened.version}
+
+    @server.feature("test/cells")
+    def tell_cells(params: Any) -> list[dict[str, Any]] | None:
+        workspace = server.protocol.workspace
+        assert isinstance(workspace, OpenDocuments)
+        notebook = workspace.synchronized(params.uri)
+        if notebook is None:
+            return None
+        return [{"uri": cell.uri, "language": cell.language, "text": cell.text} for cell in notebook.cells]
 
     @server.feature("test/kept")
     def count(params: Any) -> int:
