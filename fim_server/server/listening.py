@@ -7,10 +7,12 @@ import contextlib
 import ipaddress
 import logging
 import socket
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fim_server.server.entrance import Entrance, Replayed
 from fim_server.server.wire import MOST_HEADER_BYTES, MOST_MESSAGE_BYTES, Connection, answer_messages
 
 if TYPE_CHECKING:
@@ -19,10 +21,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_CLIENTS = 32
-"""Connections at a time; more are closed at once."""
+"""Clients at a time; one more is told so."""
 
-TOKEN_SECONDS = 10.0
-"""How long a connection may take to show its token."""
+MOST_STRANGERS = 32
+"""Connections at a time that have not been let in. For one more, that which has been there longest is closed."""
+
+TOKEN_SECONDS = 5.0
+"""How long a connection may take to send its `initialize`, with the token where one is wanted."""
+
+UNREAD_BYTES, UNREAD_SECONDS = 1 << 20, 30.0
+"""How much a client may leave unread for how long; it is cut off then when it is sent more."""
+
+SILENT_SECONDS, PROBE_SECONDS, PROBES = 20, 5, 3
+"""After how long the system looks whether a silent client's machine is there still, how often, and how many times."""
 
 LINGER_SECONDS = 1.0
 """How long what a refused client goes on sending is thrown away: closed before, it might not get to read why."""
@@ -76,6 +87,8 @@ class Listener:
         self._create = create
         self.servers: set[FimLanguageServer] = set()
         """Those of the clients that are connected."""
+        self._strangers: dict[asyncio.StreamWriter, None] = {}
+        """Connections that have not been let in, those that came first at the beginning."""
         self._has_served = False
         self._done = asyncio.Event()
 
@@ -92,24 +105,55 @@ class Listener:
                 server.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self.servers) >= MOST_CLIENTS:
-            logger.warning("a client was turned away: there are %d already", MOST_CLIENTS)
+        keep_alive(writer)
+        source = Connection(reader)
+        try:
+            initialization = await self._let_in(reader, source, writer)
+            if initialization is not None:
+                await self._serve(Replayed(initialization, source), reader, writer)
+        finally:
+            writer.close()
+
+    async def _let_in(
+        self, reader: asyncio.StreamReader, source: Connection, writer: asyncio.StreamWriter
+    ) -> bytes | None:
+        """The `initialize` of a client that has a place; None for others, who were told why if they can be told."""
+        if len(self._strangers) >= MOST_STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.transport.abort()
+        self._strangers[writer] = None
+        entrance = Entrance(source, writer, self._endpoint.token)
+        try:
+            async with asyncio.timeout(TOKEN_SECONDS):
+                initialization = await entrance.initialization()
+            if initialization is not None and len(self.servers) < MOST_CLIENTS:
+                return initialization
+            if initialization is not None:
+                logger.warning("a client was turned away: there are %d already", MOST_CLIENTS)
+                entrance.answer_full(MOST_CLIENTS)
+            await linger(reader, writer)
+        except TimeoutError:
+            wanted = "initialize" if self._endpoint.token is None else "token"
+            logger.warning("a client was turned away: it has shown no %s", wanted)
             writer.transport.abort()
-            return
+        finally:
+            self._strangers.pop(writer, None)
+        return None
+
+    async def _serve(self, source: Replayed, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a client until it ends. What is done for it ends with it."""
         server = self._create()
         protocol = server.protocol
         protocol.token = self._endpoint.token
         self.servers.add(server)
-        if protocol.token is not None:
-            asyncio.get_running_loop().call_later(TOKEN_SECONDS, turn_away_late, server, writer)
         try:
-            await answer_messages(server, Connection(reader), BoundedWriter(writer), strict=True)
+            await answer_messages(server, source, BoundedWriter(writer), strict=True)
         finally:
             self.servers.discard(server)
             server.close()
             if protocol.refused:
                 await linger(reader, writer)
-            writer.close()
             self._has_served = self._has_served or protocol.initialized
             if self._has_served and not self.servers and not self._endpoint.is_public:
                 self._done.set()
@@ -120,6 +164,7 @@ class BoundedWriter:
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
+        self._unread_since: float | None = None
 
     def write(self, data: bytes) -> None:
         """Send, without waiting."""
@@ -127,7 +172,13 @@ class BoundedWriter:
         if transport.is_closing():
             return
         self._writer.write(data)
-        if transport.get_write_buffer_size() > MOST_MESSAGE_BYTES:
+        unread, now = transport.get_write_buffer_size(), time.monotonic()
+        if unread <= UNREAD_BYTES:
+            self._unread_since = None
+        elif self._unread_since is None:
+            self._unread_since = now
+        late = self._unread_since is not None and now - self._unread_since > UNREAD_SECONDS
+        if late or unread > MOST_MESSAGE_BYTES:
             logger.warning("a client was cut off: it does not read what it is sent")
             transport.abort()
 
@@ -136,11 +187,18 @@ class BoundedWriter:
         self._writer.close()
 
 
-def turn_away_late(server: FimLanguageServer, writer: asyncio.StreamWriter) -> None:
-    """Close a connection that has not shown its token."""
-    if not server.protocol.initialized and not writer.is_closing():
-        logger.warning("a client was turned away: it has shown no token")
-        writer.transport.abort()
+def keep_alive(writer: asyncio.StreamWriter) -> None:
+    """Have the system close a connection whose other end has vanished with its machine or its network."""
+    connection: socket.socket | None = writer.get_extra_info("socket")
+    if connection is None:
+        return
+    options = {"TCP_KEEPIDLE": SILENT_SECONDS, "TCP_KEEPINTVL": PROBE_SECONDS, "TCP_KEEPCNT": PROBES}
+    options["TCP_USER_TIMEOUT"] = 1000 * (SILENT_SECONDS + PROBE_SECONDS * PROBES)  # also where an answer is under way
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in options.items():
+        with contextlib.suppress(OSError, AttributeError):  # a system that has no such option
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 async def linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from fim_server.errors import StoppedError
+from fim_server.language.stop import telling
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
     from fim_server.models.options import LoadOptions
+    from fim_server.models.pace import Pace
     from fim_server.models.store.transfer import Amount
     from fim_server.models.turn import Turn
     from fim_server.server.settings import ServerSettings
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
 
     Key = tuple[str | None, str | None, str | None, LoadOptions]
 
+
+LOOK_SECONDS = 0.05
+"""Between two looks whether what another thread does is waited for still."""
 
 OVERDUE_SECONDS = 30.0
 """A model that has been so long in coming is not waited for by who asks for it later: a network may have been gone."""
@@ -46,6 +53,7 @@ class SharedModels:
         resident: For the budgets of memory (``MemoryBudget``). The protocol's thread's alone, as the next one.
         given_up: The threads that any worker has given up, and that may not have come back.
         warm: The turns of the models that have made passes before.
+        paces: How fast the models are, by their turns.
     """
 
     def __init__(self) -> None:
@@ -55,11 +63,33 @@ class SharedModels:
         self.resident: dict[object, int] = {}
         self.given_up: list[WatchedThread] = []
         self.warm: WeakSet[Turn] = WeakSet()
+        self.paces: WeakKeyDictionary[Turn, Pace] = WeakKeyDictionary()
+        self._warming: WeakKeyDictionary[Turn, threading.Lock] = WeakKeyDictionary()
 
     def names(self) -> set[str | None]:
         """What the models that are loaded, or on their way, were asked for by; None for the default."""
         with self._lock:
             return {key[0] for key in (*self._loaded, *self._loading)}
+
+    @contextmanager
+    def warming_up(self, turn: Turn) -> Iterator[None]:
+        """Be the only thread that warms up the model of a turn: others wait, and find out how fast it is.
+
+        Raises StoppedError once what watches this thread is set, and RuntimeError where the model was given up.
+        """
+        with self._lock:
+            lock = self._warming.setdefault(turn, threading.Lock())
+
+        def is_mine(seconds: float) -> bool:
+            if turn.is_lost:
+                raise RuntimeError("the model was given up")
+            return lock.acquire(timeout=seconds)
+
+        wait_unless_stopped(is_mine)
+        try:
+            yield
+        finally:
+            lock.release()
 
     def get(self, settings: ServerSettings, afresh: bool = False, tell: Amount | None = None) -> FimModel:
         """The model that some settings ask for: loaded here, or by another worker, which is waited for.
@@ -67,7 +97,8 @@ class SharedModels:
         One that is overdue is not waited for but begun again, and who waits for it already waits for that.
         ``afresh``: load it again though it is loaded, for what is on the disk may be another now; who has it keeps it.
         ``tell``: as :func:`fim_server.models.load.load_model` has it, if it is loaded here.
-        Raises ModelError and what the libraries raise, in each worker that asked; the next one tries again.
+        Raises ModelError and what the libraries raise, in each worker that asked; the next one tries again. And
+        StoppedError once what watches this thread is set while another worker loads it.
         """
         from fim_server.models.load import load_model
 
@@ -82,7 +113,7 @@ class SharedModels:
                 if loading is None or (loading.is_overdue and not has_waited):
                     mine = self._loading[key] = _Loading()
                     break
-            loading.is_settled.wait()
+            wait_unless_stopped(loading.is_settled.wait)
             if loading.found.done() and not isinstance(loading.found.exception(), StoppedError):
                 return loading.found.result()
             afresh, has_waited = False, True
@@ -103,3 +134,16 @@ class SharedModels:
                     if mine.found.exception() is None:
                         self._loaded[key] = mine.found.result()
             mine.is_settled.set()
+
+
+def wait_unless_stopped(wait: Callable[[float], bool]) -> None:
+    """Wait for another thread; ``wait``: for so many seconds, and whether that was enough.
+
+    It shows no sign of life: what is waited for may be stuck, which whoever looks after this thread is to see. Raises
+    StoppedError once what watches this thread is set.
+    """
+    stopped = threading.Event()
+    with telling(stopped.set):
+        while not wait(LOOK_SECONDS):
+            if stopped.is_set():
+                raise StoppedError("what was waited for is wanted no more")

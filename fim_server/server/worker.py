@@ -378,6 +378,8 @@ class CompletionWorker:
         self._ahead.set()
         self.forget_sessions()
         self.is_closed = True
+        for load in self._loads:
+            load.thread.close()
 
     def _look_after_loads(self) -> None:
         """Look whether something is heard of what is being loaded.
@@ -456,9 +458,14 @@ class CompletionWorker:
             report(f"preparing {name}", 0.7 + 0.3 * index / len(names))
             masks.prepare(Language.load(name, version=settings.versions.get(name)), model.vocabulary)
         report("warming up", 0.99)
-        # The first pass of a model, and the first single line of a language, take a while that nobody should wait for.
-        complete(model, Language.load("python"), WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))
-        return Loaded(model, measure(model), KeptReadings(model))
+        with self.models.warming_up(model.turn):
+            pace = self.models.paces.get(model.turn)
+            if pace is None:
+                # The first pass of a model, and the first single line of a language, take a while that nobody should
+                # wait for.
+                complete(model, Language.load("python"), WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))
+                pace = self.models.paces[model.turn] = measure(model)
+        return Loaded(model, pace, KeptReadings(model))
 
     def _lane(self, uri: str) -> Lane:
         """A document's lane, with room for it to work: somebody asks."""

@@ -6,19 +6,28 @@ import asyncio
 import json
 import os
 import socket
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from editor import PATIENCE, SERVE, Ending, Server, Wire, patiently, wired
+from connected import Connected
+from editor import PATIENCE, SERVE, STATUS, Ending, Server, Wire, patiently, wired
+from fim_server.errors import ModelError
+from fim_server.models.load import load_model as load
+from fim_server.models.model import FimModel
+from fim_server.models.pace import Pace
 from fim_server.server.app import create_server
 from fim_server.server.listening import BoundedWriter, Endpoint, Listener
 from fim_server.server.settings import ServerSettings
+from fim_server.server.shared_models import SharedModels
 from fim_server.server.wire import MOST_FIRST_BYTES, MOST_HEADER_BYTES, MOST_MESSAGE_BYTES
+from fim_server.server.worker import CompletionWorker
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -284,12 +293,13 @@ async def test_a_request_of_a_browser_is_no_message() -> None:
 
 
 @asynccontextmanager
-async def listening_here(token: str | None) -> AsyncIterator[int]:
+async def listening_here(token: str | None, create: Callable[[], Any] | None = None) -> AsyncIterator[int]:
     """A port that is listened on in this process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    listener = Listener(Endpoint("127.0.0.1", port, token, is_public=True), lambda: create_server(ServerSettings()))
+    make = create or (lambda: create_server(ServerSettings()))
+    listener = Listener(Endpoint("127.0.0.1", port, token, is_public=True), make)
     task = asyncio.create_task(listener.run(["127.0.0.1"]))
     try:
         yield port
@@ -299,14 +309,25 @@ async def listening_here(token: str | None) -> AsyncIterator[int]:
             await task
 
 
-async def test_one_client_too_many_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+async def let_in(port: int, token: str | None = None) -> tuple[Wire, dict[str, Any]]:
+    """A connection that has sent its `initialize`, and the answer."""
+    wire = await connect(port)
+    options = {} if token is None else {"token": token}
+    return wire, await wire.ask("initialize", "initialize", initialization(**options))
+
+
+async def test_one_client_too_many_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fim_server.server.listening.MOST_CLIENTS", 1)
     async with listening_here(None) as port:
-        first = await connect(port)
-        await first.initialize()
-        assert await has_ended(await connect(port))
+        first, _ = await let_in(port)
+        second, answer = await let_in(port)
+        assert answer["error"]["message"] == "1 clients are served already: connect again later"
+        assert await has_ended(second)
         assert "result" in await first.ask("still here", "workspace/executeCommand", STATISTICS)
-        first.writer.close()
+        await first.ask("bye", "shutdown", None)
+        await first.send(Wire.note("exit", None))
+        assert await has_ended(first)
+        assert "result" in (await let_in(port))[1]
 
 
 async def test_a_client_that_shows_no_token_in_time_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,29 +336,161 @@ async def test_a_client_that_shows_no_token_in_time_is_turned_away(monkeypatch: 
         assert await has_ended(await connect(port))
 
 
+@pytest.mark.parametrize("token", [None, TOKEN])
+@pytest.mark.parametrize("begun", [b"", b"Content-Length: 100\r\n\r\n{", b"Content-Le"])
+async def test_strangers_take_no_clients_place(
+    token: str | None, begun: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """40 connections that send nothing, or never end a message, and stay: there are 32 places."""
+    monkeypatch.setattr("fim_server.server.listening.TOKEN_SECONDS", 3600.0)
+    async with listening_here(token) as port:
+        strangers = [await connect(port) for _ in range(40)]
+        for stranger in strangers:
+            stranger.writer.write(begun)
+        assert "result" in (await let_in(port, token))[1]
+        for stranger in strangers[:8]:  # those that came first make room
+            assert await has_ended(stranger)
+        for stranger in strangers[-20:]:
+            assert not stranger.reader.at_eof()
+
+
+async def test_a_message_sent_slowly_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes in time, the token does not."""
+    monkeypatch.setattr("fim_server.server.listening.TOKEN_SECONDS", 0.2)
+    async with listening_here(TOKEN) as port:
+        wire = await connect(port)
+        ended = asyncio.create_task(has_ended(wire))
+        with suppress(ConnectionError):
+            for byte in Wire.frame(Wire.request(1, "initialize", initialization(token=TOKEN))):
+                wire.writer.write(bytes([byte]))
+                await wire.writer.drain()
+                if ended.done():
+                    break
+                await asyncio.sleep(0.02)
+        assert await ended
+
+
+async def test_a_stranger_makes_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is sent before the token costs a connection and no more."""
+    made: list[object] = []
+
+    def create() -> Any:
+        made.append(create_server(ServerSettings()))
+        return made[-1]
+
+    async with listening_here(TOKEN, create) as port:
+        wire = await connect(port)
+        await wire.send(*(Wire.request(number, "workspace/executeCommand", STATISTICS) for number in range(500)))
+        codes = {(await wire.answer(number))["error"]["code"] for number in range(500)}
+        assert codes == {NOT_INITIALIZED}
+        _, refused = await let_in(port, "another token than that")
+        assert refused["error"]["code"] == INVALID_REQUEST
+        assert made == []
+        assert "result" in (await let_in(port, TOKEN))[1]
+        assert len(made) == 1
+
+
+async def test_what_follows_the_token_at_once_is_answered() -> None:
+    async with listening_here(TOKEN) as port:
+        wire = await connect(port)
+        first = Wire.request("initialize", "initialize", initialization(token=TOKEN))
+        requests = [Wire.request(number, "workspace/executeCommand", STATISTICS) for number in range(300)]
+        await wire.send(first, Wire.note("initialized", {}), *requests)
+        assert "result" in await wire.answer("initialize")
+        for number in range(300):
+            assert "result" in await wire.answer(number)
+
+
+async def test_the_work_of_clients_that_vanish_ends_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them had a thread that waited for the model which another one loads, and then warmed it up once more."""
+    may_load, loads = threading.Event(), []
+
+    def load_model(*arguments: Any) -> Any:
+        loads.append(arguments)
+        may_load.wait(PATIENCE)
+        raise ModelError("there is no model")
+
+    def waiting() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name.startswith("fim-load")]
+
+    monkeypatch.setattr("fim_server.models.load.load_model", load_model)
+    models, before = SharedModels(), len(waiting())
+    try:
+        async with listening_here(TOKEN, lambda: create_server(ServerSettings(), models=models)) as port:
+            for _ in range(3):
+                wires = [(await let_in(port, TOKEN))[0] for _ in range(10)]
+                for wire in wires:
+                    await wire.send(Wire.note("initialized", {}))
+                    await wire.note_of(STATUS, lambda status: status["state"] == "loading")
+                for wire in wires:
+                    wire.writer.transport.abort()
+            # Those that are in the library's hands alone.
+            await Connected.until(lambda: len(waiting()) <= before + len(loads))
+            assert len(loads) <= 3
+    finally:
+        may_load.set()
+
+
+async def test_a_model_is_warmed_up_once_for_all_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, measured = load("embedded"), []
+
+    def measure(model: FimModel) -> Pace:
+        measured.append(model)
+        return Pace()
+
+    monkeypatch.setattr("fim_server.models.load.load_model", lambda *arguments: model)
+    monkeypatch.setattr("fim_server.models.pace.measure", measure)
+    models = SharedModels()
+    workers = [CompletionWorker(ServerSettings(), models) for _ in range(3)]
+    for future in [worker.load() for worker in workers]:
+        assert await asyncio.wait_for(asyncio.wrap_future(future), PATIENCE) is model
+    assert measured == [model]
+    for worker in workers:
+        worker.close()
+
+
+async def test_a_client_that_reads_too_little_for_long_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fim_server.server.listening.UNREAD_BYTES", 10)
+    clock = [0.0]
+    monkeypatch.setattr("fim_server.server.listening.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    transport = Transport()
+    writer = BoundedWriter(transport.writer)
+    for now, unread, is_cut in ((0.0, 8, False), (1.0, 11, False), (31.0, 11, False), (31.1, 11, True)):
+        clock[0], transport.unread = now, unread
+        writer.write(b"")
+        assert bool(transport.cut) == is_cut
+    transport.cut.clear()
+    writer = BoundedWriter(transport.writer)
+    for now, unread in ((0.0, 11), (20.0, 10), (40.0, 11), (60.0, 11)):  # it has read in between
+        clock[0], transport.unread = now, unread
+        writer.write(b"")
+        assert not transport.cut
+
+
+class Transport:
+    """A connection whose other end reads nothing by itself."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.cut: list[bool] = []
+        self.unread: int | None = None
+        self.writer: Any = SimpleNamespace(transport=self, write=self.sent.append)
+
+    def is_closing(self) -> bool:
+        return bool(self.cut)
+
+    def get_write_buffer_size(self) -> int:
+        return sum(map(len, self.sent)) if self.unread is None else self.unread
+
+    def abort(self) -> None:
+        self.cut.append(True)
+
+
 async def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fim_server.server.listening.MOST_MESSAGE_BYTES", 10)
-    sent: list[bytes] = []
-    cut: list[bool] = []
-
-    class Transport:
-        def is_closing(self) -> bool:
-            return bool(cut)
-
-        def get_write_buffer_size(self) -> int:
-            return sum(map(len, sent))
-
-        def abort(self) -> None:
-            cut.append(True)
-
-    class Writer:
-        transport = Transport()
-
-        def write(self, data: bytes) -> None:
-            sent.append(data)
-
-    writer = BoundedWriter(Writer())  # type: ignore[arg-type]
+    transport = Transport()
+    writer = BoundedWriter(transport.writer)
     for data in (b"123456", b"1234", b"1", b"after"):
         writer.write(data)
-    assert sent == [b"123456", b"1234", b"1"]
-    assert cut == [True]
+    assert transport.sent == [b"123456", b"1234", b"1"]
+    assert transport.cut == [True]

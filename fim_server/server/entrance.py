@@ -1,0 +1,124 @@
+"""The entrance of a port: what a connection has to send before it is served, read with next to nothing spent on it.
+
+Until `initialize` has come, with the token where one is wanted, a connection is a stranger's: it has no server object
+and no place among the clients. What it sends is answered as :class:`.HandshakeProtocol` does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from fim_server.server.handshake import INVALID_REQUEST, NOT_INITIALIZED, PARSE_ERROR, is_token, without_token
+from fim_server.server.wire import MOST_FIRST_BYTES, Bytes, MessageReader
+
+if TYPE_CHECKING:
+    import asyncio
+
+SERVER_FULL = -32803
+"""The protocol's code for a request that is right and fails all the same (`RequestFailed`)."""
+
+MOST_UNREAD_BYTES = 1 << 16
+"""Of answers to a stranger who does not read them."""
+
+
+class Entrance:
+    """What a stranger sends, up to an `initialize` that is let in."""
+
+    def __init__(self, source: Bytes, writer: asyncio.StreamWriter, token: str | None) -> None:
+        self._writer = writer
+        self._token = token
+        self._left = MOST_FIRST_BYTES
+        self._is_over = False
+        self._reader = MessageReader(source, lambda: self._left, self._refuse, strict=True)
+        self.number: int | str = 0
+        """That of the `initialize` that was let in."""
+
+    async def initialization(self) -> bytes | None:
+        """The `initialize` that is let in, as it came; None where the connection ends, or is to end, before."""
+        while not self._is_over:
+            length = await self._length()
+            body = await self._reader.readexactly(length) if length else b""
+            if not body:
+                return None
+            self._left = max(0, self._left - len(body))
+            if self._lets_in(body):
+                return body
+        return None
+
+    def answer_full(self, most: int) -> None:
+        """Tell a client who was let in that there is no place for it."""
+        self._send(self.number, SERVER_FULL, f"{most} clients are served already: connect again later")
+
+    async def _length(self) -> int:
+        """Read the header of a message: how many bytes the message has; 0 at the end."""
+        length = 0
+        while line := await self._reader.readline():
+            self._left = max(0, self._left - len(line))
+            name, _, value = line.partition(b":")
+            if name == b"Content-Length":  # the reader has it in this spelling, and as a number
+                length = int(value)
+            if length and not line.strip():
+                return length
+        return 0
+
+    def _lets_in(self, body: bytes) -> bool:
+        """Whether a message is an `initialize` that shows the token; any other is answered."""
+        try:
+            message = json.loads(body)
+        except (ValueError, RecursionError):
+            self._send(None, PARSE_ERROR, "not JSON, or nested too deeply")
+            return False
+        named = message.get("id") if isinstance(message, dict) else None
+        number = named if isinstance(named, int | str) else None
+        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+            self._send(number, INVALID_REQUEST, "not a message of JSON-RPC 2.0")
+        elif message.get("method") == types.INITIALIZE and number is not None:
+            if self._shows_token(message.get("params")):
+                self.number = number
+                return True
+            self._send(number, INVALID_REQUEST, "the token is missing or wrong")
+            self._is_over = True
+        elif message.get("method") == types.EXIT:
+            self._is_over = True
+        elif message.get("method") is not None and number is not None:
+            self._send(number, NOT_INITIALIZED, "initialize comes first")
+        return False
+
+    def _shows_token(self, params: Any) -> bool:
+        options = params.get("initializationOptions") if isinstance(params, dict) else None
+        shown = without_token(options)[1] if isinstance(options, Mapping) else None
+        return self._token is None or is_token(shown, self._token)
+
+    def _refuse(self, problem: str) -> None:
+        self._send(None, INVALID_REQUEST, problem)
+        self._is_over = True
+
+    def _send(self, number: int | str | None, code: int, message: str) -> None:
+        answer = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
+        body = json.dumps(answer).encode()
+        if not self._writer.transport.is_closing():
+            self._writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        if self._writer.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
+            self._is_over = True
+
+
+class Replayed:
+    """A connection's bytes from its `initialize` on, which was read already."""
+
+    def __init__(self, message: bytes, rest: Bytes) -> None:
+        self._lines = [b"Content-Length: %d\r\n" % len(message), b"\r\n"]
+        self._message: bytes | None = message
+        self._rest = rest
+
+    async def readline(self) -> bytes:
+        """As :class:`.Bytes` has it."""
+        return self._lines.pop(0) if self._lines else await self._rest.readline()
+
+    async def readexactly(self, n: int) -> bytes:
+        """As :class:`.Bytes` has it."""
+        message, self._message = self._message, None
+        return await self._rest.readexactly(n) if message is None else message
