@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -166,8 +166,9 @@ def serving(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
             self.send_header("Content-Length", str(len(data)))
             if retry is not None:
                 self.send_header("Retry-After", retry)
-            self.end_headers()
-            self.wfile.write(data)
+            with suppress(OSError):  # who asked has gone
+                self.end_headers()
+                self.wfile.write(data)
 
         def _stream(self, events: Iterator[Any], fault: str) -> None:
             self.send_response(200)

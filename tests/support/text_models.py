@@ -5,6 +5,7 @@ The engine judges what they propose as it judges any model's tokens. Where it re
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -30,10 +31,12 @@ Wanted = Sequence[tuple[bytes, bytes]]
 WINDOW = 4096
 LOOKED_AT = 400
 """Bytes before the cursor that a model knows of."""
-HEALED = 16
-"""Bytes of the text before the cursor that token healing may have the model write again."""
-LIKELY, PER_BYTE, PER_RANK = 30.0, 0.5, 2.0
-"""Logits of a wanted token, and how they change with its length and with its text's rank."""
+HEALED = re.compile(rb"(?: ?\w+| ?[^\w\s]+|\s+)\Z")
+"""The end of the text before the cursor that token healing may have the model write again."""
+LIKELY, PER_RANK = 30.0, 2.0
+"""Logits of a text's next token, and by how much less likely each text is than the one before."""
+PART, PER_BYTE = 12.0, 0.1
+"""Logits of parts of that token, for where the engine refuses it, and how they grow with their length."""
 END = 4.0
 """The end token's logit where no wanted text goes on: as high as that of the likeliest token of noise."""
 ODD, ODD_MORE = (b"\t", b"\n", b"\r", b" ", b"(", b")", b"]", b"}", b'"', b"'", b":", b";", b","), 2.5
@@ -48,7 +51,9 @@ def rest_of(written: bytes, before: bytes, text: bytes) -> bytes | None:
     b'r n in ns'
     """
     whole = before + text
-    for length in range(len(whole), max(0, len(before) - HEALED), -1):
+    healed = HEALED.search(before)
+    least = healed.start() if healed else 0
+    for length in range(len(whole), max(least, 1) - 1, -1):
         if written.endswith(whole[:length]):
             return whole[length:]
     return None
@@ -132,10 +137,12 @@ class TextBackend:
             level = LIKELY - PER_RANK * rank
             if not rest:
                 row[self.end_token] = level
-            for length in range(1, min(len(rest), self._longest) + 1):
-                token = self._ids.get(rest[:length])
-                if token is not None:
-                    row[token] = level + PER_BYTE * length
+            starts = (self._ids.get(rest[:length]) for length in range(1, min(len(rest), self._longest) + 1))
+            tokens = [token for token in starts if token is not None]
+            for length, token in enumerate(tokens, 1):
+                row[token] = max(row[token], PART + PER_BYTE * length)
+            if tokens:
+                row[tokens[-1]] = max(row[tokens[-1]], level)
         return row
 
     def mask_words(self, size: int, /) -> NDArray[np.uint32]:

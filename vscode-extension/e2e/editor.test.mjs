@@ -7,15 +7,18 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { STACK, startEditor, until, VENV } from "./editor.mjs";
+import { startTexts } from "./endpoint.mjs";
 
 const PICTURES = fileURLToPath(new URL("../images/", import.meta.url));
 const takesPictures = process.env["FIM_SERVER_PICTURES"] === "1";
-const MODEL = process.env["FIM_SERVER_E2E_MODEL"] ?? "embedded"; // whatever else the cache of who runs this has
+/** Another model than the one that writes the texts of texts.json. */
+const MODEL = process.env["FIM_SERVER_E2E_MODEL"];
 
 const SETTINGS = {
   "fim-server.path": `${VENV}fim-server`,
-  "fim-server.minConfidence": 0, // the embedded model is sure of little
-  "fim-server.model": MODEL, // named, so that no other one is offered
+  "fim-server.minConfidence": 0, // a model may be sure of little
+  "fim-server.model": MODEL ?? "embedded", // named, so that no other one is offered
+  "fim-server.projectMemory": MODEL !== undefined, // the files of earlier tests shall not say what is offered
 };
 /** Milliseconds: what ends when something hangs. */
 const SUITE_TIMEOUT = 900_000;
@@ -33,7 +36,6 @@ const ASKED = `def largest(values):
     return best
 `;
 
-/** What is wanted at the mark stands above it, so that any model offers something with a bracket. */
 const AGAIN = `def first(values):
     best = max(values)
     total = sum(values)
@@ -139,6 +141,8 @@ const EXPLAINED = `def largest(values):
 
 /** @type {import("./editor.mjs").Editor} */
 let editor;
+/** What writes. @type {import("./endpoint.mjs").Program | undefined} */
+let endpoint;
 
 /**
  * A test that starts with an editor as it is after the start, and leaves a picture and the logs if it fails.
@@ -191,11 +195,17 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
   before(async () => {
     const vsix = process.env["FIM_SERVER_VSIX"];
     assert.ok(vsix, "FIM_SERVER_VSIX has to name the packaged extension");
+    if (MODEL === undefined) {
+      const { address, program } = await startTexts();
+      endpoint = program;
+      SETTINGS["fim-server.model"] = address;
+    }
     editor = await startEditor({ vsix, settings: SETTINGS });
   });
 
   after(async () => {
     await editor?.stop();
+    endpoint?.kill();
   });
 
   scenario("what is typed is completed, Tab accepts it, and the saved file parses", async () => {
@@ -285,12 +295,16 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assert.equal(saved, STACK.replace("‸", `self.${ghost}`));
   });
 
-  scenario("ghost text stays while its opening bracket is typed, which the editor closes", async () => {
+  scenario("ghost text stays while its opening bracket is typed, which the editor closes", async (context) => {
+    if (MODEL !== undefined) {
+      context.skip("another model may write no bracket");
+      return;
+    }
     await openReady("closing.py", AGAIN);
     await editor.run("editor.action.inlineSuggest.trigger");
     const ghost = await editor.waitForGhostText();
+    assert.equal(ghost, "total = sum(values)");
     const bracket = ghost.indexOf("(");
-    assert.ok(bracket > 0, `"${ghost}" has a bracket`);
     await editor.type(ghost.slice(0, bracket + 1));
     await editor.waitForGhostText((text) => text === ghost.slice(bracket + 1).replace(")", ""));
     await editor.press("Tab");
@@ -554,7 +568,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
   }
 
   scenario("a language that the model has not learnt waits until it is asked, or turned on anyway", async (context) => {
-    if (MODEL !== "embedded") {
+    if (MODEL !== undefined) {
       context.skip("another model may have learnt Go");
       return;
     }

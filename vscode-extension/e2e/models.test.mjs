@@ -6,15 +6,14 @@ import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { STACK, startEditor, until, VENV } from "./editor.mjs";
+import { firstLine, startEndpoint } from "./endpoint.mjs";
 
 const EMBEDDED = fileURLToPath(new URL("../../fim_server/models/embedded", import.meta.url));
 const HUB = fileURLToPath(new URL("../../tests/support/hub.py", import.meta.url));
 const HUB_MODEL = "somebody/small-model";
-const ENDPOINT = fileURLToPath(new URL("../../tests/support/endpoint_program.py", import.meta.url));
 
 /** Those that *Look for Endpoints on This Machine…* asks. */
 const USUAL_PORTS = ["8080", "1234", "8000", "11434"];
@@ -35,7 +34,7 @@ const TEST_TIMEOUT = 150_000;
 let editor;
 /** The server's cache, and the hub's. @type {string} */
 let cache;
-/** Gives the rest of a model once it is told a line. @type {import("node:child_process").ChildProcessByStdio<import("node:stream").Writable, import("node:stream").Readable, null>} */
+/** Gives the rest of a model once it is told a line. @type {import("./endpoint.mjs").Program} */
 let hub;
 
 /**
@@ -64,32 +63,15 @@ function scenario(name, body) {
  * @param {(endpoint: { address: string, asked: () => number }) => Promise<void>} body
  */
 async function withEndpoint(model, ports, body) {
-  const child = spawn(`${VENV}python`, [ENDPOINT, model, ...ports], { stdio: ["pipe", "pipe", "inherit"] });
   let asked = 0;
+  const { address, program } = await startEndpoint([model, ...ports], (line) => {
+    asked += line === "asked" ? 1 : 0;
+  });
   try {
-    const address = await firstLine(child, (line) => {
-      asked += line === "asked" ? 1 : 0;
-    });
     await body({ address, asked: () => asked });
   } finally {
-    child.kill();
+    program.kill();
   }
-}
-
-/**
- * What a program prints first: where it is.
- * @param {typeof hub} child
- * @param {(line: string) => void} tell Told of each line.
- * @returns {Promise<string>}
- */
-function firstLine(child, tell = () => {}) {
-  return new Promise((resolve, reject) => {
-    child.once("exit", (code) => reject(new Error(`${child.spawnargs.join(" ")} ended with ${code}`)));
-    createInterface({ input: child.stdout }).on("line", (line) => {
-      tell(line);
-      resolve(line);
-    });
-  });
 }
 
 /** Waits for a message. @param {RegExp} pattern */

@@ -7,16 +7,16 @@ usage() {
   cat <<'HELP'
 ./dev vscode [--pictures | --situations] [--model NAME] [--install-packages] [PATTERN]
 
-Runs the packaged extension in code-server (VS Code for browsers, from npm) in headless Chromium, with the real server and
-the embedded model: it types, accepts, asks, explains, and checks what is shown and what is saved. Before that, VS Code's
-own brackets, quotes and comments of each language are compared with the definitions, and models are chosen and removed: of
-an endpoint that plays llama.cpp's server, and of a cache of the tests' own. PATTERN is a regular expression that
-names tests.
+Runs the packaged extension in code-server (VS Code for browsers, from npm) in headless Chromium, with the real server: it
+types, accepts, asks, explains, and checks what is shown and what is saved. The model proposes the texts of
+vscode-extension/e2e/texts.json, so that every run is offered the same. Before that, VS Code's own brackets, quotes and
+comments of each language are compared with the definitions, and models are chosen and removed: of an endpoint that plays
+llama.cpp's server, and of a cache of the tests' own. PATTERN is a regular expression that names tests.
 
 --pictures          takes the README's pictures anew, with the default model: vscode-extension/images/
 --situations        types 28 ordinary situations with the default model in place of the tests, and writes down what is
                     offered, with a picture of each: docs/situations.md
---model NAME        has this model complete, as `fim-server models` names it, in place of the embedded one
+--model NAME        has this model complete, as `fim-server models` names it, in place of those texts
 --install-packages  has apt-get install what is missing of Debian's packages chromium, ripgrep, libkrb5-dev and
                     build-essential; without it they are only named
 CHROMIUM            in the environment: the browser, if it is not a chromium, chromium-browser or google-chrome on the PATH

@@ -1,0 +1,49 @@
+// llama.cpp's server, played by tests/support/endpoint_program.py in a process of its own.
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { VENV } from "./editor.mjs";
+
+/** @typedef {import("node:child_process").ChildProcessByStdio<import("node:stream").Writable, import("node:stream").Readable, null>} Program */
+
+const PROGRAM = fileURLToPath(new URL("../../tests/support/endpoint_program.py", import.meta.url));
+
+/** What is written where, when the editor is tested: `before` stands left of the cursor. */
+const TEXTS = fileURLToPath(new URL("texts.json", import.meta.url));
+
+/**
+ * Starts an endpoint, and says where it is.
+ * @param {readonly string[]} args
+ * @param {(line: string) => void} tell Told of each line that it prints.
+ * @returns {Promise<{ address: string, program: Program }>}
+ */
+export async function startEndpoint(args, tell = () => {}) {
+  const program = spawn(`${VENV}python`, [PROGRAM, ...args], { stdio: ["pipe", "pipe", "inherit"] });
+  try {
+    return { address: await firstLine(program, tell), program };
+  } catch (error) {
+    program.kill();
+    throw error;
+  }
+}
+
+/** Starts an endpoint that writes the texts of texts.json. */
+export async function startTexts() {
+  return await startEndpoint(["--texts", TEXTS, "texts", "0"]);
+}
+
+/**
+ * What a program prints first: where it is.
+ * @param {Program} program
+ * @param {(line: string) => void} tell Told of each line.
+ * @returns {Promise<string>}
+ */
+export function firstLine(program, tell = () => {}) {
+  return new Promise((resolve, reject) => {
+    program.once("exit", (code) => reject(new Error(`${program.spawnargs.join(" ")} ended with ${code}`)));
+    createInterface({ input: program.stdout }).on("line", (line) => {
+      tell(line);
+      resolve(line);
+    });
+  });
+}
