@@ -25,6 +25,8 @@ EXACT, PARTIAL = "exact", "partial"
 LOOP = re.compile(r"(?s)(.{4,80}?)\1\1")
 LEAST_TELLING = 3
 """Letters and digits of a line, or of a phrase, that is not written twice by chance."""
+NEWER_IN_NAMES = re.compile("[\u200c\u200d\u30fb\uff65]")
+"""Characters that names may have since Unicode 15.1, which older Pythons do not know."""
 SNIPPET_ESCAPE = re.compile(r"\\([\\$}])")
 PLAIN_BLANKS = frozenset("\n\t ")
 INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Cs", "Co")
@@ -174,8 +176,9 @@ class Court:
             return None
         if self.differences.name(text, True, said) is not None:
             return None
-        if self.name == "python" and sys.version_info < (3, 12):  # the definition does not look into f-strings
-            other = F_PREFIX.sub(r"\1\2", text)
+        if self.name == "python":  # docs/python.md: f-strings before 3.12, and names as 3.14 has them
+            other = F_PREFIX.sub(r"\1\2", text) if sys.version_info < (3, 12) else text
+            other = NEWER_IN_NAMES.sub("", other)
             if other != text and self.judge.verdict(other) is True:
                 return None
         return said or "it does not parse"
@@ -258,20 +261,32 @@ def known_to_engine(seen: Seen, item: Item) -> str:
 
 
 def partial_fault(seen: Seen, item: Item, judge: Court) -> str | None:
-    """What is wrong with the lines that a partial item covers; None where they parse, or can be made to."""
+    """What is wrong with the lines that a partial item covers; None where they parse, or can be made to.
+
+    A line that is left out may have to be stood in for, as the block of a header.
+    """
     before = LINE_BREAK.sub("\n", seen.text[: item.start]).split("\n")
     after = LINE_BREAK.sub("\n", seen.text[item.end :]).split("\n")
     line = len(before) - 1
-    kept_left = [text for number, text in enumerate(before[:-1]) if number in item.lines]
-    kept_right = [text for number, text in enumerate(after) if number and line + number in item.lines]
     own = after[0] if line in item.lines else ""
-    left = "\n".join([*kept_left, before[-1] + LINE_BREAK.sub("\n", item.text)])
-    right = "\n".join([own, *kept_right])
-    if judge.judge.verdict(left + right) is True:
-        return None
-    if judge.language.open(left, right).guarantee == EXACT:  # what has to follow stands in for itself
-        return None
+    for stand_in in (None, *judge.language.spelling.stand_ins):
+        left_lines = kept(before[:-1], 0, item.lines, stand_in)
+        left = "\n".join([*left_lines, before[-1] + LINE_BREAK.sub("\n", item.text)])
+        right = "\n".join([own, *kept(after[1:], line + 1, item.lines, stand_in)])
+        if judge.takes(left + right) or judge.language.open(left, right).guarantee == EXACT:
+            return None  # or what has to follow stands in for itself
     return judge.judge.message(left + right) or "it does not parse"
+
+
+def kept(lines: Sequence[str], first: int, covered: frozenset[int], stand_in: str | None) -> list[str]:
+    """The lines that are covered, the first of which has the number ``first``; ``stand_in``: for each run of others."""
+    found = []
+    for number, line in enumerate(lines, first):
+        if number in covered:
+            found.append(line)
+        elif stand_in is not None and (number == first or number - 1 in covered):
+            found.append(line[: len(line) - len(line.lstrip())] + stand_in)
+    return found
 
 
 def faults(seen: Seen, item: Item) -> Iterator[tuple[str, str]]:

@@ -95,7 +95,7 @@ def files(language: str, draw: random.Random, own: bool) -> Iterator[str]:
             yield archive.read(draw.choice(names)).decode("utf-8", "replace")
         else:
             path = draw.choice(paths)
-            if path.stat().st_size <= LARGEST_FILE:
+            if path.is_file() and path.stat().st_size <= LARGEST_FILE:
                 yield path.read_bytes().decode("utf-8", "replace")
 
 
