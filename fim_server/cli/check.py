@@ -9,6 +9,7 @@ from typing import Any
 from fim_server.cli.arguments import add_file, add_json, add_versions, bind
 from fim_server.cli.output import DONE, NEGATIVE, expectation, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
+from fim_server.text.hidden import escaped
 
 NEAR = 100
 """Characters before a place in which the symbol that ends there begins."""
@@ -70,5 +71,6 @@ def run_check(arguments: CheckArguments) -> int:
     elif explanation is not None:
         where = "the file ends too early" if accepted == len(encoded) else f"{document.text[offset]!r} cannot be here"
         where += f" ({language.title})" if language.version is not None else ""
-        print(f"{arguments.file}:{line}:{column}: {where}; {expectation(likely, explanation.expected)}")
+        told = f"{arguments.file}:{line}:{column}: {where}; {expectation(likely, explanation.expected)}"
+        print(escaped(told))
     return DONE if valid else NEGATIVE

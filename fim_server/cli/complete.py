@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,8 @@ from fim_server.language.session import FLOORS
 from fim_server.models.source import first_line, name_of
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
-from fim_server.text.terminal import ColourChoice, Progress, wants_colour
+from fim_server.text.hidden import escaped
+from fim_server.text.terminal import ColourChoice, Progress, is_terminal, wants_colour
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
@@ -148,7 +150,8 @@ def run_complete(arguments: CompleteArguments) -> int:
         for line in diff_lines(arguments.file, split, completion, language.title, colour):
             print(line)
     elif completion.text is not None:
-        print(split.restore(completion.text))
+        # A program that reads the text takes it as it is; on a terminal, nothing in it moves the cursor.
+        print(escaped(completion.text) if is_terminal(sys.stdout) else split.restore(completion.text))
     if not arguments.json:
         report(completion, language.title)
     return DONE if completion.text is not None else NEGATIVE

@@ -31,6 +31,7 @@ from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
 from fim_server.datasets.sources.named import language_of
 from fim_server.errors import DatasetError
 from fim_server.language.limited_files import parse_json, read_found
+from fim_server.text.hidden import escaped
 from fim_server.text.terminal import ColourChoice, Progress, is_terminal, paint, wants_colour
 
 PUBLISHED_KINDS = {HUMAN_EVAL: HUMAN_EVAL_KINDS, SAFIM: SAFIM_KINDS}
@@ -367,6 +368,8 @@ def describe(sample: Sample, context: int, colour: bool) -> str:
     if colour:  # a terminal's background does not show where a line ends or is empty
         lines = sample.middle.replace("\n", "↵\n").split("\n")
         middle = "\n".join(paint(line, "black on green") for line in lines)
+    else:
+        middle = escaped(middle)
     heading = [
         sample.id,
         f"{sample.language}, {sample.set}, {sample.kind}: {len(sample.middle):,} characters at {line}:{column}",
@@ -374,4 +377,4 @@ def describe(sample: Sample, context: int, colour: bool) -> str:
     ]
     if sample.test is not None:
         heading.append(f"with a test: {sample.test.task_id}")
-    return "\n".join([*(paint(one, "dim", colour) for one in heading), "", f"{left}{middle}{right}"])
+    return "\n".join([*(paint(one, "dim", colour) for one in heading), "", f"{escaped(left)}{middle}{escaped(right)}"])

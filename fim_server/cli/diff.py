@@ -56,7 +56,7 @@ def diff_lines(path: str, split: Split, completion: Completion, language: str, c
         if line.startswith("+"):
             yield paint("+", "green", colour) + highlight(body, offset_of[number], inserted, colour)
         else:
-            yield paint(line[0] + body, "red", colour) if line.startswith("-") else line[0] + body
+            yield paint(line[0] + body, "red", colour and line.startswith("-"))
         number += not line.startswith("-")
         if not line.endswith("\n"):
             yield "\\ No newline at end of file"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fim_server.cli.diff import keep_line_ends, line_offsets, promise
+from fim_server.text.hidden import escaped
 from fim_server.text.terminal import paint
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ def excerpt_lines(
         margin = f"{number + 1:{width}} | "
         if colour:
             inserted = paint(line[begin:stop], INSERTED) if begin < stop else ""
-            rest = f"{line[:begin]}{inserted}{line[stop:]}".rstrip()
+            rest = f"{escaped(line[:begin])}{inserted}{escaped(line[stop:])}".rstrip()
             yield paint(margin if rest else margin.rstrip(), "bright_black") + rest
             continue
-        yield f"{margin}{line}".rstrip()
+        yield f"{margin}{escaped(line)}".rstrip()
         if begin < stop:
-            before = "".join(character if character == "\t" else " " for character in line[:begin])
-            yield " " * width + " | " + before + "^" * (stop - begin)
+            before = "".join(character if character == "\t" else " " for character in escaped(line[:begin]))
+            yield " " * width + " | " + before + "^" * len(escaped(line[begin:stop]))

@@ -12,6 +12,7 @@ from fim_server.cli.output import DONE, NEGATIVE, listing, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
 from fim_server.errors import SearchLimitError
 from fim_server.language import Language, Session, State
+from fim_server.text.hidden import escaped
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ def run_explain(arguments: ExplainArguments) -> int:
     if arguments.json:
         print_json(answer)
     elif arguments.grammar:
-        print(answer["grammar"])
+        print(escaped(answer["grammar"]))
     else:
         for line in explanation_lines(answer):
-            print(line)
+            print(escaped(line))
     return DONE if session.guarantee != "none" and answer["rejected_at"] is None else NEGATIVE
 
 

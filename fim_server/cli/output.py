@@ -7,6 +7,7 @@ import json as json_format
 import sys
 from collections.abc import Sequence
 
+from fim_server.text.hidden import HIDDEN, escaped, on_one_line
 from fim_server.text.terminal import Progress
 
 PROGRAM = "fim-server"
@@ -17,18 +18,22 @@ DONE, NEGATIVE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 QUIET_SECONDS = 1.0
 """Work shorter than this says nothing about its progress."""
 
+MOST_COMPLAINED = 10_000
+"""Characters of a message on standard error."""
+
 SHOWN_EXPECTED = 12
 """Alternatives listed where a text is refused; ``--json`` lists all."""
 
 
 def print_json(value: object) -> None:
-    """One line of JSON."""
-    print(json_format.dumps(value, ensure_ascii=False))
+    """Print one line of JSON; hidden characters are escapes in its texts."""
+    text = json_format.dumps(value, ensure_ascii=False)
+    print(HIDDEN.sub(lambda found: json_format.dumps(found[0])[1:-1], text))
 
 
 def one_line(text: str) -> str:
-    """A message without line breaks, and without the control characters that a name of a file may hold."""
-    line = " ".join(text.split())
+    """Return a message, or its beginning, without the line breaks and hidden characters that a file's name may have."""
+    line = on_one_line(text)
     return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
@@ -36,7 +41,7 @@ def complain(message: str) -> None:
     """Say something about a command on standard error, where there is one; print without it takes standard output."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            print(f"{PROGRAM}: {message}", file=sys.stderr, flush=True)
+            print(f"{PROGRAM}: {escaped(message, MOST_COMPLAINED)}", file=sys.stderr, flush=True)
 
 
 def listing(title: str, alternatives: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.protocols import NamedLanguage
 from fim_server.language.argument_types import expect, expect_able
 from fim_server.text.document import Split
+from fim_server.text.hidden import known_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,6 +51,7 @@ def complete(
         raise ValueError(f"names: one of {', '.join(NAMES)} expected, not {options.names}")
     started = time.perf_counter()
     session = language.open(split.left, split.right)
+    options = replace(options, invisible=options.invisible | known_at(split.left, split.right))
     healing = Healing.of(model, split) if options.heal else Healing(split, "")
     if options.closing is None and isinstance(session, ClosedSession):
         options = replace(options, closing=Closing.of(session, split.left, split.right))

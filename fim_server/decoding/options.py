@@ -71,6 +71,9 @@ class DecodeOptions:
     word_ends: bool = False
     """The word that the left context ends with is whole: the middle does not begin with a letter, a digit, ``_``, or
     anything that is not ASCII."""
+    invisible: frozenset[str] = frozenset()
+    """Hidden characters (:mod:`fim_server.text.hidden`) that the middle may have. It has no others, with or without the
+    grammar. :func:`complete` takes those of the word at the cursor."""
     landing: bool = True
     """Choose only tokens after which the middle can still end within the budget, so that every one ends in time
     (:mod:`.landing`), wherever a way to do that is known at the cursor; a ``single_line`` within its line. What

@@ -20,11 +20,12 @@ from fim_server.decoding.following import is_on_first_line
 from fim_server.decoding.joined import Joined
 from fim_server.decoding.landing import Landing
 from fim_server.decoding.naming import DRAWS_BEFORE_MASK, Followed
-from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
 from fim_server.decoding.preferring import preferred
 from fim_server.decoding.protocols import StartingSession
+from fim_server.decoding.repetition import before_repetition
 from fim_server.decoding.results import StopReason
 from fim_server.decoding.unconstrained import Unconstrained
+from fim_server.decoding.visible import Visible
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
@@ -153,6 +154,7 @@ class Run:
         """Shared by the runs of one cut."""
         naming = options.naming if options.constrained else None
         self._names = None if naming is None else Followed(naming, model.vocabulary, healing)
+        self._visible = Visible(model.vocabulary, options.invisible)
         self._empty: float | None = None
         """Probability of the empty middle, where it was decided that the middle is that."""
         self.landing: Landing | None = None
@@ -360,6 +362,7 @@ class Run:
         known = self.model.size  # a tokenizer may have tokens that the model has not
         forced = list(takewhile(lambda token: token < known, self.constraint.forced(self.model.vocabulary)))
         del forced[self.budget - len(self.tokens) :]
+        forced = self._visible.allowed_of(self.tokens, forced)
         if self._names is not None:
             forced = self._names.allowed_of(self.tokens, forced)
         for token in forced:
@@ -588,7 +591,9 @@ class Run:
         return self.constraint.allows(token) and not self._is_unwanted(token)
 
     def _is_unwanted(self, token: int) -> bool:
-        """Whether an allowed token may not be wanted: for a comment, a word that is whole, or a name's sake."""
+        """Whether an allowed token may not be wanted: for a comment, a whole word, a name, or a hidden character."""
+        if token not in self.stop_ids and self._visible.refuses(self.tokens, token, self.healing):
+            return True
         return self._begins_comment(token) or self._lengthens(token) or self._is_unbound(token)
 
     def _is_unbound(self, token: int) -> bool:
@@ -638,18 +643,6 @@ class Run:
     def _end_probability(self, logits: Logits) -> float:
         """Probability of the end tokens under the unconstrained model."""
         return self._arithmetic.share_of(logits, self.stop_ids)
-
-
-def before_repetition(tokens: Sequence[int]) -> int | None:
-    """The number of tokens before the second of the equal stretches that a text ends with; None if there are none."""
-    for period in range(1, REPEATED_TOKENS // REPEATED_TIMES + 1):
-        length = 0
-        while length + period < len(tokens) and tokens[-1 - length] == tokens[-1 - length - period]:
-            length += 1
-        repeated = length + period
-        if length and repeated >= max(REPEATED_TOKENS, REPEATED_TIMES * period):
-            return len(tokens) - repeated + period
-    return None
 
 
 def budget_of(model: FimModel, options: DecodeOptions) -> int:

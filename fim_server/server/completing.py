@@ -45,6 +45,7 @@ from fim_server.server.second_thoughts import Unlike
 from fim_server.server.showing import Ends, ends_of, least_likelihood, worth
 from fim_server.server.weighing import given_written
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
+from fim_server.text.hidden import hidden_in, known_at
 from fim_server.tokens import masks
 
 if TYPE_CHECKING:
@@ -360,6 +361,7 @@ class Completer:
             preference=self._preference(request, task.language, task.inside),
             drafts=self._drafts(request) if prompts.drafts_pay else None,
             word_ends=request.word_ends,
+            invisible=known_at(request.split.left, request.split.right),
             least_likelihood=least_likelihood(
                 request,
                 is_fresh(request.split, opened.session.spelling),
@@ -552,6 +554,8 @@ class Completer:
             text = with_last_comma(text, request.split, opened.session.spelling, is_complete)
         if not text.strip():
             return "the model inserts nothing here"
+        if hidden_in(text, known_at(request.split.left, request.split.right)) is not None:
+            return "it holds a character that readers do not see"
         problem = fits(text, request.split, opened)
         if problem is not None:
             return problem

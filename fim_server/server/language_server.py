@@ -34,8 +34,12 @@ from fim_server.server.usage import Usage
 from fim_server.server.work import Job, Request
 from fim_server.server.worker import CompletionWorker
 from fim_server.text.document import PositionEncoding
+from fim_server.text.hidden import escaped
 
 SERVER_NAME = "fim-server"
+
+MOST_LOGGED = 4_000
+"""Characters of a message in the editor's log."""
 
 MAY_BE_SAID = (LanguageError, MissingLibrary, ModelError)
 """Errors whose messages hold nothing of the user's code."""
@@ -164,7 +168,8 @@ class FimLanguageServer(LanguageServer):
         return self.protocol.opened(uri)
 
     def log(self, kind: types.MessageType, message: str) -> None:
-        """Write to the editor's log and to our own."""
+        """Write to the editor's log and to our own: without hidden characters, and of a long message the beginning."""
+        message = escaped(message, MOST_LOGGED)
         logger.log(logging.ERROR if kind is types.MessageType.Error else logging.INFO, "%s", message)
         self.window_log_message(types.LogMessageParams(type=kind, message=message))
 

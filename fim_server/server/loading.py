@@ -14,8 +14,10 @@ from fim_server.models.store.state import to_be_got
 from fim_server.server.aside import ASIDE
 from fim_server.server.indexing import read_project
 from fim_server.server.language_server import SERVER_NAME, Fetching, FimLanguageServer
+from fim_server.server.messages import MOST_OF_NAME
 from fim_server.server.process import resident_bytes
 from fim_server.server.status import offer_in_words, tell_status
+from fim_server.text.hidden import on_one_line
 
 if TYPE_CHECKING:
     from fim_server.server.settings import ServerSettings
@@ -68,6 +70,7 @@ async def load(ls: FimLanguageServer, looks: int = 0) -> None:
     def told(message: str, share: float, downloading: Fetching | None = None) -> None:
         if newer.is_set():
             return
+        message = on_one_line(message)
         ls.downloading = downloading
         ls.loading = (message, share)
         tell_status(ls)
@@ -99,9 +102,10 @@ async def load(ls: FimLanguageServer, looks: int = 0) -> None:
         if ls.learnt is not None:
             read_project(ls)  # which languages these are was not known before
         ls.budget.note_loaded(resident_bytes(), (model.name, model.device, model.runtime))
+        name = on_one_line(model.name, MOST_OF_NAME)
         ls.log(
             types.MessageType.Info,
-            f"model {model.name} ready on {model.device} ({model.runtime}, {model.format.family} format)",
+            f"model {name} ready on {model.device} ({model.runtime}, {model.format.family} format)",
         )
     finally:
         if not newer.is_set():
@@ -160,7 +164,7 @@ async def reload(ls: FimLanguageServer) -> None:
 
 def fail(ls: FimLanguageServer, message: str, quietly: bool = False) -> None:
     """Say once that there is no model; ``quietly``: not on the user's screen."""
-    ls.failure = message
+    message = ls.failure = on_one_line(message)
     ls.log(types.MessageType.Error, message)
     if quietly:
         return

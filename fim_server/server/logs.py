@@ -7,13 +7,27 @@ import logging
 import sys
 from collections.abc import Callable
 
+from fim_server.text.hidden import escaped
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+MOST_LOGGED = 100_000
+"""Characters of a record, with its traceback."""
+
+
+class Escaping(logging.Formatter):
+    """Writes hidden characters of names and messages as escapes, and of a long record the beginning."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record's text."""
+        return escaped(super().format(record), MOST_LOGGED)
+
 
 def configure_logging(level: str, quotes_code: Callable[[], bool]) -> None:
     """Log to standard error. ``quotes_code``: whether the log may hold the user's code, which may change."""
-    logging.basicConfig(
-        stream=sys.stderr, level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    logging.basicConfig(stream=sys.stderr, level=level.upper(), format=FORMAT)
     for handler in logging.getLogger().handlers:
+        handler.setFormatter(Escaping(FORMAT))
         handler.addFilter(lambda record: without_code(record, quotes_code()))
     logging.getLogger("asyncio").addFilter(is_no_end)
 

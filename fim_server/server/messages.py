@@ -10,6 +10,7 @@ from fim_server.errors import SearchLimitError
 from fim_server.server.place import Place
 from fim_server.server.usage import rounded
 from fim_server.text.document import PositionEncoding
+from fim_server.text.hidden import escaped_values, hidden_in, known_at, on_one_line
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
@@ -25,7 +26,13 @@ ACCEPTED = "fim-server.accepted"
 CURSOR = "fim-server/cursor"
 """The notification by which an editor tells where a cursor came to rest."""
 
+MOST_EXPLAINED = 1_000_000
+"""Characters of a text of an explanation; a grammar is long."""
+
 LABEL_CHARACTERS = 60
+
+MOST_OF_NAME = 200
+"""Characters of a model's name that are shown."""
 
 
 def inline_items(
@@ -37,7 +44,7 @@ def inline_items(
 ) -> list[types.InlineCompletionItem]:
     """The offers as inline completion items. A range is always sent: Neovim fails on items without one."""
     items = []
-    for offer in answer.offers:
+    for offer in visible_offers(answer, split):
         text = split.restore(offer.text)
         start, end = position, after(position, split.right[: offer.covered], encoding)
         if selected is not None:
@@ -48,6 +55,16 @@ def inline_items(
             types.InlineCompletionItem(text, range=types.Range(start, end), command=accepted_command(offer, split))
         )
     return items
+
+
+def visible_offers(answer: Answer, split: Split) -> list[Offer]:
+    """Return the offers of an answer that hold no hidden character but those of the word at the cursor.
+
+    Decoding and the memory have refused the others. A carriage return is hidden, so that the document's line breaks are
+    all that differs between a text that the engine has judged and the text of an item.
+    """
+    known = known_at(split.left, split.right)
+    return [offer for offer in answer.offers if hidden_in(offer.text, known) is None]
 
 
 def accepted_command(offer: Offer, split: Split) -> types.Command:
@@ -79,7 +96,7 @@ def list_items(
     width = after(position, word, encoding).character - position.character
     word_start = types.Position(position.line, position.character - width)
     items = []
-    for rank, offer in enumerate(answer.offers):
+    for rank, offer in enumerate(visible_offers(answer, split)):
         written = kinds.write(offer.text, place.before)
         if written is None:
             continue
@@ -182,7 +199,7 @@ def model_json(model: FimModel) -> dict[str, Any]:
     """The model that completes."""
     learnt = model.format.languages
     return {
-        "name": model.name,
+        "name": on_one_line(model.name, MOST_OF_NAME),
         "device": str(model.device),
         "runtime": model.runtime,
         "format": model.format.family,
@@ -226,7 +243,8 @@ def explanation_json(uri: str, position: types.Position, explained: Explained, t
             "complete": verdict.complete,
             "rejectedAt": verdict.rejected_at,
         }
-    return answer
+    shown: dict[str, Any] = escaped_values(answer, MOST_EXPLAINED, frozenset({"uri"}))
+    return shown
 
 
 def line_of(opened: Opened, offset: int) -> dict[str, Any]:

@@ -15,11 +15,15 @@ from fim_server.models.store.state import State
 from fim_server.server.budget import MEGABYTE
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.memory import Answer
-from fim_server.server.messages import latency_json, lines_json, model_json
+from fim_server.server.messages import MOST_OF_NAME, latency_json, lines_json, model_json
 from fim_server.server.process import resident_lately
 from fim_server.server.work import Costs
+from fim_server.text.hidden import MOST_SHOWN, escaped_values, on_one_line
 
 STATUS = "fim-server/status"
+
+URIS = frozenset({"uri", "setAside", "inPart"})
+"""Fields that name documents as the client does; in all others hidden characters are escapes."""
 
 SOON_SECONDS = 0.02
 """When a state is told that need not be told at once: no answer waits for it."""
@@ -50,7 +54,7 @@ def tell_status(ls: FimLanguageServer) -> None:
     status["memory"] = memory_json(ls)
     if ls.last is not None:
         status["last"] = ls.last
-    ls.protocol.notify(STATUS, status)
+    ls.protocol.notify(STATUS, escaped_values(status, MOST_SHOWN, URIS))
 
 
 def tell_state_soon(ls: FimLanguageServer) -> None:
@@ -88,7 +92,9 @@ def message_of(ls: FimLanguageServer, state: str) -> str:
             return "completing"
         case _:
             model = ls.worker.model
-            ready = f"ready: {model.name} on {model.device}" if model is not None else "ready"
+            ready = (
+                f"ready: {on_one_line(model.name, MOST_OF_NAME)} on {model.device}" if model is not None else "ready"
+            )
             if model is not None and model.mode == "checked":
                 ready += ", checked: its texts are made to fit, and need not be the model's likeliest"
             if model is not None and not model.format.sees_suffix:

@@ -67,8 +67,11 @@ class Split:
         return self.left + middle + self.right
 
     def restore(self, middle: str) -> str:
-        """``middle`` with the document's own line breaks, ready to be inserted into it."""
-        return LINE_BREAK.sub(self.newline, middle)
+        """Return ``middle`` with the document's own line breaks, ready to be inserted into it.
+
+        Only line feeds change. A carriage return in ``middle`` is no line break to every language.
+        """
+        return middle if self.newline == "\n" else middle.replace("\n", self.newline)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TextIO, TypeVar
 
+from fim_server.text.hidden import MOST_SHOWN, escaped, hidden_in, on_one_line
+
 if TYPE_CHECKING:
     import rich.progress
 
@@ -42,10 +44,12 @@ def wants_colour(choice: ColourChoice = "auto") -> bool:
 
 
 def paint(text: str, style: str, colour: bool = True) -> str:
-    """Text in a style as rich names them (``bold green``, ``black on green``); as it is without colour.
+    """Return text in a style as rich names them (``bold green``, ``black on green``), or without colour.
 
-    Unlike rich's console this changes no character of the text: tabs and control characters of source code stay.
+    Hidden characters of the text become escapes, so that source code and names cannot move a terminal's cursor. Unlike
+    in rich's console, tabs stay.
     """
+    text = escaped(text)
     if not colour:
         return text
     from rich.color import ColorSystem
@@ -73,13 +77,19 @@ class Table:
 
     def lines(self) -> Iterator[str]:
         """The table in aligned columns, two blanks apart, without a blank at a line's end."""
-        widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
-        for line in (self.header, *self.rows):
+        rows = [self.header, *self.shown()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for line in rows:
             cells = (
                 cell.rjust(width) if index in self.numbers else cell.ljust(width)
                 for index, (cell, width) in enumerate(zip(line, widths, strict=True))
             )
             yield "  ".join(cells).rstrip()
+
+    def shown(self) -> Iterator[Sequence[str]]:
+        """Yield the rows as they are shown: each cell on one line, without hidden characters."""
+        for row in self.rows:
+            yield [on_one_line(cell) if hidden_in(cell) else cell for cell in row]
 
     def markdown(self) -> Iterator[str]:
         """The table in Markdown."""
@@ -91,7 +101,7 @@ class Table:
 def plain_lines(parts: Iterable[str | Table]) -> Iterator[str]:
     """Lines of text and tables as plain lines."""
     for part in parts:
-        yield from [part] if isinstance(part, str) else part.lines()
+        yield from [escaped(part)] if isinstance(part, str) else part.lines()
 
 
 def show(parts: Iterable[str | Table]) -> None:
@@ -108,13 +118,13 @@ def show(parts: Iterable[str | Table]) -> None:
     console = Console(highlight=False, markup=False, emoji=False)
     for part in parts:
         if isinstance(part, str):
-            print(part)
+            print(escaped(part))
             continue
         table = Drawn(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         for index, name in enumerate(part.header):
             number = index in part.numbers
             table.add_column(Text(name), justify="right" if number else "left", no_wrap=number)
-        for row in part.rows:
+        for row in part.shown():
             table.add_row(*map(Text, row))
         console.print(table)
 
@@ -169,6 +179,7 @@ class Progress:
 
     def say(self, stage: str) -> None:
         """A stage of the work begins: a text without a line break."""
+        stage = escaped(stage, MOST_SHOWN)
         with self._lock:
             self._text, self._done, self._total = stage, None, None
             if self._enabled and not self._after and not self._terminal:
@@ -178,6 +189,7 @@ class Progress:
 
     def update(self, text: str, done: int | None = None, total: int | None = None) -> None:
         """Say how far the work is: a whole line of text, and how much of how much is done, for the bar."""
+        text = escaped(text, MOST_SHOWN)
         with self._lock:
             self._text, self._done, self._total = text, done, total
             if self._enabled and not self._terminal and self.is_due():
@@ -200,6 +212,7 @@ class Progress:
 
     def log(self, text: str) -> None:
         """Say something that stays, on a line of its own."""
+        text = escaped(text)
         with self._lock:
             if self._line is not None:
                 self._line.console.print(text, soft_wrap=True)

@@ -1,0 +1,22 @@
+"""Where a text begins to repeat itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fim_server.decoding.options import REPEATED_TIMES, REPEATED_TOKENS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def before_repetition(tokens: Sequence[int]) -> int | None:
+    """Return the number of tokens before the second of the equal stretches that a text ends with, if there are any."""
+    for period in range(1, REPEATED_TOKENS // REPEATED_TIMES + 1):
+        length = 0
+        while length + period < len(tokens) and tokens[-1 - length] == tokens[-1 - length - period]:
+            length += 1
+        repeated = length + period
+        if length and repeated >= max(REPEATED_TOKENS, REPEATED_TIMES * period):
+            return len(tokens) - repeated + period
+    return None

@@ -1,0 +1,74 @@
+"""Refuse tokens that write characters which readers do not see (:mod:`fim_server.text.hidden`).
+
+A grammar takes them in strings and comments. A token may hold a part of a character, so that it is read together with
+the bytes before it.
+"""
+
+from __future__ import annotations
+
+from codecs import utf_8_decode
+from typing import TYPE_CHECKING
+
+from fim_server.text.hidden import hidden_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.tokens.vocabulary import Vocabulary
+
+DEAD_BEGINNING = b"\xf3\xa0"
+"""All characters that begin with these two bytes are hidden; of every other beginning some are not."""
+
+MOST_BEGUN = 3
+"""Bytes of a character that is not whole, at most."""
+
+
+class Visible:
+    """Tell which tokens write hidden characters."""
+
+    def __init__(self, vocabulary: Vocabulary, known: frozenset[str] = frozenset()) -> None:
+        """``known``: hidden characters that may be written."""
+        self._vocabulary = vocabulary
+        self._known = known
+
+    def refuses(self, written: Sequence[int], token: int, healing: bytes = b"") -> bool:
+        """Return whether a token after others writes a hidden character, or begins what can only be one.
+
+        ``healing``: what stands in the document and is still to be written again.
+        """
+        text = self._vocabulary.token_bytes(token)
+        if text.isascii() and not healing:
+            # Most tokens; a character that was begun before is not whole then, and no text of the grammar.
+            return hidden_in(text.decode()) is not None
+        text = text[len(healing) :] if healing else self._begun(written) + text
+        characters, length = utf_8_decode(text, "replace", False)
+        if hidden_in(characters, self._known) is not None:
+            return True
+        rest = text[length:]
+        may_go_on = any(one.encode("utf-8", "replace").startswith(rest) for one in self._known)
+        return rest.startswith(DEAD_BEGINNING) and not may_go_on
+
+    def allowed_of(self, written: Sequence[int], forced: Sequence[int]) -> list[int]:
+        """Return the first of some tokens that may come after others one after another."""
+        so_far = list(written)
+        for token in forced:
+            if self.refuses(so_far, token):
+                break
+            so_far.append(token)
+        return so_far[len(written) :]
+
+    def _begun(self, written: Sequence[int]) -> bytes:
+        """Return the bytes of a character that some tokens end with and have begun."""
+        before = b""
+        for token in reversed(written[-MOST_BEGUN:]):
+            before = self._vocabulary.token_bytes(token) + before
+            if len(before) >= MOST_BEGUN:
+                break
+        for length in range(1, min(MOST_BEGUN, len(before)) + 1):
+            byte = before[-length]
+            if byte < 0x80:
+                return b""
+            if byte >= 0xC0:
+                whole = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+                return before[-length:] if whole > length else b""
+        return b""
