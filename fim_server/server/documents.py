@@ -21,7 +21,7 @@ from pygls.workspace import TextDocument
 
 from fim_server.server.answering import AnsweringProtocol
 from fim_server.server.incoming import mend
-from fim_server.server.notebooks import NotebookWorkspace
+from fim_server.server.notebooks import NotebookWorkspace, closed_by, respell
 from fim_server.server.spellings import Spellings
 from fim_server.server.threads import OneThread
 from fim_server.text.document import Document, PositionEncoding
@@ -147,6 +147,15 @@ class Arrival:
 
 MOST_ARRIVALS = 64
 
+NOTEBOOK_METHODS = frozenset(
+    {
+        types.NOTEBOOK_DOCUMENT_DID_OPEN,
+        types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+        types.NOTEBOOK_DOCUMENT_DID_SAVE,
+        types.NOTEBOOK_DOCUMENT_DID_CLOSE,
+    }
+)
+
 COMPLETIONS = frozenset({types.TEXT_DOCUMENT_INLINE_COMPLETION, types.TEXT_DOCUMENT_COMPLETION})
 
 
@@ -172,6 +181,7 @@ class DocumentProtocol(AnsweringProtocol):
 
     def owner_of(self, uri: str) -> str:
         """The document that a document's program is: for a cell its notebook."""
+        uri = self.spellings.of(uri)
         owner = self._workspace.notebook_uri(uri) if isinstance(self._workspace, OpenDocuments) else None
         return uri if owner is None else owner
 
@@ -246,6 +256,8 @@ class DocumentProtocol(AnsweringProtocol):
         if method_name == types.TEXT_DOCUMENT_DID_OPEN:
             self.spellings.open(params.text_document.uri)
         self.spellings.respell(getattr(params, "text_document", None))
+        if method_name in NOTEBOOK_METHODS:
+            respell(self.spellings, params)
         if method_name == types.TEXT_DOCUMENT_DID_CHANGE:
             uri = params.text_document.uri
             if (
@@ -265,6 +277,10 @@ class DocumentProtocol(AnsweringProtocol):
         super()._handle_notification(method_name, params)
         if method_name == types.TEXT_DOCUMENT_DID_CLOSE:
             self.spellings.close(params.text_document.uri)
+        elif method_name in NOTEBOOK_METHODS:
+            for uri in closed_by(params):
+                if self.opened(uri) is None:
+                    self.spellings.close(uri)
 
     def _knows_notebook(self, uri: str) -> bool:
         return isinstance(self._workspace, OpenDocuments) and self._workspace.has_notebook(uri)

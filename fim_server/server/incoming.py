@@ -35,6 +35,44 @@ def mend(message: Json, next_version: Callable[[str], int]) -> None:
     elif method == types.TEXT_DOCUMENT_DID_CHANGE:
         mend_version(params, next_version)
         mend_changes(params)
+    elif method in (types.NOTEBOOK_DOCUMENT_DID_OPEN, types.NOTEBOOK_DOCUMENT_DID_CHANGE):
+        mend_notebook(params, next_version)
+
+
+def mend_notebook(params: Json, next_version: Callable[[str], int]) -> None:
+    """Put cells and their changes into the form of documents and theirs; count versions where no client does."""
+    notebook = params.get("notebookDocument")
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("uri"), str):
+        raise wrong("notebookDocument: a notebook with a uri expected")
+    if notebook.get("version") is None:
+        notebook["version"] = 0
+    change = params.get("change") or {}
+    cells = (change.get("cells") or {}) if isinstance(change, dict) else None
+    structure = (cells.get("structure") or {}) if isinstance(cells, dict) else None
+    if not isinstance(cells, dict) or not isinstance(structure, dict):
+        raise wrong("change: cells expected")
+    for document in (*listed(params, "cellTextDocuments"), *listed(structure, "didOpen")):
+        mend_version({"textDocument": document}, lambda uri: 0)
+        if not isinstance(document.get("text"), str):
+            raise wrong("text: a text expected")
+    for content in listed(cells, "textContent"):
+        whole = content if isinstance(content, dict) else {}
+        mend_version({"textDocument": whole.get("document")}, next_version)
+        told = {"contentChanges": whole.get("changes")}
+        mend_changes(told)
+        whole["changes"] = told["contentChanges"]
+    array = structure.get("array") or {}
+    for name in ("start", "deleteCount"):
+        if isinstance(array.get(name), int | float) and not isinstance(array[name], bool):
+            array[name] = int(min(max(0, array[name]), LARGEST))
+
+
+def listed(params: Json, name: str) -> list[Any]:
+    """The entries of a list that may be missing or null."""
+    found = params.get(name)
+    if not isinstance(found, list | None):
+        raise wrong(f"{name}: a list expected")
+    return found or []
 
 
 def mend_arguments(params: Json) -> None:

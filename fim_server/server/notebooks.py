@@ -10,7 +10,7 @@ import logging
 import re
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urldefrag
 
 from lsprotocol import types
@@ -19,6 +19,7 @@ from pygls.workspace import Workspace
 
 from fim_server.language import Language
 from fim_server.server.names import module_of
+from fim_server.server.spellings import Spellings
 from fim_server.text import notebook as program
 from fim_server.text.notebook import Cell, CellContexts, Notebook
 
@@ -71,6 +72,36 @@ class TextOpened(Protocol):
     @property
     def notebook(self) -> Notebook | None:
         """The notebook that it is a cell of, as that is now."""
+
+
+def respell(spellings: Spellings, params: Any) -> None:
+    """Give the cells that a message names, and their notebook, the spellings by which they were opened."""
+    is_opening = isinstance(params, types.DidOpenNotebookDocumentParams)
+    if is_opening:
+        opened, cells = [params.notebook_document, *params.cell_text_documents], list(params.notebook_document.cells)
+    else:
+        changes = params.change.cells if isinstance(params, types.DidChangeNotebookDocumentParams) else None
+        structure = None if changes is None else changes.structure
+        opened = [] if structure is None else list(structure.did_open or ())
+        cells = [] if changes is None else [*(changes.data or ()), *((structure and structure.array.cells) or ())]
+        named = [] if changes is None else [text.document for text in changes.text_content or ()]
+        named += [] if structure is None else list(structure.did_close or ())
+        named += getattr(params, "cell_text_documents", ())
+        for document in (params.notebook_document, *named):
+            spellings.respell(document)
+    for document in opened:
+        document.uri = spellings.open(document.uri)
+    for cell in cells:
+        cell.document = spellings.of(cell.document)
+
+
+def closed_by(params: Any) -> list[str]:
+    """Return the notebook and the cells that a message says are closed."""
+    if isinstance(params, types.DidCloseNotebookDocumentParams):
+        return [params.notebook_document.uri, *(document.uri for document in params.cell_text_documents)]
+    changes = params.change.cells if isinstance(params, types.DidChangeNotebookDocumentParams) else None
+    structure = None if changes is None else changes.structure
+    return [] if structure is None else [document.uri for document in structure.did_close or ()]
 
 
 class NotebookWorkspace(Workspace):

@@ -1,4 +1,4 @@
-// The files that the server knows as open, from the notifications that are sent to it.
+// The files and notebooks that the server knows as open, from the notifications that are sent to it.
 
 export class OpenFiles {
   private readonly uris = new Set<string>();
@@ -8,12 +8,15 @@ export class OpenFiles {
     const uri = uriOf(params);
     switch (method) {
       case "textDocument/didOpen":
+      case "notebookDocument/didOpen":
         this.uris.add(uri);
         return true;
       case "textDocument/didClose":
+      case "notebookDocument/didClose":
         this.uris.delete(uri);
         return true;
       case "textDocument/didChange":
+      case "notebookDocument/didChange":
         return this.uris.has(uri);
       default:
         return true;
@@ -22,11 +25,9 @@ export class OpenFiles {
 }
 
 function uriOf(params: unknown): string {
-  if (typeof params !== "object" || params === null || !("textDocument" in params)) {
+  if (typeof params !== "object" || params === null) {
     return "";
   }
-  const { textDocument } = params;
-  return typeof textDocument === "object" && textDocument !== null && "uri" in textDocument
-    ? String(textDocument.uri)
-    : "";
+  const document = "textDocument" in params ? params.textDocument : Reflect.get(params, "notebookDocument");
+  return typeof document === "object" && document !== null && "uri" in document ? String(document.uri) : "";
 }
