@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import ModelError, VocabularyError
 from fim_server.models import onnx_backend
+from fim_server.models.attempts import attempt
 from fim_server.models.backend import LLAMA_CPP, RUNTIMES
 from fim_server.models.model import FimModel
 from fim_server.models.onnx_backend import OnnxBackend
 from fim_server.models.options import LoadOptions
 from fim_server.models.prompt import find_format
 from fim_server.models.remote.address import is_remote
-from fim_server.models.source import expanded, is_gguf, locate, name_of
+from fim_server.models.source import EMBEDDED_NAME, expanded, is_gguf, locate, name_of
+from fim_server.models.store.catalogue import catalogue
 from fim_server.models.threads import free_cores, usual_threads
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
 from fim_server.tokens.vocabulary import Vocabulary
@@ -87,9 +90,11 @@ def load_model(
     name = name_of(name_or_path)
     source = locate(name, tell)
     export = choose_export(runtime, device, Path(source), name)
-    if export is None:
-        return _load_on_torch(source, name, device)
-    return _load_on_onnx(Path(source), name, export)
+    is_own = name == EMBEDDED_NAME or name in catalogue()  # what the package brings or has built
+    with nullcontext() if is_own else attempt(name, Path(source)):
+        if export is None:
+            return _load_on_torch(source, name, device)
+        return _load_on_onnx(Path(source), name, export)
 
 
 def choose_export(runtime: str | None, device: str, source: Path, name: str) -> Path | None:
@@ -156,7 +161,8 @@ def load_gguf_file(name: str, device: str | None, runtime: str | None, options: 
     adapter = None if options.adapter is None else expanded(options.adapter)
     if adapter is not None and not adapter.is_file():
         raise ModelError(f"{options.adapter}: no such file")
-    return load_gguf(path, free_cores(usual_threads()), layers, adapter)
+    with attempt(name, path):
+        return load_gguf(path, free_cores(usual_threads()), layers, adapter)
 
 
 def _load_on_onnx(folder: Path, name: str, export: Path) -> FimModel:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from lsprotocol import types
 from pygls.io_ import StdoutWriter
 
+from fim_server.models.attempts import forget_all
 from fim_server.server import commands, completions, configuration, lifecycle, watching
 from fim_server.server.calling import ListeningClient
 from fim_server.server.client_process import ClientProcesses
@@ -83,6 +84,7 @@ def serve(
         return BAD_INPUT
     # Unloading torch takes seconds, and neither a model that is being loaded nor a read of standard input can be
     # stopped: nobody waits for any of them.
+    forget_all()
     logging.shutdown()
     sys.stderr.flush()
     os._exit(status)

@@ -1,31 +1,44 @@
 // Whether a server that ended by itself is started again.
 
-/** This many crashes within the window are too many. */
-export const MOST_CRASHES = 5;
+/** After this many crashes the server is not started again: the first may be chance, the second has a cause. */
+export const MOST_CRASHES = 2;
+/** How long a server has to have its model for the crashes before to count no more; loading may take minutes itself. */
 export const WINDOW_MS = 3 * 60 * 1000;
 
 export interface CrashVerdict {
   readonly restart: boolean;
   /** How long to wait before the restart. */
   readonly delayMs: number;
-  /** Crashes within the window, this one included. */
+  /** Crashes since a server has served for the window's time, this one included. */
   readonly crashes: number;
 }
 
 export class CrashPolicy {
-  private times: number[] = [];
+  private crashes = 0;
+  private servedSince: number | undefined;
 
-  /** @param now milliseconds on any clock that only goes forward */
+  /**
+   * The server has its model.
+   *
+   * @param now milliseconds on any clock that only goes forward
+   */
+  served(now: number): void {
+    this.servedSince ??= now;
+  }
+
+  /** @param now on the same clock */
   crashed(now: number): CrashVerdict {
-    this.times = [...this.times.filter((time) => now - time < WINDOW_MS), now];
-    const crashes = this.times.length;
-    // The first time at once; then 1, 2, 4 seconds, so that a server that dies at birth does not keep the machine busy.
-    const delayMs = crashes === 1 ? 0 : 1000 * 2 ** (crashes - 2);
-    return { restart: crashes < MOST_CRASHES, delayMs, crashes };
+    if (this.servedSince !== undefined && now - this.servedSince >= WINDOW_MS) {
+      this.crashes = 0;
+    }
+    this.servedSince = undefined;
+    this.crashes += 1;
+    return { restart: this.crashes < MOST_CRASHES, delayMs: 0, crashes: this.crashes };
   }
 
   /** The user restarts the server: what happened before does not count. */
   forget(): void {
-    this.times = [];
+    this.crashes = 0;
+    this.servedSince = undefined;
   }
 }

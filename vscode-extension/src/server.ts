@@ -198,6 +198,9 @@ export class Server implements Disposable {
       isSilent: () => this.snoozing.isOn,
       status: (status) => {
         if (this.connection === connection) {
+          if (status.state === "ready") {
+            this.crashes.served(performance.now());
+          }
           this.become({ kind: "running", status });
         }
       },
@@ -229,7 +232,8 @@ export class Server implements Disposable {
     const { restart, delayMs, crashes } = this.crashes.crashed(performance.now());
     this.log.error(`the server ended unexpectedly${lastWords === undefined ? "" : `: ${lastWords}`}`);
     if (!restart) {
-      const message = `fim-server ended unexpectedly ${crashes} times within minutes and is not started again.`;
+      const cause = lastWords === undefined ? "" : ` (${lastWords})`;
+      const message = `fim-server ended unexpectedly ${crashes} times and is not started again${cause}.`;
       this.become({ kind: "crashed", message });
       return;
     }

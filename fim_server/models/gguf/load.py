@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fim_server.errors import ModelError, VocabularyError
 from fim_server.models.gguf.backend import GgufBackend, read_tokenizer
 from fim_server.models.gguf.library import load_library
+from fim_server.models.gguf.trial import Tried, require_sound
 from fim_server.models.model import FimModel
 from fim_server.models.prompt import bind_format, plain_format
 from fim_server.tokens.vocabulary import Vocabulary
@@ -29,6 +30,13 @@ def load_gguf(path: Path, threads: int, gpu_layers: int | None = None, adapter: 
     """
     if gpu_layers is None:
         gpu_layers = -1 if load_library().llama_supports_gpu_offload() else 0
+    named = None if adapter is None else str(adapter.absolute())
+    require_sound(Tried(str(path.absolute()), gpu_layers, named))
+    return load_sound_gguf(path, threads, gpu_layers, adapter)
+
+
+def load_sound_gguf(path: Path, threads: int, gpu_layers: int, adapter: Path | None = None) -> FimModel:
+    """Load a file without trying it before. Raises as :func:`load_gguf`; a bad file may end the process."""
     backend = GgufBackend(path, threads, gpu_layers, adapter)
     bound, vocabulary = tokens_of(backend.tokenizer, path)
     return FimModel(path.stem, backend, bound, vocabulary)
@@ -36,6 +44,12 @@ def load_gguf(path: Path, threads: int, gpu_layers: int | None = None, adapter: 
 
 def read_gguf_tokens(path: Path) -> tuple[BoundFormat, Vocabulary]:
     """The prompt format and the tokens of a GGUF file, without its network. Raises :class:`ModelError`; one line."""
+    require_sound(Tried(str(path.absolute()), vocabulary=True))
+    return read_sound_tokens(path)
+
+
+def read_sound_tokens(path: Path) -> tuple[BoundFormat, Vocabulary]:
+    """Read the tokens of a file without trying it before. Raises as :func:`read_gguf_tokens`."""
     return tokens_of(read_tokenizer(path), path)
 
 

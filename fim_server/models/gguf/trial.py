@@ -1,0 +1,194 @@
+"""Trial of a GGUF file in a process of its own: llama.cpp ends the process at some files, and the server must not end.
+
+The trial loads the file and makes a pass. Its verdict is remembered in the cache folder by a checksum of the header
+and by the file's size, time and number, so that a file is tried once (0.5 s for a small one). Weights behind the header
+end no process: every number is a weight.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from fim_server.errors import ModelError
+from fim_server.language.cache import cache_folder, read_text, write_text
+from fim_server.language.stop import heed
+from fim_server.models.gguf.header import check_header
+from fim_server.models.gguf.library import library_file
+from fim_server.models.source import parts_of
+
+COMMAND = (sys.executable, "-P", "-m", "fim_server.models.gguf")
+"""Without -P a file of the folder that this is started in could be run."""
+
+NO_BACKTRACE = {"GGML_NO_BACKTRACE": "1"}
+"""Keeps the library from starting a debugger when it fails."""
+
+VERSION = 1
+"""Of what a trial does; raised where it finds more than before."""
+
+HEAD_BYTES = 1 << 24
+"""Of a file's beginning, which has its header; the largest have 10 MB."""
+
+LEAST_SECONDS, BYTES_A_SECOND = 120.0, 20_000_000
+"""How long a trial may take: so long, and besides as long as a slow disk takes to read the file."""
+
+LOOK_SECONDS = 0.02
+
+LONGEST_REASON = 160
+
+ENDED_BY_OTHERS = (1, 2, 9, 15)
+"""Signals that another process sends: hang-up, interrupt, kill, terminate."""
+
+ABORTED_ON_WINDOWS = 3
+
+known: dict[str, str | None] = {}
+"""The verdicts of this process by checksum, for users without a cache: None, or what is wrong."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What is tried.
+
+    Attributes:
+        path: The file; of one in parts the first.
+        gpu_layers: Layers that a GPU computes.
+        adapter: Another GGUF file.
+        vocabulary: Whether its tokens alone are wanted.
+    """
+
+    path: str
+    gpu_layers: int = 0
+    adapter: str | None = None
+    vocabulary: bool = False
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that the library reads."""
+        return [*parts_of(Path(self.path)), *([] if self.adapter is None else [Path(self.adapter)])]
+
+
+def require_sound(tried: Tried) -> None:
+    """Return if llama.cpp can load a file without harm, as a trial has shown now or before.
+
+    Raises:
+        ModelError: The header is none, or the trial has failed or ended its process; one line.
+        StoppedError: What watches the thread was set.
+    """
+    try:
+        key = checksum_of(tried)
+    except OSError as error:
+        raise ModelError(f"{tried.path}: cannot be read ({(error.strerror or str(error)).lower()})") from None
+    problem = remembered(key)
+    if problem is UNKNOWN:
+        for file in tried.files:
+            check_header(file, "the adapter" if str(file) == tried.adapter else "it")
+        problem = verdict_of(tried)
+        remember(key, problem)
+    if problem is not None:
+        raise ModelError(f"{tried.path}: {problem}")
+
+
+UNKNOWN = "?"
+"""Stands for no verdict."""
+
+
+def remembered(key: str) -> str | None:
+    """The verdict that is known: None for a sound file, what is wrong, or :data:`UNKNOWN`."""
+    place = place_of(key)
+    if key not in known and place is not None:
+        with suppress(ValueError, LookupError, TypeError):
+            problem = json.loads(read_text(place) or "")["problem"]
+            if problem is None or isinstance(problem, str):
+                known[key] = problem
+    return known.get(key, UNKNOWN)
+
+
+def remember(key: str, problem: str | None) -> None:
+    """Keep a verdict for later processes."""
+    known[key] = problem
+    place = place_of(key)
+    if place is not None:
+        write_text(place, json.dumps({"problem": problem}))
+
+
+def place_of(key: str) -> Path | None:
+    """Where a verdict is kept; None where the user wants no cache."""
+    cache = cache_folder()
+    return None if cache is None else cache / f"gguf-{key}.trial"
+
+
+def checksum_of(tried: Tried) -> str:
+    """A checksum of what is tried and by which library. Raises OSError, and ModelError where there is no library."""
+    digest = hashlib.sha256(json.dumps({**asdict(tried), "version": VERSION}).encode())
+    library = library_file().stat()
+    digest.update(f"{library.st_size} {library.st_mtime_ns}".encode())
+    for file in tried.files:
+        found = file.stat()
+        digest.update(f"{found.st_size} {found.st_mtime_ns} {found.st_ino} {found.st_dev}".encode())
+        with file.open("rb") as opened:
+            digest.update(opened.read(HEAD_BYTES))
+    return digest.hexdigest()[:32]
+
+
+def verdict_of(tried: Tried) -> str | None:
+    """Try a file; returns what is wrong with it, or None. Raises ModelError where the trial itself comes to nothing."""
+    until = time.monotonic() + LEAST_SECONDS + sum(file.stat().st_size for file in tried.files) / BYTES_A_SECOND
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
+        try:
+            process = subprocess.Popen(
+                [*COMMAND, json.dumps(asdict(tried))],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=complained,
+                env={**os.environ, **NO_BACKTRACE},
+            )
+        except OSError as error:
+            raise ModelError(f"{tried.path}: cannot be tried ({error.strerror or error})") from None
+        try:
+            while process.poll() is None:
+                heed()
+                if time.monotonic() > until:
+                    raise ModelError(f"{tried.path}: llama.cpp has not loaded it within {LEAST_SECONDS:.0f} s")
+                time.sleep(LOOK_SECONDS)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        with suppress(ValueError, LookupError, TypeError):
+            answer: dict[str, Any] = json.loads(beginning_of(said))
+            return None if answer["problem"] is None else str(answer["problem"])
+        reason = reason_of(process.returncode, beginning_of(complained))
+    if is_crash(process.returncode):
+        return f"llama.cpp ends the process that loads it ({reason})"
+    # Python's own errors, and processes that were ended for want of memory or by a person: another time it may go well.
+    raise ModelError(f"{tried.path}: cannot be tried ({reason})")
+
+
+def is_crash(status: int) -> bool:
+    """Whether a process with that exit status has ended itself: by a signal, or as Windows says it."""
+    return (status < 0 and -status not in ENDED_BY_OTHERS) or status == ABORTED_ON_WINDOWS or status > 255
+
+
+def beginning_of(file: IO[bytes]) -> str:
+    """What a process has written, as much as is looked at."""
+    file.seek(0)
+    return file.read(1 << 16).decode(errors="replace")
+
+
+def reason_of(status: int, complaint: str) -> str:
+    """Why a process has ended, in a few words."""
+    lines = [line.strip() for line in complaint.splitlines()]
+    told = next((line for line in lines if "ASSERT" in line or "what():" in line), "")
+    if status == 1 and lines:
+        told = lines[-1]
+    words = told.rpartition("/")[2] or (f"signal {-status}" if status < 0 else f"status {status}")
+    return "".join(letter if letter.isprintable() else "?" for letter in words[:LONGEST_REASON])
