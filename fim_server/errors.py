@@ -11,6 +11,7 @@ from __future__ import annotations
 __all__ = [
     "AwayError",
     "BenchError",
+    "DamagedError",
     "DatasetError",
     "DocumentError",
     "FimServerError",
@@ -61,6 +62,10 @@ class ModelError(FimServerError, ValueError):
 
 class AwayError(ModelError):
     """A model behind an endpoint that does not answer now, and may later."""
+
+
+class DamagedError(ModelError):
+    """A model in a cache whose files are not what was built or fetched; the message says how to repair it."""
 
 
 class FormatError(ModelError):

@@ -171,7 +171,12 @@ def run_list(arguments: ListArguments) -> int:
     if arguments.json:
         print_json(rows)
         return DONE
-    words = {"ready": "ready", "outdated": "outdated: run `{how}`", "missing": "not here: run `{how}`"}
+    words = {
+        "ready": "ready",
+        "outdated": "outdated: run `{how}`",
+        "damaged": "damaged: run `{how}`",
+        "missing": "not here: run `{how}`",
+    }
     words |= {"embedded": "comes with fim-server", "hub": "ready", "file": "ready"}
     header = ("", "name", "state", "MB", "line, ms", "licence", "what it is")
     cells = [

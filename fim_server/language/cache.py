@@ -63,17 +63,22 @@ def write_text(path: Path, text: str) -> None:
 
     What killed processes left of such files, and of token tables, is removed from the folder.
     """
-    body = text.encode("utf-8")
     fresh = path.with_suffix(f".{os.getpid()}-{time.time_ns()}-{next(_written)}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with fresh.open("xb") as file:
-            file.write(_head(body) + b"\n" + body)
+            file.write(checksummed(text))
         fresh.replace(path)
     except OSError:
         with suppress(OSError):
             fresh.unlink(missing_ok=True)
     _remove_left_over(path.parent)
+
+
+def checksummed(text: str) -> bytes:
+    """The bytes of a file that holds a text and its checksum, as :func:`read_text` reads it."""
+    body = text.encode("utf-8")
+    return _head(body) + b"\n" + body
 
 
 def _head(body: bytes) -> bytes:

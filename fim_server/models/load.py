@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fim_server.errors import ModelError, VocabularyError
+from fim_server.errors import DamagedError, ModelError, VocabularyError
 from fim_server.models import onnx_backend
 from fim_server.models.attempts import attempt
 from fim_server.models.backend import LLAMA_CPP, RUNTIMES
@@ -26,6 +26,8 @@ from fim_server.models.prompt import find_format
 from fim_server.models.remote.address import is_remote
 from fim_server.models.source import EMBEDDED_NAME, expanded, is_gguf, locate, name_of
 from fim_server.models.store.catalogue import catalogue
+from fim_server.models.store.folders import damaged
+from fim_server.models.store.manifest import damage_of, has_manifest, note_damage
 from fim_server.models.threads import free_cores, usual_threads
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
 from fim_server.tokens.vocabulary import Vocabulary
@@ -88,13 +90,39 @@ def load_model(
     elif not is_cpu(device):
         device = named_device(device)
     name = name_of(name_or_path)
+    try:
+        return _load_folder(name, device, runtime, tell)
+    except DamagedError:
+        if name_or_path is not None:
+            raise
+        return _load_folder(EMBEDDED_NAME, device, runtime, tell)
+
+
+def _load_folder(name: str, device: str, runtime: str | None, tell: Amount | None) -> FimModel:
     source = locate(name, tell)
     export = choose_export(runtime, device, Path(source), name)
     is_own = name == EMBEDDED_NAME or name in catalogue()  # what the package brings or has built
-    with nullcontext() if is_own else attempt(name, Path(source)):
-        if export is None:
-            return _load_on_torch(source, name, device)
-        return _load_on_onnx(Path(source), name, export)
+    try:
+        with nullcontext() if is_own else attempt(name, Path(source)):
+            if export is None:
+                return _load_on_torch(source, name, device)
+            return _load_on_onnx(Path(source), name, export)
+    except ModelError as error:
+        if name in catalogue() and (problem := damage_behind(Path(source), error)) is not None:
+            raise damaged(catalogue()[name], problem) from error
+        raise
+
+
+def damage_behind(folder: Path, error: ModelError) -> str | None:
+    """What is wrong with the files of a model of the catalogue that cannot be loaded; None where they are right.
+
+    A folder that an older version has built has no checksums: then the error itself says it.
+    """
+    if has_manifest(folder):
+        return damage_of(folder, thorough=True)
+    problem = str(error).removeprefix(f"{folder}").removeprefix(f"/{onnx_backend.EXPORT_FOLDER}").lstrip(": ")
+    note_damage(folder, problem)
+    return problem
 
 
 def choose_export(runtime: str | None, device: str, source: Path, name: str) -> Path | None:

@@ -7,9 +7,10 @@ from importlib import import_module, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fim_server.errors import ModelError, StoppedError
+from fim_server.errors import DamagedError, ModelError, StoppedError
 from fim_server.models.store.catalogue import DEFAULT_NAME, catalogue
-from fim_server.models.store.folders import cached_folder
+from fim_server.models.store.folders import cached_damage, cached_folder, damaged
+from fim_server.models.store.manifest import hub_damage_of
 
 if TYPE_CHECKING:
     from fim_server.models.store.transfer import Amount
@@ -32,14 +33,17 @@ TOKENIZER_FILES = ["*.json"]
 
 
 def name_of(name_or_path: str | None) -> str:
-    """What to call the model that :func:`locate` finds: the name itself, or the default's."""
+    """What to call the model that :func:`locate` finds: the name itself, or the default's where that is whole."""
     if name_or_path is not None:
         return name_or_path
-    return DEFAULT_NAME if cached_folder(DEFAULT_NAME) is not None else EMBEDDED_NAME
+    serves = cached_folder(DEFAULT_NAME) is not None and cached_damage(DEFAULT_NAME) is None
+    return DEFAULT_NAME if serves else EMBEDDED_NAME
 
 
 def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str] = HUB_FILES) -> str:
     """The folder, or GGUF file, to load from. Raises :class:`ModelError` where there is none, or no model in it.
+
+    Raises :class:`DamagedError` for a model in a cache whose files are not what was built or fetched.
 
     None is the catalogue's default where that is in the cache, else the embedded model. The catalogue's names and
     `embedded` stand above folders of such a name, which `./NAME` says. ``tell``, ``files``: as :func:`fetch` has them,
@@ -52,7 +56,9 @@ def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str
             raise ModelError("this installation has no embedded model; name one with --model")
         return str(folder)
     if name in catalogue():
-        cached = cached_folder(name)
+        cached, damage = cached_folder(name), cached_damage(name)
+        if damage is not None:
+            raise damaged(catalogue()[name], damage)
         if cached is None:
             raise ModelError(f"{name}: not here yet; run `{catalogue()[name].how}`")
         return str(cached)
@@ -103,7 +109,9 @@ def fetch(name: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -
             # Asked beforehand: the library knows how large a file is only when it begins it, small ones first.
             known = snapshot_download(name, allow_patterns=files, dry_run=True)
             bar = progress_bar(tell, sum(file.file_size or 0 for file in known if file.will_download))
-        return str(snapshot_download(name, allow_patterns=files, tqdm_class=bar))
+        return undamaged(name, str(snapshot_download(name, allow_patterns=files, tqdm_class=bar)), files)
+    except DamagedError:
+        raise
     except (RepositoryNotFoundError, HFValidationError):
         raise ModelError(f"{name}: no such model, neither a folder here nor on the hub") from None
     except Exception as error:  # whatever the hub's HTTP library raises
@@ -111,9 +119,18 @@ def fetch(name: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -
             raise StoppedError(f"{name}: the download was stopped") from error
         problem = first_line(error)
     try:
-        return str(snapshot_download(name, allow_patterns=files, local_files_only=True))
+        return undamaged(name, str(snapshot_download(name, allow_patterns=files, local_files_only=True)), files)
     except LocalEntryNotFoundError:
         raise ModelError(f"{name}: no such model, neither a folder here nor in the hub's cache ({problem})") from None
+
+
+def undamaged(name: str, folder: str, files: list[str]) -> str:
+    """A folder of the hub's cache whose files are what was fetched. Raises :class:`DamagedError` where they are not."""
+    problem = hub_damage_of(Path(folder), files)
+    if problem is not None:
+        remedy = f"run `fim-server models remove {name}`, and it is fetched anew when it is loaded"
+        raise DamagedError(f"{name} is damaged ({problem}): {remedy}")
+    return folder
 
 
 def expanded(name: str) -> Path:

@@ -10,7 +10,8 @@ from lsprotocol import types
 
 from fim_server.errors import AwayError, FimServerError
 from fim_server.models.remote.client import SilentError
-from fim_server.models.store.state import to_be_got
+from fim_server.models.store.folders import cached_damage, damaged
+from fim_server.models.store.state import State, to_be_got
 from fim_server.server.aside import ASIDE
 from fim_server.server.indexing import read_project
 from fim_server.server.language_server import SERVER_NAME, Fetching, FimLanguageServer
@@ -186,8 +187,14 @@ async def look_for_offer(ls: FimLanguageServer) -> None:
     except Exception as error:  # noqa: BLE001  # a cache that cannot be read, a broken library: no offer then
         ls.offer = None
         ls.log_once(types.MessageType.Warning, f"the cache of models cannot be read ({type(error).__name__})")
-    if ls.offer is not None:
-        ls.log_once(types.MessageType.Info, offer_in_words(*ls.offer))
+    if ls.offer is None:
+        return
+    entry, state = ls.offer
+    damage = cached_damage(entry.name) if state is State.DAMAGED else None
+    if damage is None:
+        ls.log_once(types.MessageType.Info, offer_in_words(entry, state))
+    else:
+        ls.log_once(types.MessageType.Error, f"{damaged(entry, damage)}; the embedded model serves meanwhile")
 
 
 async def begin_progress(ls: FimLanguageServer, title: str, of: str, cancellable: bool = False) -> str | None:

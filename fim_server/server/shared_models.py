@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
-from fim_server.errors import StoppedError
+from fim_server.errors import DamagedError, StoppedError
 from fim_server.language.stop import telling
+from fim_server.models.source import EMBEDDED_NAME
+from fim_server.models.store.catalogue import catalogue
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
@@ -97,11 +99,10 @@ class SharedModels:
         One that is overdue is not waited for but begun again, and who waits for it already waits for that.
         ``afresh``: load it again though it is loaded, for what is on the disk may be another now; who has it keeps it.
         ``tell``: as :func:`fim_server.models.load.load_model` has it, if it is loaded here.
+        While the model in the cache is damaged, the embedded one takes its place.
         Raises ModelError and what the libraries raise, in each worker that asked; the next one tries again. And
         StoppedError once what watches this thread is set while another worker loads it.
         """
-        from fim_server.models.load import load_model
-
         key = settings.model, settings.device, settings.runtime, settings.load_options
         has_waited = False
         while True:
@@ -120,7 +121,7 @@ class SharedModels:
         if loading is not None:
             loading.is_settled.set()
         try:
-            model = load_model(*key, tell)
+            model = load_or_stand_in(key, tell)
         except BaseException as error:
             mine.found.set_exception(error)
             raise
@@ -147,3 +148,15 @@ def wait_unless_stopped(wait: Callable[[float], bool]) -> None:
         while not wait(LOOK_SECONDS):
             if stopped.is_set():
                 raise StoppedError("what was waited for is wanted no more")
+
+
+def load_or_stand_in(key: Key, tell: Amount | None) -> FimModel:
+    """Load a model, or the embedded one in place of one of the catalogue that is damaged. Raises as `load_model`."""
+    from fim_server.models.load import load_model
+
+    try:
+        return load_model(*key, tell)
+    except DamagedError:
+        if key[0] not in catalogue():
+            raise
+        return load_model(EMBEDDED_NAME, *key[1:], tell)

@@ -124,6 +124,8 @@ def memory_json(ls: FimLanguageServer) -> dict[str, Any]:
 
 def offer_in_words(entry: Entry, state: State) -> str:
     """That a better model can be had, and how."""
+    if state is State.DAMAGED:
+        return f"{entry.name} is damaged, the embedded model serves meanwhile: run `{entry.how}`"
     what = f"{entry.name} is outdated" if state is State.OUTDATED else f"a better model, {entry.name}, can be had"
     return f"{what}: run `{entry.how}`"
 

@@ -363,6 +363,7 @@ def test_a_folder_is_whole_and_knows_what_it_was_built_of(folder: Path, adapter_
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     exported = {f"onnx/{name}" for name in ("export.json", "genai_config.json", "model.onnx", "model.onnx.data")}
     own = {"build.json", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+    own |= {"manifest.json", "verified.json"}
     assert names == own | exported
     assert [path.name for path in folder.parent.iterdir()] == [folder.name], "nothing is left beside it"
     assert not is_stale(folder)

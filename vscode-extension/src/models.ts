@@ -72,14 +72,14 @@ export function modelChoices(present: unknown, installed: readonly InstalledMode
   );
 }
 
-/** One that is not here is fetched when it is chosen. */
+/** One that is not here, or damaged, is fetched when it is chosen. */
 function installedChoice(model: InstalledModel): ModelChoice {
-  const isMissing = model.state === "missing";
+  const toGet = { missing: "not here: downloads it", damaged: "damaged: repairs it" }[model.state];
   return {
     group: HERE,
     ...named(model),
-    description: [isMissing ? "not here: downloads it" : "", ...facts(model)].filter(Boolean).join(", "),
-    value: isMissing ? { ask: "get" } : model.name,
+    description: [toGet, ...facts(model)].filter(Boolean).join(", "),
+    value: toGet === undefined ? model.name : { ask: "get" },
   };
 }
 

@@ -40,6 +40,10 @@ export function isToBeOffered(state: State, answers: Answers, now: number): bool
 }
 
 export function offerQuestion(offer: ModelOffer): string {
+  if (offer.state === "damaged") {
+    const size = megabytes(offer.bytes);
+    return `fim-server: the model ${offer.name} is damaged, a smaller one serves meanwhile. Repair it (up to ${size} to download)?`;
+  }
   return offer.state === "outdated"
     ? `fim-server: the model ${offer.name} has become better. Build it anew (up to ${megabytes(offer.bytes)} to download)?`
     : `fim-server: the small model that comes with it is seldom right. ${offer.name}, which knows more Python, is a ` +
@@ -48,8 +52,8 @@ export function offerQuestion(offer: ModelOffer): string {
 
 /** In the status bar's tooltip and menu. */
 export function offerWords(offer: ModelOffer): string {
-  return offer.state === "outdated"
-    ? `${offer.name} is outdated`
+  return offer.state !== "missing"
+    ? `${offer.name} is ${offer.state}`
     : `${offer.name} can be had (${megabytes(offer.bytes)})`;
 }
 

@@ -54,7 +54,7 @@ export interface LastRequest {
 /** A better model that can be had. */
 export interface ModelOffer {
   readonly name: string;
-  readonly state: "missing" | "outdated";
+  readonly state: "missing" | "outdated" | "damaged";
   /** Of the download. */
   readonly bytes: number;
 }
@@ -273,7 +273,7 @@ export function readStatus(value: unknown): ServerStatus | undefined {
     },
     offer: offer && {
       name: text(offer["name"]),
-      state: offer["state"] === "outdated" ? "outdated" : "missing",
+      state: offer["state"] === "outdated" || offer["state"] === "damaged" ? offer["state"] : "missing",
       bytes: count(offer["bytes"]),
     },
     fetching: fetching && {

@@ -59,6 +59,9 @@ test("a model that is not here is fetched when it is chosen, and an outdated one
   const [, missing] = modelChoices(null, readModels([{ ...SMOLLM2, state: "missing", bytes: null, removable: false }]));
   assert.deepEqual(missing?.value, { ask: "get" });
   assert.match(missing?.description ?? "", /^not here: downloads it/);
+  const [, damaged] = modelChoices(null, readModels([{ ...SMOLLM2, state: "damaged" }]));
+  assert.match(damaged?.description ?? "", /damaged: repairs it/);
+  assert.deepEqual(damaged?.value, { ask: "get" });
   const [, outdated] = modelChoices(null, readModels([{ ...SMOLLM2, state: "outdated" }]));
   assert.equal(outdated?.value, "smollm2");
   assert.match(outdated?.description ?? "", /outdated/);

@@ -68,6 +68,7 @@ test("the question says what it costs, and what an outdated model is", () => {
   };
   assert.match(asked("missing"), /smollm2.* download of 93 MB from the Python package index.* on this machine/);
   assert.match(asked("outdated"), /smollm2 has become better.*up to 93 MB/);
+  assert.match(asked("damaged"), /smollm2 is damaged, a smaller one serves meanwhile.*up to 93 MB/);
 });
 
 test("what came of it is told, unless it was cancelled", () => {

@@ -28,6 +28,7 @@ from fim_server.models.smollm2.base import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_
 from fim_server.models.smollm2.export import PRECISIONS, write_export
 from fim_server.models.smollm2.merging import merge
 from fim_server.models.smollm2.tokens import END_ID, TOKENIZER_CONFIG
+from fim_server.models.store.manifest import has_manifest, write_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 ADAPTER = Path(str(resources.files("fim_server") / "models" / "adapters" / "smollm2.safetensors"))
 """The adapter that comes with the package."""
+
+ADAPTER_DIGEST = "89bdd30424a76228a7e5df65f5b33e311f5cacb87755b7319fad7a46754a8fd6"
+"""Its SHA-256."""
 
 RECORD = "build.json"
 """What a folder was built of: :func:`is_current` reads it."""
@@ -71,9 +75,12 @@ def build(
             made = Path(room) / "new"
             made.mkdir()
             fill(source, made, say, adapter, precisions)
+            write_manifest(made)
             for path in (*made.rglob("*"), made):
                 sync(path)
-            if folder.exists():
+            if os.path.lexists(folder):
+                if folder.is_dir() and not folder.is_symlink():
+                    folder.chmod(0o700)  # a folder that may not be written cannot be moved
                 folder.rename(Path(room) / "old")
             made.rename(folder)
             sync(folder.parent)
@@ -91,14 +98,16 @@ def built_of(folder: Path) -> tuple[Any, Any]:
 
 
 def is_current(folder: Path, adapter: Path = ADAPTER) -> bool:
-    """Whether a folder was built by this version, with the adapter as it is now."""
-    return built_of(folder) == (VERSION, digest_of(adapter))
+    """Whether a folder was built by this version, checksums and all, with the adapter as it is now."""
+    return built_of(folder) == (VERSION, digest_of(adapter)) and has_manifest(folder)
 
 
 def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: Path, precisions: Precisions) -> None:
     """Write all files of a model folder."""
     say(f"reading {source.name}")
     base = read_base(source)
+    if adapter_file == ADAPTER and adapter_file.is_file() and digest_of(adapter_file) != ADAPTER_DIGEST:
+        raise ModelError(f"{adapter_file} is damaged: run `pip install --force-reinstall --no-deps fim-server`")
     adapter = read_adapter(adapter_file) if adapter_file.is_file() else None
     if adapter is not None and built_of(source)[1]:
         raise ModelError(f"{source}: has an adapter in its weights already; give what it was built of")

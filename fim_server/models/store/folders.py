@@ -11,9 +11,10 @@ import os
 import shutil
 from pathlib import Path
 
-from fim_server.errors import ModelError
+from fim_server.errors import DamagedError, ModelError
 from fim_server.language.cache import cache_folder
 from fim_server.models.store.catalogue import Entry
+from fim_server.models.store.manifest import damage_of, noted_damage
 
 FOLDERS = (".cache/llama.cpp", ".cache/lm-studio/models", ".lmstudio/models", "models")
 """Folders of the user's home in which programs keep models."""
@@ -43,11 +44,32 @@ def needed_folder() -> Path:
 
 
 def cached_folder(name: str) -> Path | None:
-    """The folder of a model that is in the cache, else None."""
+    """The folder of a model that is in the cache, damaged or not, else None."""
     folder = models_folder()
-    if folder is None or not (folder / name / "config.json").is_file():
+    if folder is None:
         return None
-    return folder / name
+    try:
+        return folder / name if (folder / name / "config.json").is_file() else None
+    except OSError:  # it may not be looked at
+        return None
+
+
+def cached_damage(name: str, thorough: bool = False) -> str | None:
+    """Return what is wrong with a model in the cache, in a few words; None for nothing, or where it is not there."""
+    models = models_folder()
+    if models is None or not os.path.lexists(models / name):
+        return None
+    folder = models / name
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return f"{folder} may not be read"
+    return damage_of(folder, thorough) or noted_damage(folder)
+
+
+def damaged(entry: Entry, problem: str) -> DamagedError:
+    """The error for a model that is damaged."""
+    return DamagedError(f"{entry.name} is damaged ({problem}): run `{entry.how}`")
 
 
 def downloads_folder(models: Path, name: str) -> Path:
@@ -85,7 +107,7 @@ def size_of(path: Path) -> int:
 def delete(path: Path) -> int:
     """Delete a file or a folder; returns how many bytes that freed."""
     freed = size_of(path)
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

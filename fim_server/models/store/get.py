@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import os
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from fim_server.errors import ModelError
 from fim_server.models.source import expanded, is_gguf, parts_of
 from fim_server.models.store.catalogue import Entry, Package, Pinned, catalogue, entry_of
 from fim_server.models.store.folders import (
+    cached_damage,
     cached_folder,
     delete,
     downloads_folder,
@@ -80,7 +82,7 @@ def get(name: str, source: str | None, teller: Teller, *, keep_source: bool = Fa
         models.mkdir(parents=True, exist_ok=True)
         with hold(lock_file(models, name), lambda: teller.say(f"waiting for another command that gets {name}")):
             folder = cached_folder(name)
-            if folder is not None and source is None and state_of(entry) is State.READY:
+            if folder is not None and source is None and state_of(entry, thorough=True) is State.READY:
                 return Got(entry, folder, new=False)
             return Got(entry, _get_locked(entry, models, source, teller, keep_source), new=True)
     except BrokenPipeError:  # who is told has gone away
@@ -187,7 +189,7 @@ def hold(path: Path, wait: Callable[[], None]) -> Iterator[None]:
 def is_removable(name: str) -> bool:
     """Whether :func:`remove` would delete something: a model in a cache, or a GGUF file in the folder of models."""
     if name in catalogue():
-        return cached_folder(name) is not None
+        return cached_folder(name) is not None or cached_damage(name) is not None
     models = models_folder()
     return (models is not None and file_in(models, name) is not None) or is_in_hub_cache(name)
 
@@ -217,8 +219,9 @@ def _remove_got(models: Path, name: str) -> int:
 
     with hold(lock_file(models, name), refuse):
         paths = [models / name, downloads_folder(models, name), *leftovers(models, name)]
-        freed = sum(delete(path) for path in paths if path.exists())
-    if not freed:
+        there = [path for path in paths if os.path.lexists(path)]
+        freed = sum(map(delete, there))
+    if not there:
         raise ModelError(f"{name}: not here")
     return freed
 

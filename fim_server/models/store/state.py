@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from fim_server.models.store.catalogue import DEFAULT_NAME, Entry, entry_of
-from fim_server.models.store.folders import cached_folder, models_folder
+from fim_server.models.store.folders import cached_damage, cached_folder, models_folder
 
 
 class Builder(Protocol):
@@ -32,11 +32,17 @@ class State(StrEnum):
 
     READY = "ready"
     OUTDATED = "outdated"
+    DAMAGED = "damaged"
     MISSING = "missing"
 
 
-def state_of(entry: Entry) -> State:
-    """Whether a model is in the cache, and as it would be built now."""
+def state_of(entry: Entry, thorough: bool = False) -> State:
+    """Whether a model is in the cache, whole, and as it would be built now.
+
+    ``thorough``: its files are hashed, also where their stamps say that they were.
+    """
+    if cached_damage(entry.name, thorough) is not None:
+        return State.DAMAGED
     folder = cached_folder(entry.name)
     if folder is None:
         return State.MISSING
@@ -46,7 +52,7 @@ def state_of(entry: Entry) -> State:
 def to_be_got(model: str | None) -> tuple[Entry, State] | None:
     """The model that somebody should get who has asked for ``model``, None being the default; None for none.
 
-    That is the default where it is missing or outdated; nothing where there is no cache to put it into.
+    That is the default where it is missing, damaged or outdated; nothing where there is no cache to put it into.
     """
     if model not in (None, DEFAULT_NAME) or models_folder() is None:
         return None
