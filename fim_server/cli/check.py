@@ -9,6 +9,7 @@ from typing import Any
 from fim_server.cli.arguments import add_file, add_json, add_versions, bind
 from fim_server.cli.output import DONE, NEGATIVE, expectation, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
+from fim_server.language import Language
 from fim_server.text.hidden import escaped
 
 NEAR = 100
@@ -47,8 +48,9 @@ def run_check(arguments: CheckArguments) -> int:
         language = choose_language(arguments, shown)
         shown.say(f"checking {arguments.file}")
         state = language.open("", "").start()
-        encoded = document.text.encode()
-        accepted = state.advance(document.text)
+        text = document.split(len(document.text), Language.keeps_returns(language.name)).left
+        encoded = text.encode()
+        accepted = state.advance(text)
         valid = accepted == len(encoded) and state.is_complete()
         explanation = None if valid else state.explain(encoded[accepted:].decode(errors="replace"))
         likely = (
@@ -69,7 +71,7 @@ def run_check(arguments: CheckArguments) -> int:
             }
         print_json(verdict)
     elif explanation is not None:
-        where = "the file ends too early" if accepted == len(encoded) else f"{document.text[offset]!r} cannot be here"
+        where = "the file ends too early" if accepted == len(encoded) else f"{text[offset]!r} cannot be here"
         where += f" ({language.title})" if language.version is not None else ""
         told = f"{arguments.file}:{line}:{column}: {where}; {expectation(likely, explanation.expected)}"
         print(escaped(told))

@@ -134,9 +134,10 @@ def run_complete(arguments: CompleteArguments) -> int:
         complain(problem)
         return BAD_INPUT
     document = read_document(arguments.file, arguments.language)
-    split = document.split(document.offset_at_line_column(*arguments.cursor))
+    offset = document.offset_at_line_column(*arguments.cursor)
     with progress(arguments.json) as shown:
         language = choose_language(arguments, shown)
+        split = document.split(offset, Language.keeps_returns(language.name))
         completion = decode(arguments, language, split, shown)
     if arguments.json:
         print_json(completion_as_json(arguments, language, split, completion))

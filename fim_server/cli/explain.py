@@ -50,9 +50,10 @@ def add_explain(commands: Any) -> None:
 def run_explain(arguments: ExplainArguments) -> int:
     """Run the command; returns the exit status. Raises DocumentError and LanguageError."""
     document = read_document(arguments.file, arguments.language)
-    split = document.split(document.offset_at_line_column(*arguments.cursor))
+    offset = document.offset_at_line_column(*arguments.cursor)
     with progress(arguments.json) as shown:
         language = choose_language(arguments, shown)
+        split = document.split(offset, Language.keeps_returns(language.name))
         shown.say(f"explaining {arguments.file}")
         session = language.open(split.left, split.right)
         answer = explanation_as_json(arguments, language, session, split.left)

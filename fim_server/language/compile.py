@@ -43,6 +43,7 @@ class Definition:
         version: The version that both are narrowed to; None is the newest, or that the language has no versions.
         folder: Where the grammar's own imports (`%import .name.RULE`) are looked for; None is nowhere.
         encoding: How files declare their encoding; None where they are in UTF-8.
+        keeps_returns: Whether a carriage return that stands alone is no line break.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Definition:
     version: str | None = None
     folder: Path | None = None
     encoding: Declaration | None = None
+    keeps_returns: bool = False
 
 
 def names() -> list[str]:
@@ -86,6 +88,16 @@ def declaration_of(name: str) -> Declaration | None:
         LanguageError: There is no such language.
     """
     return read_builtin(name).encoding
+
+
+@cache
+def keeps_returns(name: str) -> bool:
+    """Return whether a carriage return that stands alone is no line break in a language that comes with the package.
+
+    Raises:
+        LanguageError: There is no such language.
+    """
+    return read_builtin(name).keeps_returns
 
 
 @cache
@@ -125,9 +137,12 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Def
         raise LanguageError(f"language definition: {_one_line(error)}") from error
     encoding = Declaration.from_spec(spec)
     spec.pop("encoding", None)  # the engine reads texts, not files
+    keeps = spec.pop("keeps_returns", False)
+    if not isinstance(keeps, bool):
+        raise LanguageError("keeps_returns: true or false expected")
     _check(spec)
     folder = grammar_path.parent.absolute()
-    return Definition(spec["name"], tuple(spec["suffixes"]), grammar, spec, version, folder, encoding)
+    return Definition(spec["name"], tuple(spec["suffixes"]), grammar, spec, version, folder, encoding, keeps)
 
 
 def _check(spec: dict[str, Any]) -> None:

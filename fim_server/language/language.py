@@ -76,6 +76,17 @@ class Language:
         return grammar.read_builtin(name).suffixes
 
     @staticmethod
+    def keeps_returns(name: str) -> bool:
+        """Return whether a carriage return that stands alone is no line break in a language of the package.
+
+        Raises:
+            LanguageError: There is no such language.
+            TypeError: The name is no str.
+        """
+        expect_text("name", name)
+        return grammar.keeps_returns(name)
+
+    @staticmethod
     def versions(name: str) -> tuple[str, ...]:
         """The versions that a language can be narrowed to, oldest first; the last is the newest, its default.
 

@@ -92,7 +92,7 @@ def read_at(
         language = name if name in LANGUAGES else Language.name_for_path(document.path or "")
         if silent(language, False, settings, ls.learnt) is not None:
             return
-        cut = cut_of(document, text.split(offset))
+        cut = cut_of(document, text.split(offset, Language.keeps_returns(language)))
     except (DocumentError, LanguageError):
         return
     if isinstance(cut, str):

@@ -11,8 +11,10 @@ from typing import Any
 from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
 
 from fim_server.errors import DocumentError, LanguageError, ModelError, StoppedError
+from fim_server.language import Language
 from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
 from fim_server.server.arguments import member, object_of, position_of, text_member
+from fim_server.server.documents import OpenDocument
 from fim_server.server.fetching import get_model, stop_getting
 from fim_server.server.installed import list_models, remove_model
 from fim_server.server.language_server import FimLanguageServer
@@ -21,7 +23,7 @@ from fim_server.server.messages import explanation_json
 from fim_server.server.notebooks import cut_of
 from fim_server.server.status import tell_status
 from fim_server.server.watching import look_after
-from fim_server.server.work import Request
+from fim_server.server.work import LANGUAGES, Request
 
 EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
 SET_ENABLED, RELOAD = "fim-server.setEnabled", "fim-server.reload"
@@ -49,7 +51,8 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
     if len(document.document.text) > ls.settings.max_file_characters:
         raise JsonRpcInvalidParams.of(ValueError("the document is too large (setting maxFileCharacters)"))
     try:
-        cut = cut_of(document, document.document.split(document.offset_of(position)))
+        keeps = keeps_returns(document)
+        cut = cut_of(document, document.document.split(document.offset_of(position), keeps))
         if isinstance(cut, str):
             raise DocumentError(cut)
         language = document.language_id or ""
@@ -65,6 +68,12 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
             cancelled.set()  # the server may be about to end
     except (DocumentError, LanguageError, StoppedError) as error:
         raise JsonRpcInvalidParams.of(error) from error
+
+
+def keeps_returns(document: OpenDocument) -> bool:
+    """Return whether a carriage return alone is no line break in a document's language. Raises LanguageError."""
+    name = document.language_id or ""
+    return Language.keeps_returns(name if name in LANGUAGES else Language.name_for_path(document.path or ""))
 
 
 def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:

@@ -217,7 +217,7 @@ def request_of(ls: FimLanguageServer, asked: Asked) -> Request | str:
             chosen = LINE_BREAK.sub("\n", asked.selected.text)
             text = text.replace(start, end, chosen)
             offset = start + len(chosen)
-        split = text.split(offset)
+        split = text.split(offset, Language.keeps_returns(language))
     except DocumentError as error:
         return str(error)
     cut = cut_of(document, split)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
@@ -54,7 +54,7 @@ class Split:
     """A document cut at the cursor, as the engine and the model see it."""
 
     left: str
-    """All text before the cursor; line breaks are ``"\\n"``."""
+    """All text before the cursor; line breaks are ``"\\n"``. A ``"\\r"`` in it is none (:meth:`Document.split`)."""
     right: str
     """All text after the cursor; line breaks are ``"\\n"``."""
     version: int = 0
@@ -87,6 +87,8 @@ class Document:
     """A line, from 0, and the offset of its first character: the last edit's, near which lines are found soonest."""
     sound: bool | None = field(default=None, compare=False, repr=False)
     """Whether it is known that there is no half of a surrogate pair in the text."""
+    with_returns: str | None = field(default=None, compare=False, repr=False)
+    """The text with the carriage returns that stand alone in the original, if any; as long as :attr:`text`."""
 
     @classmethod
     def from_text(cls, text: str, version: int = 0) -> Document:
@@ -97,7 +99,9 @@ class Document:
             return cls(text, "\n", version, sound=is_sound(text))
         breaks = LINE_BREAK.findall(text)
         newline = max(("\n", "\r\n", "\r"), key=breaks.count)
-        return cls(LINE_BREAK.sub("\n", text), newline, version, sound=is_sound(text))
+        read = text.replace("\r\n", "\n")
+        with_returns = read if "\r" in read else None
+        return cls(read.replace("\r", "\n"), newline, version, sound=is_sound(text), with_returns=with_returns)
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str, language: str | None = None) -> Document:
@@ -251,7 +255,24 @@ class Document:
         anchor = line + self.text.count("\n", known, start), self.text.rfind("\n", 0, start) + 1
         whole = self.text[:start] + inserted + self.text[end:]
         sound = (self.sound and is_sound(inserted)) or is_sound(whole)
-        return Document(whole, self.newline, self.version, anchor, sound)
+        changed = Document(whole, self.newline, self.version, anchor, sound)
+        if self.with_returns is None and "\r" not in text:
+            return changed
+        return self._with_returns(changed, start, end, text)
+
+    def _with_returns(self, changed: Document, start: int, end: int, text: str) -> Document:
+        """A changed document with the carriage returns that stand alone once ``start:end`` is replaced by ``text``."""
+        before = self.text if self.with_returns is None else self.with_returns
+        inserted = text.replace("\r\n", "\n")
+        read = before[:start] + inserted + before[end:]
+        seams = [] if self.newline == "\r\n" else [(start + len(inserted), text[-1:]), (start, before[:start][-1:])]
+        for seam, left in seams if text or start < end else ():
+            follows = (text + before[end:])[:1] if seam == start else before[end : end + 1]
+            if left + follows == "\r\n":  # halves of a line break have come together
+                read = read[: seam - 1] + read[seam:]
+                changed = Document(read.replace("\r", "\n"), self.newline, self.version, sound=changed.sound)
+        is_aligned = "\r" in read and len(read) == len(changed.text)
+        return replace(changed, with_returns=read) if is_aligned else changed
 
     def _with_halves(self, start: int, end: int, inserted: str) -> tuple[int, int, str]:
         """A replacement in which halves of surrogate pairs that come to stand side by side are one character."""
@@ -261,8 +282,11 @@ class Document:
             inserted, end = inserted + self.text[end], end + 1
         return start, end, join_halves(inserted)
 
-    def split(self, offset: int) -> Split:
+    def split(self, offset: int, keeps_returns: bool = False) -> Split:
         """Cut the text at an offset.
+
+        ``keeps_returns``: whether a carriage return that stands alone is no line break in the document's language, so
+        that it stays (:meth:`.Language.keeps_returns`).
 
         Raises :class:`DocumentError` where the text holds half a surrogate pair, which no encoding can carry.
         """
@@ -271,6 +295,9 @@ class Document:
                 self.text.encode()
         except UnicodeEncodeError as error:
             raise DocumentError(f"half a surrogate pair at character {error.start}") from None
+        if keeps_returns and self.with_returns is not None:
+            text, newline = self.with_returns, "\n" if self.newline == "\r" else self.newline
+            return Split(text[:offset], text[offset:], self.version, newline)
         return Split(self.text[:offset], self.text[offset:], self.version, self.newline)
 
 

@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -153,3 +154,34 @@ def test_whether_there_is_half_a_pair_is_known_after_every_edit() -> None:
         else:
             with pytest.raises(DocumentError, match="half a surrogate pair at character 1"):
                 document.split(0)
+
+
+@pytest.mark.parametrize("text", ["a\rb", "a\r\nb\rc\n", "\r\r\n\r", "a\nb"])
+def test_carriage_returns_that_stand_alone_stay_where_they_are_no_line_breaks(text: str) -> None:
+    document = Document.from_text(text)
+    for offset in range(len(document.text) + 1):
+        split, kept = document.split(offset), document.split(offset, keeps_returns=True)
+        assert "\r" not in split.left + split.right
+        assert kept.left + kept.right == text.replace("\r\n", "\n")
+        assert (len(kept.left), kept.newline == "\r") == (offset, False)
+
+
+def test_carriage_returns_are_kept_through_edits() -> None:
+    random.seed(14)
+    for _ in range(3_000):
+        # As the editor has it, in whose positions `\r\n` is one line break.
+        newline = random.choice(["\n", "\r\n"])
+        whole = newline * 9 + "".join(random.choices(["a", "\r", newline, "b"], k=random.randrange(8)))
+        document = Document.from_text(whole)
+        for _ in range(3 if newline == "\r\n" or "\r\n" not in whole else 0):
+            parts = re.findall("\r\n|.", whole, re.DOTALL)
+            start = random.randrange(len(parts) + 1)
+            end = random.randrange(start, len(parts) + 1)
+            text = "".join(random.choices(["a", "\r", newline], k=random.randrange(3)))
+            whole = "".join(parts[:start]) + text + "".join(parts[end:])
+            document = document.replace(start, end, text)
+            kept = document.split(0, keeps_returns=True).right
+            assert kept.replace("\r", "\n") == document.text
+            assert kept == whole.replace("\r\n", "\n"), (whole, kept)
+            if newline == "\n" and "\r\n" in whole:
+                break  # of mixed line breaks it is not known which ones are two characters
