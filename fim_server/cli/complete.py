@@ -190,6 +190,8 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
         max_prompt_tokens=arguments.max_prompt_tokens,
         constrained=not arguments.unconstrained,
         landing=not arguments.no_landing,
+        stop_repetition=True,
+        trimmed=True,
         floor=arguments.floor,
         names=arguments.names,
         search=arguments.search,

@@ -6,14 +6,18 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.alternatives import complete_session
+from fim_server.decoding.alternatives import alternatives, complete_session
 from fim_server.decoding.closing import ClosedSession, Closing
 from fim_server.decoding.following import Following
 from fim_server.decoding.healing import Healing
 from fim_server.decoding.naming import NAMES, Naming
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.protocols import NamedLanguage
+from fim_server.decoding.trimming.indentation import starts_line
+from fim_server.decoding.trimming.trimmed import first_trimmed
+from fim_server.language import Session
 from fim_server.language.argument_types import expect, expect_able
+from fim_server.recovery.recovery import Recovered
 from fim_server.text.document import Split
 from fim_server.text.hidden import known_at
 
@@ -23,6 +27,9 @@ if TYPE_CHECKING:
     from fim_server.decoding.protocols import CancelFlag, Language
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
+
+ALTERNATIVES = 3
+"""Texts that are tried where the first one stands there already or repeats itself."""
 
 
 def complete(
@@ -65,8 +72,15 @@ def complete(
     opened = time.perf_counter() - started
     if options.deadline_ms is not None:
         options = replace(options, deadline_ms=options.deadline_ms - 1000 * opened)
-    completion = complete_session(model, session, healing.split, options, cancelled, on_token, healing=healing.text)
-    completion = healing.undo(completion)
+    whole = session.session if isinstance(session, Recovered) else session
+    if options.trimmed and options.constrained and isinstance(whole, Session) and whole.guarantee != "none":
+        options = replace(options, line_begun=starts_line(whole, split))
+        count = ALTERNATIVES if options.search == options.samples == 1 and not options.usable_temperature else 1
+        found = alternatives(model, session, healing.split, count, options, cancelled, on_token, healing=healing.text)
+        completion = first_trimmed(map(healing.undo, found), whole, split)
+    else:
+        completion = complete_session(model, session, healing.split, options, cancelled, on_token, healing=healing.text)
+        completion = healing.undo(completion)
     completion.statistics.open_ms = 1000 * opened
     completion.statistics.total_ms = 1000 * (time.perf_counter() - started)
     return completion

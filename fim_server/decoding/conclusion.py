@@ -63,8 +63,9 @@ def conclude(
 ) -> Completion:
     """The completion that a finished run amounts to."""
     length = final_length(run, constrained, stop_reason)
-    begins = length is None and stop_reason is StopReason.UNLIKELY
-    scored = len(run.tokens) if begins else length or 0
+    begins = length is None and stop_reason in (StopReason.UNLIKELY, StopReason.REPETITION)
+    begun = len(run.tokens) if stop_reason is StopReason.UNLIKELY else run.repetition() or 0
+    scored = begun if begins else length or 0
     won = None if length is None else winner(run, length, constrained, stop_reason)
     return Completion(
         text=None if length is None else text_of(run.model, run.tokens[:length], strict=constrained),
@@ -76,7 +77,7 @@ def conclude(
         diagnostics=tuple(session.diagnostics),
         written=written(run, scored) if run.scored else (),
         following=following_text(run, length) if length is not None and stop_reason is StopReason.UNLIKELY else "",
-        begun=text_of(run.model, run.tokens, strict=False) if begins else "",
+        begun=text_of(run.model, run.tokens[:begun], strict=False) if begins else "",
         bits=bits_of(run, length, stop_reason) if run.scored and length is not None else None,
         statistics=statistics,
     )

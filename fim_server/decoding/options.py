@@ -58,6 +58,9 @@ class DecodeOptions:
     heal: bool = True
     """Let the model write again what the tokenizer may have cut otherwise left of the cursor
     (:class:`.healing.Healing`). For :func:`complete`; others heal by themselves. The budget is for what comes after."""
+    trimmed: bool = False
+    """Cut off the text what stands at the cursor, below it or earlier in itself, as the server does (:mod:`.trimming`);
+    where nothing is left, take another text. For :func:`complete`."""
     no_comments: bool = False
     """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
     user's."""
@@ -74,6 +77,8 @@ class DecodeOptions:
     invisible: frozenset[str] = frozenset()
     """Hidden characters (:mod:`fim_server.text.hidden`) that the middle may have. It has no others, with or without the
     grammar. :func:`complete` takes those of the word at the cursor."""
+    line_begun: bool = False
+    """The cursor stands at the whole indentation of its line: the middle does not begin with a blank or a tab."""
     landing: bool = True
     """Choose only tokens after which the middle can still end within the budget, so that every one ends in time
     (:mod:`.landing`), wherever a way to do that is known at the cursor; a ``single_line`` within its line. What

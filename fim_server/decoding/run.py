@@ -142,7 +142,7 @@ class Run:
         self._least_likelihood = options.least_likelihood
         self._unlikely_if_nothing = options.unlikely_if_nothing
         self.no_comments = options.no_comments
-        self._word_ends = options.word_ends
+        self._word_ends, self._line_begun = options.word_ends, options.line_begun
         self._advice = options.advice
         self._preference = options.preference
         self.drafting = Drafting(model, None if options.fast_forward else options.drafts)
@@ -611,11 +611,13 @@ class Run:
         return not self.unbound(length)
 
     def _lengthens(self, token: int) -> bool:
-        """Whether a token would begin the middle by going on with the word before it, where that is whole."""
-        if not self._word_ends or len(self.tokens) > self.healed_tokens:
+        """Whether a token would lengthen the word or the indentation before the middle where that is whole."""
+        if not (self._word_ends or self._line_begun) or len(self.tokens) > self.healed_tokens:
             return False
         first = self.model.vocabulary.token_bytes(token)[len(self.healing) :][:1]
-        return first.isalnum() or first == b"_" or first >= b"\x80"
+        if first in (b" ", b"\t"):
+            return self._line_begun
+        return self._word_ends and (first.isalnum() or first == b"_" or first >= b"\x80")
 
     def _begins_comment(self, token: int) -> bool:
         """Whether an allowed token begins a comment where none is wanted."""

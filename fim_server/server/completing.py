@@ -11,6 +11,8 @@ from functools import lru_cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
+from fim_server.decoding.trimming.indentation import starts_line
+from fim_server.decoding.trimming.trimmed import trimmed
 from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
@@ -26,10 +28,8 @@ from fim_server.server.contexts import (
     before_unopened,
     fits,
     refusal,
-    without_foreign_indentation,
-    without_repeats,
-    without_repetition,
 )
+from fim_server.server.doubts import of_loop
 from fim_server.server.endings import with_shortest_ending
 from fim_server.server.imports import doubt_of, with_imports
 from fim_server.server.marks import with_marks
@@ -41,7 +41,7 @@ from fim_server.server.preferring import Preferences
 from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
 from fim_server.server.recalling import Recalls
-from fim_server.server.second_thoughts import Unlike
+from fim_server.server.second_thoughts import second_thought, without_repeats
 from fim_server.server.showing import Ends, ends_of, least_likelihood, worth
 from fim_server.server.weighing import given_written
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
@@ -370,6 +370,7 @@ class Completer:
             ),
             unlikely_if_nothing=not request.invoked,
             no_comments=takes_no_comments(request, task.inside),
+            line_begun=starts_line(opened.session, request.split),
             deadline_ms=None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms),
         )
         began = time.perf_counter()
@@ -407,14 +408,15 @@ class Completer:
         )
         for completion in written(options, beside=task.beside):
             take(completion)
-        is_doubted = not request.invoked and bool(offers) and offers[0].doubt.end > 0
-        if is_doubted and not work.completions[0].stop_reason.is_interruption:
+        unlike = second_thought(offers, work.completions, reason, options.preference, request.invoked)
+        if unlike is not None and not work.completions[0].stop_reason.is_interruption:
             elapsed_ms = 1000 * (time.perf_counter() - began)
             left_ms = None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms)
-            unlike = Unlike.of(offers[0], options.preference)
             unlikely = replace(options, preference=unlike, deadline_ms=left_ms)
             with suppress(StoppedError, LostError):  # the first text is there
                 take(next(written(unlikely, on_token=lambda tokens: None)))
+        if request.invoked:
+            offers = without_repeats(offers)
         if not task.cancelled.is_set():
             with suppress(StoppedError):  # what the model has written is there
                 offers = self._with_recalled(offers, task)
@@ -540,17 +542,19 @@ class Completer:
         """A completion as an offer, or why it is none."""
         if completion.text is None:
             return completion.reason or "there is no text"
-        text = completion.text
+        text, written, loop = completion.text, completion.written, 0
         if opened.guarantee == "none":
             shown = text.split("\n", 1)[0] if request.single_line else text
             text = before_unopened(shown, opened.session.spelling.brackets)
         if opened.guarantee != "none":
+            found = trimmed(text, written, opened.session, request.split)
+            if found.text is None:
+                return found.reason or ""
+            text, written, loop = found.text, found.written, found.loop
 
             def is_complete(shorter: str) -> bool:
                 return opened.session.check(shorter).complete
 
-            text = without_repetition(text, request.split.right, is_complete, request.split.left)
-            text = without_foreign_indentation(without_repeats(text, is_complete), request.split.left, is_complete)
             text = with_last_comma(text, request.split, opened.session.spelling, is_complete)
         if not text.strip():
             return "the model inserts nothing here"
@@ -583,9 +587,9 @@ class Completer:
             ends.cuts,
             ends.lexemes,
             goes_on(ends.cuts, text, completion, own, request.split.right, opened.session.spelling),
-            completion.written,
+            written,
             unknown := self._unknown_names(language, request, text, opened),
-            self._doubt(language, request, text, opened, unknown),
+            of_loop(loop, self._doubt(language, request, text, opened, unknown)),
             is_fresh(request.split, opened.session.spelling),
             header=is_header(at, language.name),
             owes_block=owes_block(at, language.name),

@@ -33,16 +33,13 @@ from fim_server.server.threads import OneThread
 from fim_server.text.reuse import SessionMemory, Sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from fim_server.language import Language
     from fim_server.text.document import Split
 
 SESSIONS = 16
 """Right contexts whose sessions are kept, while there is memory for them."""
-
-MOST_REPEATED, LEAST_TELLING = 4, 4
-"""Lines that are looked for again as a whole; letters and digits of a line that is not repeated by intent."""
 
 MOST_COVERED = 4
 """Closers that are left to the middle, but for all of them; trying each number costs an opening."""
@@ -392,62 +389,6 @@ def fits(text: str, split: Split, opened: Opened) -> str | None:
     return None if contains_in_order(text, closers) else f"it lacks the {closers} right of the cursor"
 
 
-def without_repetition(text: str, right: str, is_complete: Callable[[str], bool], left: str = "") -> str:
-    """A text without its last lines, if these stand right of the cursor already and the text may end before them.
-
-    Models like to write what follows once more; no grammar forbids that. ``left``: the text before the cursor, whose
-    indentation is that of the first line.
-    """
-    indentation = left[left.rfind("\n") + 1 :]
-    lines = text.split("\n")
-    whole = [indentation + lines[0] if not indentation.strip() else lines[0], *lines[1:]]
-    following = [line for line in right.split("\n", len(lines) + 2)[1:] if line.strip()]
-    for kept in range(len(lines)):
-        repeated = [line for line in whole[kept:] if line.strip()]
-        if repeated and same_lines(repeated, following[: len(repeated)]):
-            shortened = "\n".join(lines[:kept])
-            if is_complete(shortened):
-                return without_repetition(shortened, right, is_complete, left)  # it may be there twice
-    return text
-
-
-def without_foreign_indentation(text: str, left: str, is_complete: Callable[[str], bool]) -> str:
-    """A text up to where a line is indented with other blanks than the cursor's line, if it may end there.
-
-    Comments may stand anywhere in some languages, so that no grammar sees to theirs; nobody mixes tabs and spaces.
-    """
-    line = left[left.rfind("\n") + 1 :]
-    own = line[: len(line) - len(line.lstrip())][:1]
-    lines = text.split("\n")
-    for at in range(1, len(lines)):
-        if own and lines[at][:1].isspace() and not lines[at].isspace() and lines[at][0] != own:
-            shorter = "\n".join(lines[:at])
-            return shorter if is_complete(shorter) else ""
-    return text
-
-
-def without_repeats(text: str, is_complete: Callable[[str], bool]) -> str:
-    """A text up to where it begins to repeat its last lines, one or several, if it may end there.
-
-    Where a repeated line is followed by others, they were mostly made up as well.
-    """
-    lines = [line.rstrip() for line in text.split("\n")]
-    for at in range(2, len(lines)):
-        for count in range(1, min(at, MOST_REPEATED) + 1):
-            copied = lines[at : at + count]
-            if copied != lines[at - count : at] or not any(is_telling(line) for line in copied):
-                continue
-            shorter = "\n".join(text.split("\n")[:at])
-            if is_complete(shorter):
-                return shorter
-    return text
-
-
-def is_telling(line: str) -> bool:
-    """Whether a line says so much that nobody writes it twice in a row: a name or a value stands in it."""
-    return sum(character.isalnum() for character in line) >= LEAST_TELLING
-
-
 def before_unopened(text: str, brackets: Sequence[tuple[str, str]]) -> str:
     """A text up to the first bracket that closes what it has not opened.
 
@@ -465,11 +406,6 @@ def before_unopened(text: str, brackets: Sequence[tuple[str, str]]) -> str:
         elif not expected or expected.pop() != found[0]:
             return text[: found.start()]
     return text
-
-
-def same_lines(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether lines are equal but for blanks at their ends."""
-    return [line.rstrip() for line in some] == [line.rstrip() for line in others]
 
 
 def refusal(opened: Opened, text: str) -> str:

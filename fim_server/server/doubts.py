@@ -65,6 +65,11 @@ class Doubt:
         """Where what makes it so ends, in characters."""
         return max(self.end, self.reason)
 
+    @property
+    def is_repeat(self) -> bool:
+        """Whether the text says once more what is there."""
+        return self.end > 0 and not self.of_name and self.confidence <= SAID_AGAIN
+
     def after(self, typed: int) -> Doubt:
         """What is doubted of the rest once so many characters were typed, which may be within what makes it so."""
         left = self.whole - typed
@@ -72,6 +77,14 @@ class Doubt:
 
 
 NO_DOUBT = Doubt()
+
+
+def of_loop(start: int, other: Doubt) -> Doubt:
+    """Doubt a suggestion from where it begins to repeat itself, 0 if it does not, unless it is doubted before.
+
+    ``other``: what else is doubted.
+    """
+    return Doubt(start + 1, SAID_AGAIN) if start and (not other.end or start < other.end) else other
 
 
 def defined_again(own: OwnNames, split: Split, text: str) -> int | None:

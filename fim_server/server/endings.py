@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.results import Won, Written
+from fim_server.decoding.results import StopReason, Won, Written
+from fim_server.decoding.trimming.trimmed import with_ending
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Stop
 from fim_server.server.blocks import with_empty_block
@@ -62,7 +63,7 @@ def with_shortest_ending(completion: Completion, session: Session, split: Split,
         if owes_block:
             return with_empty_block(replace(completion, begun=text, written=written), session, split)
         return replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")
-    return completion
+    return with_ending(completion, session) if completion.stop_reason is StopReason.REPETITION else completion
 
 
 def ending_after(beginning: str, session: Session, block_opener: str) -> str | None:

@@ -12,17 +12,52 @@ from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.trimming.trimmed import BELOW
 from fim_server.server.showing import likelihood
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fim_server.decoding.protocols import Preference
-    from fim_server.decoding.results import Written
+    from fim_server.decoding.results import Completion, Written
     from fim_server.server.memory import Offer
+
+REPEATED = 0.001
+"""How likely a text is right that stands below the cursor."""
 
 LEAST_SHARE = 1e-9
 """Of a token's probability that is left to it in any case."""
+
+
+def second_thought(
+    offers: Sequence[Offer],
+    completions: Sequence[Completion],
+    reason: str | None,
+    others: Preference | None,
+    invoked: bool,
+) -> Unlike | None:
+    """Return what makes the model write another text, or None where its first one stands.
+
+    On request the alternatives are other texts already, so that only repeats call for one more.
+
+    Args:
+        offers: Made of what the model has written.
+        completions: What it has written.
+        reason: Why there are no offers.
+        others: What is thought of tokens besides.
+        invoked: Whether the user asked for a suggestion.
+    """
+    if not offers:
+        return Unlike.of_line(completions[0], others) if completions and reason == BELOW else None
+    first = offers[0]
+    if invoked and not all(offer.doubt.is_repeat for offer in offers):
+        return None
+    return Unlike.of(first, others) if first.doubt.end > 0 else None
+
+
+def without_repeats(offers: list[Offer]) -> list[Offer]:
+    """Leave out the offers that say once more what is there, unless there are no others."""
+    return [offer for offer in offers if not offer.doubt.is_repeat] or offers
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +80,13 @@ class Unlike:
     def of(cls, offer: Offer, others: Preference | None) -> Unlike:
         """What is thought of tokens where an offer is doubted."""
         return cls(offer.text[: offer.doubt.whole], offer.written, 1 - offer.doubt.confidence, others)
+
+    @classmethod
+    def of_line(cls, completion: Completion, others: Preference | None) -> Unlike:
+        """Make the first line of a completion unlikely, which stands below the cursor."""
+        text = completion.text or ""
+        first = next((line for line in text.split("\n") if line.strip()), text)
+        return cls(text[: text.find(first) + len(first)], completion.written, 1 - REPEATED, others)
 
     def __call__(self, middle: str, healing: str, texts: Sequence[str | None]) -> Sequence[float]:
         """What to add to the logarithms of the probabilities of tokens, as in `Preference`."""

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.trimming.indentation import step_of
 from fim_server.server.place import MOST_BLANK, Place, indentation
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 BREAK = re.compile(r"\n[ \t]*")
 """A line break with the indentation behind it."""
-
-LOOKED_AT = 1 << 14
-"""Characters on either side of the cursor in which another block is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +141,3 @@ def empty_block(split: Split, spelling: Spelling) -> str:
     line = Place.of(split).before
     nothing = spelling.stand_ins[:1] if spelling.block_opener else ()
     return line[: indentation(line)] + step_of(split, spelling) + nothing[0] if nothing else ""
-
-
-def step_of(split: Split, spelling: Spelling) -> str:
-    """The blanks by which a document's first block near the cursor is indented; else what is usual."""
-    pattern = re.compile(rf"^\S.*{re.escape(spelling.block_opener)}[ \t]*\n([ \t]+)\S", re.MULTILINE)
-    near = (split.left[-LOOKED_AT:], split.right[:LOOKED_AT])
-    found = next((match for match in map(pattern.search, near) if match is not None), None)
-    return " " * spelling.step if found is None else found[1]

@@ -103,7 +103,7 @@ def test_a_second_text_that_fails_leaves_the_first(monkeypatch: pytest.MonkeyPat
 def test_where_the_first_text_is_doubted_another_one_is_written(
     monkeypatch: pytest.MonkeyPatch, invoked: bool, interrupted: bool
 ) -> None:
-    """Not where somebody has asked, who sees the first, nor where the first had to end."""
+    """On request, too, where there is no other; not where the first had to end."""
     settings = ServerSettings(model="embedded", prefetch=False, min_confidence=0.0, alternatives=1, deadline_ms=None)
     worker = CompletionWorker(settings)
 
@@ -125,8 +125,8 @@ def test_where_the_first_text_is_doubted_another_one_is_written(
     work = asked()
     worker.close()
     texts = [one.text for one in work.answer.offers]
-    assert first.text in texts
-    assert len(work.completions) == (1 if invoked or interrupted else 2)
+    assert (first.text in texts) == (not invoked or interrupted)  # on request repeats give way
+    assert len(work.completions) == (1 if interrupted else 2)
     if not invoked and not interrupted:
         assert len(texts) == 2
         assert shown(next(one for one in work.answer.offers if one.text == first.text), "", 0.45) is None

@@ -20,9 +20,6 @@ from fim_server.server.contexts import (
     before_unopened,
     fits,
     unmatched,
-    without_foreign_indentation,
-    without_repeats,
-    without_repetition,
 )
 from fim_server.server.documents import OpenDocument
 from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
@@ -419,22 +416,6 @@ def test_brackets_without_a_partner_are_counted(text: str, expected: tuple[int, 
     assert unmatched(text, Language.load("python").spelling.brackets) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a = first()\nb = second()\nb = second()\nb = second()", "a = first()\nb = second()"),
-        ("one = 1\ntwo = 2\nonce()\ntwice()\nonce()\ntwice()\nmore()", "one = 1\ntwo = 2\nonce()\ntwice()"),
-        ("first()\n\n\nsecond()", "first()\n\n\nsecond()"),
-        ("f(\n    a),\n    )\n    )\n", "f(\n    a),\n    )\n    )\n"),  # brackets say little
-        ("begun()\nbegun()", "begun()\nbegun()"),  # the first line is the rest of one
-        ("x\nlast_line()\nlast_line(1)", "x\nlast_line()\nlast_line(1)"),
-    ],
-)
-def test_lines_that_are_repeated_are_left_out(text: str, expected: str) -> None:
-    assert without_repeats(text, lambda shorter: True) == expected
-    assert without_repeats(text, lambda shorter: False) == text
-
-
 def test_what_is_left_of_the_costs_is_the_servers() -> None:
     costs = Costs(total_ms=100, debounce_ms=1, queue_ms=2, open_ms=3, prefill_ms=40, decode_ms=50, engine_ms=1)
     assert costs.server_ms == pytest.approx(3)
@@ -640,58 +621,3 @@ def test_entries_of_the_list() -> None:
 def test_small_helpers_of_messages() -> None:
     assert escaped_snippet("a$b}c\\d{") == "a\\$b\\}c\\\\d{"
     assert [word_before(text) for text in ("x.größe_1", "a ", "", "(")] == ["größe_1", "", "", ""]
-
-
-# --- texts that repeat what follows ------------------------------------------------------------------------------
-
-
-def always(text: str) -> bool:
-    return True
-
-
-def never(text: str) -> bool:
-    return False
-
-
-@pytest.mark.parametrize(
-    ("text", "right", "expected"),
-    [
-        ("a = 1\nb = 2\nreturn a", "\nreturn a\n", "a = 1\nb = 2"),
-        ("a = 1\n    b\n    c", "\n    b\n    c\n    d\n", "a = 1"),
-        ("a = 1\n    b  \n\n    c", "\n    b\n    c\n", "a = 1"),  # blank lines and blanks at ends do not count
-        ("a = 1\n    b\n    x", "\n    b\n    c\n", "a = 1\n    b\n    x"),
-        ("a = 1\n    b", "\n        b\n", "a = 1\n    b"),  # indented otherwise
-        ("a = 1", "\nb = 2\n", "a = 1"),
-        ("a = 1", "", "a = 1"),
-        ("a = 1\n", "\n\n", "a = 1\n"),
-        ("a\nb", "c\nb\n", "a"),  # the rest of the cursor's own line is no line that follows
-    ],
-)
-def test_lines_that_stand_there_already_are_left_out(text: str, right: str, expected: str) -> None:
-    assert without_repetition(text, right, always) == expected
-    assert without_repetition(text, right, never) == text
-
-
-def test_the_line_below_is_not_offered_where_the_cursors_line_is_indented() -> None:
-    for left, expected in (("\n    ", ""), ("", "return a"), ("\n  ", "return a"), ("\n    x = ", "return a")):
-        assert without_repetition("return a", "\n    return a\n", lambda text: True, left) == expected
-
-
-def test_what_stands_below_twice_is_left_out_twice() -> None:
-    assert without_repetition("b = 1\nreturn a\n\nreturn a", "\nreturn a\n", lambda text: True) == "b = 1"
-    assert without_repetition("return a\nreturn a", "\nreturn a\n", lambda text: True) == ""
-
-
-@pytest.mark.parametrize(
-    ("text", "left", "expected"),
-    [
-        ("a = 1\n    # spaces\n\tb", "if x:\n\t", "a = 1"),
-        ("a = 1\n\t# tabs", "if x:\n\t", "a = 1\n\t# tabs"),
-        ("a = 1\n\t# tabs", "if x:\n    ", "a = 1"),
-        ("a = 1\n  \n\tb\nc", "if x:\n\t", "a = 1\n  \n\tb\nc"),  # blank
-        ("a = 1\n\tb", "x", "a = 1\n\tb"),  # the cursor's line says nothing
-    ],
-)
-def test_lines_are_indented_with_the_blanks_of_the_cursors_line(text: str, left: str, expected: str) -> None:
-    assert without_foreign_indentation(text, left, lambda shorter: True) == expected
-    assert without_foreign_indentation(text, left, lambda shorter: False) in ("", text)

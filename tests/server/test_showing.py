@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fim_server.decoding.results import Completion, StopReason, Written
+from fim_server.decoding.trimming.indentation import step_of
 from fim_server.language import Language
 from fim_server.server.blocks import is_header, owes_block, with_empty_block, without_unsure_block
 from fim_server.server.choosing import goes_on
@@ -28,7 +29,6 @@ from fim_server.server.showing import (
     shown,
     worth,
 )
-from fim_server.server.stand_ins import step_of
 from fim_server.server.work import Request, answer_of
 from fim_server.text.document import Split
 

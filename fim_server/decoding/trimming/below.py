@@ -1,0 +1,103 @@
+"""Lines that stand below the cursor: models like to write once more what follows, and no grammar forbids that."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from fim_server.decoding.trimming.indentation import LOOKED_AT, width_of
+from fim_server.decoding.trimming.loops import is_telling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from fim_server.text.document import Split
+
+WORD = re.compile(r"\w")
+
+SEPARATORS = " \t,;"
+"""The end of a line that tells no two entries of a list apart."""
+
+
+def without_repetition(text: str, right: str, is_complete: Callable[[str], bool], left: str = "") -> str:
+    """A text without its last lines, if these stand right of the cursor already and the text may end before them.
+
+    ``left``: the text before the cursor, whose indentation is that of the first line.
+    """
+    indentation = left[left.rfind("\n") + 1 :]
+    lines = text.split("\n")
+    whole = [indentation + lines[0] if not indentation.strip() else lines[0], *lines[1:]]
+    following = [line for line in right.split("\n", len(lines) + 2)[1:] if line.strip()]
+    for kept in range(len(lines)):
+        repeated = [line for line in whole[kept:] if line.strip()]
+        if repeated and same_lines(repeated, following[: len(repeated)]):
+            shortened = "\n".join(lines[:kept])
+            if is_complete(shortened):
+                return without_repetition(shortened, right, is_complete, left)  # it may be there twice
+    return text
+
+
+def without_line_below(
+    text: str, split: Split, is_complete: Callable[[str], bool], closers: Collection[str] = ()
+) -> str | None:
+    """A text without the lines that stand below the cursor; None where it begins with them and has no more.
+
+    Its first line counts as the one below also where that is indented less, and stands behind closing brackets: nobody
+    ends a block with what the next line does anyway. A mark above a definition counts only where the text has no more.
+
+    ``closers``: closing brackets and quotes, with which no mark begins.
+    """
+    before = split.left[split.left.rfind("\n") + 1 :]
+    lines = text.split("\n")
+    rest, *below = split.right[:LOOKED_AT].split("\n")
+    following = [line.rstrip() for line in below if line.strip()]
+    first = before + lines[0] + rest
+    telling = next((line for line in following if WORD.search(line)), "")
+    begins_so = lines[0].strip() and is_telling(telling) and said(first) == said(telling)
+    if begins_so and width_of(first) >= width_of(telling):
+        same = max(1, common([before + lines[0], *lines[1:]], following))
+        if same > 1 or len(lines) == 1 or not is_mark(first, closers):
+            return behind(lines[same:], before, split, is_complete)
+    for at in range(1, len(lines)):
+        same = common(lines[at:], following)
+        if any(map(is_telling, lines[at : at + same])):
+            shorter = "\n".join(lines[:at]).rstrip()
+            return shorter if shorter and is_complete(shorter) else text
+    return text
+
+
+def is_mark(line: str, closers: Collection[str]) -> bool:
+    """Whether a line is said of a definition below it: it begins with a sign and is no entry of a list."""
+    written = line.strip()
+    return WORD.match(written) is None and written[0] not in closers and said(line) == written
+
+
+def behind(lines: Sequence[str], before: str, split: Split, is_complete: Callable[[str], bool]) -> str | None:
+    """The lines of a text behind those that stand below; None where they cannot stand alone at the cursor."""
+    others = "\n".join(lines)
+    if before.strip() or not others.startswith(before) or others[len(before) :][:1].isspace():
+        return None
+    others = others[len(before) :]
+    return without_line_below(others, split, is_complete) if others and is_complete(others) else None
+
+
+def common(some: Sequence[str], following: Sequence[str]) -> int:
+    """How many of some lines, from the first, are those below the cursor; the last one is not blank."""
+    count = at = 0
+    for number, line in enumerate(some, 1):
+        if not line.strip():
+            continue
+        if at == len(following) or line.rstrip() != following[at]:
+            break
+        at, count = at + 1, number
+    return count
+
+
+def said(line: str) -> str:
+    """What a line says, whatever it is indented by and separated with."""
+    return line.strip().rstrip(SEPARATORS)
+
+
+def same_lines(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether lines are equal but for blanks at their ends."""
+    return [line.rstrip() for line in some] == [line.rstrip() for line in others]

@@ -1,0 +1,212 @@
+"""Indentation at the cursor: how far its line may be indented, and suggestions that indent it once more.
+
+A model may write the indentation again that stands at the cursor. Most grammars let it: blanks mean nothing in
+languages with braces, and the first line of a block may be indented as far as it likes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fim_server.language.session import Verdict
+    from fim_server.language.spelling import Spelling
+    from fim_server.text.document import Split
+
+BLANKS = " \t"
+
+TAB = 4
+"""Columns of a tab, where lines with tabs and lines with blanks are compared."""
+
+LOOKED_AT = 1 << 14
+"""Characters on either side of the cursor in which other lines are looked for."""
+
+UNFINISHED = re.compile(r"[^\w\s,;]\Z")
+"""The end of a line that the next one goes on with: an opening bracket or an operator, unless it closes something."""
+
+JOINED = re.compile(r"\.\w")
+"""The beginning of a line that goes on with the one above: a call in a chain."""
+
+
+class IndentedSession(Protocol):
+    """A session, as far as it tells whether a line may begin at the cursor."""
+
+    @property
+    def guarantee(self) -> str: ...
+    @property
+    def inside(self) -> str | None: ...
+    @property
+    def spelling(self) -> Spelling: ...
+    def check(self, middle: str, /) -> Verdict: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """A suggestion without some of its characters.
+
+    Attributes:
+        text: The rest.
+        removed: The stretches of the suggestion that are left out, in their order.
+    """
+
+    text: str
+    removed: tuple[range, ...] = ()
+
+    @classmethod
+    def of(cls, text: str, removed: Sequence[range]) -> Trimmed:
+        """Leave stretches of a text out."""
+        kept, at = [], 0
+        for stretch in removed:
+            kept.append(text[at : stretch.start])
+            at = stretch.stop
+        return cls("".join(kept) + text[at:], tuple(stretch for stretch in removed if stretch))
+
+    def place_of(self, end: int) -> int:
+        """The place in the rest of a place in the suggestion."""
+        return end - sum(min(end, stretch.stop) - stretch.start for stretch in self.removed if stretch.start < end)
+
+
+def step_of(split: Split, spelling: Spelling) -> str:
+    """The blanks by which a document's first block near the cursor is indented; else the language's usual ones."""
+    found = written_step(split, spelling)
+    return " " * spelling.step if found is None else found
+
+
+def written_step(split: Split, spelling: Spelling) -> str | None:
+    """The same; None where no block is near the cursor."""
+    pattern = re.compile(rf"^\S.*{re.escape(spelling.block_opener)}[ \t]*\n([ \t]+)\S", re.MULTILINE)
+    near = (split.left[-LOOKED_AT:], split.right[:LOOKED_AT])
+    found = next((match for match in map(pattern.search, near) if match is not None), None)
+    return None if found is None else found[1]
+
+
+def columns_of_step(split: Split, spelling: Spelling) -> int:
+    """The columns by which a block is indented."""
+    return len(step_of(split, spelling).expandtabs(TAB)) or TAB
+
+
+def blanks_of(line: str) -> str:
+    """The blanks that a line begins with."""
+    return line[: len(line) - len(line.lstrip(BLANKS))]
+
+
+def width_of(line: str) -> int:
+    """The column of a line's first character that is no blank."""
+    return len(blanks_of(line).expandtabs(TAB))
+
+
+def is_indentation(line: str) -> bool:
+    """Whether the cursor's line, up to the cursor, is its indentation and nothing else."""
+    return bool(line) and not line.strip(BLANKS)
+
+
+def deepest_column(split: Split, spelling: Spelling) -> int:
+    """The column up to which the cursor's line may be indented.
+
+    That is where the cursor stands, unless it stands in the middle of the indentation: less deep than the first line of
+    a block, or at a column at which no line above begins a block.
+    """
+    *above, line = split.left[-LOOKED_AT:].split("\n")
+    own = width_of(line)
+    code = (without_comment(one, spelling) for one in reversed(above))
+    lines = [one for one in code if one.strip()]
+    if not lines:
+        return own
+    column = width_of(lines[0])
+    if is_unfinished(lines[0], spelling):
+        if own > column and written_step(split, spelling) is None:
+            return own  # the first block of all
+        return max(own, column + columns_of_step(split, spelling))
+    levels, least = {column}, column
+    for one in lines[1:]:
+        least = min(least, width_of(one))
+        levels.add(least)
+    if own in levels:
+        below = next((one for one in split.right[:LOOKED_AT].split("\n")[1:] if one.strip()), "")
+        return width_of(below) if own < width_of(below) <= column else own
+    return min((level for level in levels if level > own), default=own)
+
+
+def without_comment(line: str, spelling: Spelling) -> str:
+    """A line without a comment at its end, as far as that shows without parsing."""
+    ends = (line.find(prefix) for prefix in spelling.comments)
+    return line[: min((end for end in ends if end >= 0), default=len(line))].rstrip()
+
+
+def is_unfinished(line: str, spelling: Spelling) -> bool:
+    """Whether a line opens a block or goes on in the next line, which is indented further then."""
+    if spelling.block_opener and line.endswith(spelling.block_opener):
+        return True
+    return UNFINISHED.search(line) is not None and line[-1] not in spelling.closers
+
+
+def aligned_columns(line: str, spelling: Spelling) -> set[int]:
+    """The columns of what stands behind the brackets that a line leaves open: the next one may be aligned with it."""
+    closed_by = dict(spelling.brackets)
+    written = line.expandtabs(TAB)
+    opened: list[tuple[str, int]] = []
+    for end, character in enumerate(written, 1):
+        if character in closed_by:
+            opened.append((closed_by[character], end))
+        elif opened and character == opened[-1][0]:
+            opened.pop()
+    return {end for _, end in opened if written[end : end + 1].strip()}
+
+
+def starts_line(session: IndentedSession, split: Split) -> bool:
+    """Whether the cursor stands at the whole indentation of a new line of code, which no blank may begin."""
+    line = split.left[split.left.rfind("\n") + 1 :]
+    if not is_indentation(line) or session.guarantee == "none" or session.inside is not None:
+        return False
+    spelling = session.spelling
+    previous = split.left[: len(split.left) - len(line)].rstrip().rpartition("\n")[2]
+    if width_of(line) < deepest_column(split, spelling) or aligned_columns(previous, spelling):
+        return False
+    placeholder = spelling.placeholder
+    return bool(placeholder) and session.check(placeholder).viable  # else only blanks may lead on
+
+
+def without_indentation(text: str, split: Split, spelling: Spelling) -> Iterator[Trimmed]:
+    """A suggestion without the indentation that the cursor's line has already, in the ways that come into question.
+
+    Nothing where it does not indent its first line too far. The lines below that are indented with it come along if
+    they can.
+    """
+    line = split.left[split.left.rfind("\n") + 1 :]
+    lines = text.split("\n")
+    first = next((number for number, one in enumerate(lines) if one.strip()), None)
+    if not is_indentation(line) or first is None:
+        return
+    starts = [0]
+    for one in lines:
+        starts.append(starts[-1] + len(one) + 1)
+    before = line if first == 0 else ""
+    blanks = blanks_of(lines[first])
+    if first and before + blanks == line:  # the line again, below the one that the cursor is in
+        yield Trimmed.of(text, [range(starts[first] + len(blanks))])
+        return
+    column, most = width_of(before + lines[first]), deepest_column(split, spelling)
+    above = split.left[: len(split.left) - len(line)].rstrip().rpartition("\n")[2]
+    if JOINED.match(lines[first].lstrip(BLANKS)):
+        most += columns_of_step(split, spelling)
+    if column <= most or column in aligned_columns(above, spelling):
+        return
+    kept = blanks
+    while kept and width_of(before + kept) > most:
+        kept = kept[:-1]
+    surplus = blanks[len(kept) :]
+    removed = [range(starts[first] + len(kept), starts[first] + len(blanks))]
+    moved = list(removed)
+    for number in range(first + 1, len(lines)):
+        if lines[number].strip():
+            if not lines[number].startswith(before + blanks):
+                break
+            at = starts[number] + len(before + kept)
+            moved.append(range(at, at + len(surplus)))
+    yield Trimmed.of(text, moved)
+    if len(moved) > 1:
+        yield Trimmed.of(text, removed)

@@ -1,0 +1,195 @@
+"""A text as it is suggested: nothing in it stands at the cursor, or below it, or earlier in itself.
+
+The server and the command line share this. Each cut ends where the engine says that the program is complete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fim_server.decoding.results import Won
+from fim_server.decoding.trimming.below import without_line_below, without_repetition
+from fim_server.decoding.trimming.indentation import without_indentation
+from fim_server.decoding.trimming.loops import last_complete, start_of_loop
+from fim_server.errors import SearchLimitError, StoppedError
+from fim_server.language import Stop
+from fim_server.language.state import is_word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fim_server.decoding.results import Completion, Written
+    from fim_server.language import Session
+    from fim_server.text.document import Split
+
+MOST_TRIED = 24
+"""Ends that are tried before a loop."""
+
+ENDING_SECONDS = 0.05
+"""How long an ending may be looked for."""
+
+MOST_ENDED = 3
+"""Beginnings that an ending is looked for."""
+
+MOST_ABOVE = 64
+"""Lines above the cursor in which an indentation is looked for."""
+
+BELOW = "the text stands below the cursor already"
+"""Why nothing is left of a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A text that was trimmed.
+
+    Attributes:
+        text: None where nothing is left of it.
+        written: Its tokens.
+        reason: Why nothing is left.
+        loop: Where it begins to repeat itself, if it can end nowhere before; else 0.
+    """
+
+    text: str | None
+    written: tuple[Written, ...] = ()
+    reason: str | None = None
+    loop: int = 0
+
+
+def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Split) -> Found:
+    """A text without what is there already.
+
+    Args:
+        text: Complete in the session.
+        written: Its tokens.
+        session: At the cursor.
+        split: The document at the cursor.
+    """
+
+    def is_complete(shorter: str) -> bool:
+        return session.check(shorter).complete
+
+    whole = text.strip()
+    for found in without_indentation(text, split, session.spelling):
+        if is_complete(found.text):
+            text, written = found.text, tuple(replace(one, end=found.place_of(one.end)) for one in written)
+            break
+    text = without_repetition(text, split.right, is_complete, split.left)
+    if whole and not text.strip():
+        return Found(None, reason=BELOW)
+    first = text.split("\n", 1)[0]
+    shorter = without_line_below(text, split, is_complete, session.spelling.closers)
+    if shorter is None:
+        return Found(None, reason=BELOW)
+    if not shorter.startswith(first):  # it began with the line below
+        shift = text.find(shorter, len(first))
+        written = tuple(replace(one, end=one.end - shift) for one in written if one.end > shift)
+    shorter = without_foreign_indentation(shorter, split.left, is_complete)
+    return without_loop(shorter, written, session, split)
+
+
+def without_loop(text: str, written: tuple[Written, ...], session: Session, split: Split) -> Found:
+    """A text up to where it repeats itself for the first time.
+
+    Where the program is complete nowhere near before, the text is ended with the signs that are lacking.
+    """
+    before = split.left[split.left.rfind("\n") + 1 :]
+    start = start_of_loop(text, before, session.spelling)
+    if start is None:
+        return Found(text, written)
+
+    def is_complete(shorter: str) -> bool:
+        return session.check(shorter).complete
+
+    found = last_complete(text, start, is_complete, MOST_TRIED)
+    if found is None or len(found) < start / 2:
+        found = ended(text[:start], session) or found
+    if found is None or not found.strip():
+        return Found(text, written, loop=start)
+    return Found(found, written)
+
+
+def ended(beginning: str, session: Session) -> str | None:
+    """The longest part of a beginning that signs alone complete, with them; None where none is found in time."""
+    brackets = {closing for _, closing in session.spelling.brackets}
+    ends = [
+        end
+        for end in range(len(beginning), 0, -1)
+        if (is_word(beginning[end - 1]) and not is_word(beginning[end : end + 1])) or beginning[end - 1] in brackets
+    ]
+    for end in ends[:MOST_ENDED]:
+        state = session.start()
+        text = beginning[:end]
+        if state.advance(text) < len(text.encode()):
+            continue
+        try:
+            with Stop(ENDING_SECONDS):
+                ending = state.shortest_completion()
+        except (SearchLimitError, StoppedError):
+            return None
+        if ending and not any(map(is_word, ending)) and session.check(text + ending).complete:
+            return text + ending
+    return None
+
+
+def without_foreign_indentation(text: str, left: str, is_complete: Callable[[str], bool]) -> str:
+    """A text up to where a line is indented with other blanks than the cursor's line, if it may end there.
+
+    Comments may stand anywhere in some languages, so that no grammar sees to theirs; nobody mixes tabs and spaces.
+    Where the cursor's line is not indented, the nearest line above that is tells.
+    """
+    near = (line for line in reversed(left.split("\n")[-MOST_ABOVE:]) if line[:1].isspace() and line.strip())
+    line = left[left.rfind("\n") + 1 :]
+    own = (line if line[:1].isspace() else next(near, ""))[:1]
+    lines = text.split("\n")
+    for at in range(1, len(lines)):
+        if own and lines[at][:1].isspace() and not lines[at].isspace() and lines[at][0] != own:
+            shorter = "\n".join(lines[:at])
+            return shorter if is_complete(shorter) else ""
+    return text
+
+
+def first_trimmed(completions: Iterable[Completion], session: Session, split: Split) -> Completion:
+    """The first of several completions of which something is left once it is trimmed.
+
+    Of completions that all repeat themselves, or have no text, the first that has one; else the first.
+    """
+    given = iter(completions)
+    best = first = completed(next(given), session, split)
+    while best.text is None or loops(best, session, split):
+        following = next(given, None)
+        if following is None:
+            return first if first.text is not None else best
+        best = completed(following, session, split)
+        first = best if first.text is None else first
+    return best
+
+
+def loops(completion: Completion, session: Session, split: Split) -> bool:
+    """Whether a text repeats itself still."""
+    before = split.left[split.left.rfind("\n") + 1 :]
+    return start_of_loop(completion.text or "", before, session.spelling) is not None
+
+
+def completed(completion: Completion, session: Session, split: Split) -> Completion:
+    """A completion, its text trimmed; with no text where nothing is left of it.
+
+    A beginning that the model gave up because it repeats itself becomes a text with the signs that it lacks.
+    """
+    if completion.text is None:
+        return completion if not completion.begun else with_ending(completion, session)
+    found = trimmed(completion.text, completion.written, session, split)
+    if found.text == completion.text:
+        return completion
+    if found.text is None:
+        return replace(completion, text=None, reason=found.reason, won=None, truncated=True)
+    return replace(completion, text=found.text, written=found.written, truncated=True, won=Won.POINT)
+
+
+def with_ending(completion: Completion, session: Session) -> Completion:
+    """A completion that has a beginning alone, ended; as it is where nothing short ends it."""
+    text = ended(completion.begun, session)
+    if text is None:
+        return completion
+    written = tuple(one for one in completion.written if one.end <= len(text))
+    return replace(completion, text=text, reason=None, begun="", written=written, truncated=True, won=Won.POINT)
