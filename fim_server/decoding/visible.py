@@ -6,6 +6,7 @@ the bytes before it.
 
 from __future__ import annotations
 
+import re
 from codecs import utf_8_decode
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
     from fim_server.tokens.vocabulary import Vocabulary
 
-DEAD_BEGINNING = b"\xf3\xa0"
-"""All characters that begin with these two bytes are hidden; of every other beginning some are not."""
+DEAD_BEGINNING = re.compile(b"\xee|\xef[\x80-\xa3]|\xf3[\xa0\xb0-\xbf]|\xf4")
+"""All characters that begin so in UTF-8 are hidden; of every other beginning some are not."""
 
 MOST_BEGUN = 3
 """Bytes of a character that is not whole, at most."""
@@ -46,7 +47,7 @@ class Visible:
             return True
         rest = text[length:]
         may_go_on = any(one.encode("utf-8", "replace").startswith(rest) for one in self._known)
-        return rest.startswith(DEAD_BEGINNING) and not may_go_on
+        return DEAD_BEGINNING.match(rest) is not None and not may_go_on
 
     def allowed_of(self, written: Sequence[int], forced: Sequence[int]) -> list[int]:
         """Return the first of some tokens that may come after others one after another."""

@@ -19,7 +19,12 @@ RANGES = (
     (0x7F, 0x9F),
     (0xAD, 0xAD),
     (0x034F, 0x034F),
+    (0x0600, 0x0605),
     (0x061C, 0x061C),
+    (0x06DD, 0x06DD),
+    (0x070F, 0x070F),
+    (0x0890, 0x0891),
+    (0x08E2, 0x08E2),
     (0x115F, 0x1160),
     (0x17B4, 0x17B5),
     (0x180B, 0x180F),
@@ -28,18 +33,21 @@ RANGES = (
     (0x2060, 0x206F),
     (0x2800, 0x2800),
     (0x3164, 0x3164),
-    (0xD800, 0xDFFF),
+    (0xD800, 0xF8FF),
     (0xFE00, 0xFE0F),
     (0xFEFF, 0xFEFF),
     (0xFFA0, 0xFFA0),
     (0xFFF0, 0xFFFB),
-    (0x13430, 0x13438),
+    (0x110BD, 0x110BD),
+    (0x110CD, 0x110CD),
+    (0x13430, 0x1343F),
     (0x1BCA0, 0x1BCA3),
     (0x1D173, 0x1D17A),
     (0xE0000, 0xE0FFF),
+    (0xF0000, 0x10FFFF),
 )
-"""First and last code points. Unicode 15's categories Cc, Cf, Zl, Zp and Cs, but for signs drawn before digits,
-and the fillers and selectors of other categories."""
+"""First and last code points: Unicode 15's categories Cc, Cf, Zl, Zp, Cs and Co, which fonts draw as they like, and the
+fillers and selectors of other categories."""
 
 HIDDEN = re.compile("[" + "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in RANGES) + "]")
 

@@ -8,13 +8,24 @@ import pytest
 
 from fim_server import Language, Vocabulary
 from fim_server.decoding.results import StopReason
-from fim_server.decoding.visible import Visible
+from fim_server.decoding.visible import DEAD_BEGINNING, Visible
 from fim_server.text.hidden import HIDDEN, RANGES, escaped, hidden_in, known_at, on_one_line
 from told_shares import Steps, texts_of
 
 HIDDEN_TEXTS = [
     *("\u202a", "\u202e", "\u2066", "\u2069", "\u200b", "\u200f", "\u2060", "\u2064", "\ufeff", "\u00ad", "\u061c"),
-    *("\U000e0001", "\U000e0041", "\U000e007f", "\U000e0100", "\ufe0f", "\u3164", "\uffa0", "\u180e", "\u034f"),
+    *(
+        "\U000e0001",
+        "\U000e0041",
+        "\U000e007f",
+        "\U000e0100",
+        "\ufe0f",
+        "\u3164",
+        "\uffa0",
+        "\u180e",
+        "\u034f",
+        "\ue000",
+    ),
     *(
         "\x00",
         "\x07",
@@ -87,8 +98,19 @@ def test_no_text_of_random_bytes_has_a_hidden_character() -> None:
         if whole.decode(errors="replace").count("\ufffd") == 0:
             assert hidden_in(text) is None
     # Every byte that may begin a character which is seen can be written.
-    first = [vocabulary.token_at(bytes([byte])) for byte in (0x41, 0xC3, 0xE2, 0xF0, 0xF3)]
+    first = [vocabulary.token_at(bytes([byte])) for byte in (0x41, 0xC3, 0xE2, 0xEF, 0xF0, 0xF3)]
     assert not any(visible.refuses([], token) for token in first if token is not None)
+
+
+def test_beginnings_of_hidden_characters_alone_are_known() -> None:
+    seen: dict[bytes, bool] = {}
+    for character in (chr(code) for code in range(0x80, 0x110000) if not 0xD800 <= code < 0xE000):
+        data, is_hidden = character.encode(), HIDDEN.match(character) is not None
+        for length in range(1, len(data)):
+            seen[data[:length]] = seen.get(data[:length], True) and is_hidden
+    assert {beginning for beginning, is_dead in seen.items() if is_dead} == {
+        beginning for beginning in seen if DEAD_BEGINNING.match(beginning)
+    }
 
 
 def test_what_is_written_again_may_hold_what_the_document_holds() -> None:
@@ -126,6 +148,6 @@ def test_hidden_characters_are_shown_as_escapes_and_long_texts_in_part() -> None
         shown = escaped(f"a{hidden}b", 100)
         assert HIDDEN.search(shown) is None
         assert shown.startswith("a\\")
-    assert escaped("é\t\n日本 \u0600") == "é\t\n日本 \u0600"
+    assert escaped("é\t\n日本 €") == "é\t\n日本 €"
     assert len(on_one_line("x" * 8_000_000)) < 2_100
     assert on_one_line("a\n\tb\x1b[0m") == "a b\\x1b[0m"
