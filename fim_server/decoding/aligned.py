@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.protocols import BegunReading, Session
     from fim_server.decoding.results import Completion
-    from fim_server.decoding.run import Run, Watch
+    from fim_server.decoding.run import Run
+    from fim_server.decoding.watch import Watch
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
     from fim_server.models.reading import Reading

@@ -17,8 +17,9 @@ from fim_server.decoding.loop import decode, decode_from
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.protocols import FlooredSession
 from fim_server.decoding.results import Candidate, Statistics, StopReason
-from fim_server.decoding.run import Interrupted, Watch, budget_of, start
+from fim_server.decoding.run import budget_of, start
 from fim_server.decoding.search import searched
+from fim_server.decoding.watch import Interrupted, Watch
 from fim_server.errors import StoppedError
 from fim_server.language.stop import heed, watch_also, watching
 from fim_server.models.reading import Reading, passes
@@ -80,7 +81,7 @@ def alternatives(
     """
     options = options or DecodeOptions()
     started = time.perf_counter()
-    watch = Watch(options.deadline_ms, cancelled)
+    watch = Watch(options.deadline_ms, cancelled, options.first_end_ms)
     if beside is None:
         prompt, reading = read_before(model, split, options, readings, bool(healing))
     else:

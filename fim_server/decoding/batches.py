@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.outcomes import Ending, Outcome, Task
 from fim_server.decoding.results import StopReason
-from fim_server.decoding.run import Interrupted
+from fim_server.decoding.watch import Interrupted
 from fim_server.models.backend import BatchBackend
 from fim_server.models.reading import Reading
 

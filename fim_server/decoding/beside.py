@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.alternatives import read_before
-from fim_server.decoding.run import Interrupted, Watch
+from fim_server.decoding.watch import Interrupted, Watch
 from fim_server.language.stop import Stop, watching
 from fim_server.models.reading import passes
 

@@ -63,8 +63,8 @@ def conclude(
 ) -> Completion:
     """The completion that a finished run amounts to."""
     length = final_length(run, constrained, stop_reason)
-    begins = length is None and stop_reason in (StopReason.UNLIKELY, StopReason.REPETITION)
-    begun = len(run.tokens) if stop_reason is StopReason.UNLIKELY else run.repetition() or 0
+    begins = length is None and stop_reason is not StopReason.CANCELLED
+    begun = run.repetition() or 0 if stop_reason is StopReason.REPETITION else len(run.tokens)
     scored = begun if begins else length or 0
     won = None if length is None else winner(run, length, constrained, stop_reason)
     return Completion(
@@ -174,6 +174,8 @@ def explain_nothing(run: Run, stop_reason: StopReason) -> str:
             tokens = min(tokens, run.budget - run.allowance)
             known = f"the shortest completion known takes {run.landing.needed - run.healed_tokens}"
             return f"at no point within {tokens} tokens was the text complete; {known}"
+        case StopReason.DEAD_END if tokens == 0 and run.has_limits:
+            return "each word that the model proposes would load an unbound name, or go on with the one that was chosen"
         case StopReason.DEAD_END if tokens == 0:
             return "nothing can connect the text before the cursor with the text after it"
         case StopReason.DEAD_END:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.results import StopReason
-from fim_server.decoding.run import Interrupted
+from fim_server.decoding.watch import Interrupted
 from fim_server.language.stop import heed
 from fim_server.models.backend import LostError
 from fim_server.models.reading import passes

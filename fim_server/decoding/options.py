@@ -37,6 +37,10 @@ class DecodeOptions:
     """Seed of the draws."""
     deadline_ms: float | None = None
     """Milliseconds from the start after which the best text so far is returned."""
+    first_end_ms: float | None = None
+    """Milliseconds from the start after which a middle that may end nowhere yet is given up."""
+    says_something: bool = False
+    """The middle does not end before it has more than blanks."""
     max_prompt_tokens: int = 1024
     """Longest prompt; the model's window may be shorter. 1,024 tokens prefill in about 0.1 s with a model of 7M
     parameters on one CPU thread, in 1.6 s with one of 135M; where somebody waits, :class:`.models.pace.Pace` says how

@@ -26,6 +26,7 @@ from fim_server.decoding.repetition import before_repetition
 from fim_server.decoding.results import StopReason
 from fim_server.decoding.unconstrained import Unconstrained
 from fim_server.decoding.visible import Visible
+from fim_server.decoding.watch import Interrupted
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
     from fim_server.decoding.closing import Closing
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import Beginnings, BegunReading, CancelFlag, Matcher, Session, Worths
+    from fim_server.decoding.protocols import Beginnings, BegunReading, Matcher, Session, Worths
+    from fim_server.decoding.watch import Watch
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
     from fim_server.models.reading import Reading
@@ -87,29 +89,6 @@ class CompletePoint:
         return self.tokens * self.end_probability
 
 
-class Interrupted(Exception):
-    """Raised between two forward passes when the deadline has passed or the cancel flag is set."""
-
-    def __init__(self, stop_reason: StopReason) -> None:
-        super().__init__(stop_reason)
-        self.stop_reason = stop_reason
-
-
-class Watch:
-    """The deadline and the cancel flag, looked at before every forward pass."""
-
-    def __init__(self, deadline_ms: float | None, cancelled: CancelFlag | None) -> None:
-        self._end = None if deadline_ms is None else time.perf_counter() + deadline_ms / 1000
-        self._cancelled = cancelled
-
-    def check(self) -> None:
-        """Raises :class:`Interrupted` if decoding should stop."""
-        if self._cancelled is not None and self._cancelled.is_set():
-            raise Interrupted(StopReason.CANCELLED)
-        if self._end is not None and time.perf_counter() >= self._end:
-            raise Interrupted(StopReason.DEADLINE)
-
-
 class Run:
     """One middle being decoded: the model's cache, the constraint, and what has come of it so far."""
 
@@ -143,6 +122,7 @@ class Run:
         self._unlikely_if_nothing = options.unlikely_if_nothing
         self.no_comments = options.no_comments
         self._word_ends, self._line_begun = options.word_ends, options.line_begun
+        self._says_something = options.says_something
         self._advice = options.advice
         self._preference = options.preference
         self.drafting = Drafting(model, None if options.fast_forward else options.drafts)
@@ -259,6 +239,8 @@ class Run:
             self.points.append(CompletePoint(len(self.tokens), choice.end_probability))
         if choice.token is None:
             return StopReason.DEAD_END
+        if self.watch.is_late() and not self._has_end():
+            raise Interrupted(StopReason.DEADLINE)
         if choice.token in self.stop_ids:
             self.refused += choice.refused
             self.ended = choice.probability
@@ -279,8 +261,12 @@ class Run:
         """Whether all of the middle, with what was chosen, is too unlikely to go on with."""
         if not self._least_likelihood or self.likelihood() * choice.probability >= self._least_likelihood:
             return False
+        return self._unlikely_if_nothing or self._has_end()
+
+    def _has_end(self) -> bool:
+        """Return whether the middle, as far as it is written, has a place where it may end."""
         points = (point for point in self.points if point.tokens > self.healed_tokens)
-        return self._unlikely_if_nothing or any(self.may_end(point.tokens) for point in points)
+        return any(self.may_end(point.tokens) for point in points)
 
     def likelihood(self) -> float:
         """Probability of all of the middle so far, where its tokens are scored."""
@@ -437,7 +423,8 @@ class Run:
         return b"".join(self.model.vocabulary.token_bytes(token) for token in self.tokens)[len(self._healed) :]
 
     def _choose(self, logits: Logits) -> Choice:
-        end_probability = self._end_probability(logits) if self.constraint.is_complete() else None
+        is_end = self.constraint.is_complete() and not self._owes_text()
+        end_probability = self._end_probability(logits) if is_end else None
         if self._closing is not None and self._closing.at_once:
             logits = self._weigh_empty(self._closing, logits)
             if self._empty is not None and not self.healing:
@@ -579,6 +566,8 @@ class Run:
         """The first token of the shortest known way to an end, where the model has ``size`` tokens."""
         if complete and self.may_end(len(self.tokens)):
             return min(self.stop_ids)
+        if not self.constraint.can_land():
+            return None
         token = self.constraint.landing_token(self.budget - len(self.tokens) - 1)
         return None if token is None or token >= size or self._is_unwanted(token) else token
 
@@ -591,10 +580,19 @@ class Run:
         return self.constraint.allows(token) and not self._is_unwanted(token)
 
     def _is_unwanted(self, token: int) -> bool:
-        """Whether an allowed token may not be wanted: for a comment, a whole word, a name, or a hidden character."""
+        """Whether an allowed token may not be wanted: for a comment, a whole word, a name, or a hidden character.
+
+        Nor is an end wanted before the middle says something, where it has to.
+        """
+        if self._owes_text() and (token in self.stop_ids or self.means_end(token)):
+            return True
         if token not in self.stop_ids and self._visible.refuses(self.tokens, token, self.healing):
             return True
         return self._begins_comment(token) or self._lengthens(token) or self._is_unbound(token)
+
+    def _owes_text(self) -> bool:
+        """Return whether the middle has to say something and has nothing but blanks."""
+        return self._says_something and not self._written().strip()
 
     def _is_unbound(self, token: int) -> bool:
         """Whether a token would load a name that nothing binds, or end a middle that does, where none may."""
@@ -605,6 +603,11 @@ class Run:
     def unbound(self, length: int) -> tuple[str, ...]:
         """The names that nothing binds and that the first ``length`` tokens would load, where none may be."""
         return () if self._names is None else self._names.unbound(self.tokens[:length])
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether more than the grammar refuses words: names, or a word that is whole."""
+        return self._names is not None or self._word_ends
 
     def may_end(self, length: int) -> bool:
         """Whether the names of the first ``length`` tokens let the middle end there."""

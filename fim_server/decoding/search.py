@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.protocols import BegunReading, Session
     from fim_server.decoding.results import Completion
-    from fim_server.decoding.run import Choice, Run, Watch
+    from fim_server.decoding.run import Choice, Run
+    from fim_server.decoding.watch import Watch
     from fim_server.models.model import FimModel
     from fim_server.models.reading import Reading
 

@@ -30,7 +30,7 @@ from fim_server.server.contexts import (
     refusal,
 )
 from fim_server.server.doubts import of_loop
-from fim_server.server.endings import with_shortest_ending
+from fim_server.server.endings import with_any_ending, with_shortest_ending
 from fim_server.server.imports import doubt_of, with_imports
 from fim_server.server.marks import with_marks
 from fim_server.server.memory import Offer
@@ -42,6 +42,7 @@ from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
 from fim_server.server.recalling import Recalls
 from fim_server.server.second_thoughts import second_thought, without_repeats
+from fim_server.server.short_texts import of_a_short_text, with_time_to_end
 from fim_server.server.showing import Ends, ends_of, least_likelihood, worth
 from fim_server.server.weighing import given_written
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
@@ -343,7 +344,7 @@ class Completer:
         from fim_server.decoding.conclusion import decoded
         from fim_server.decoding.following import Following
         from fim_server.decoding.results import StopReason
-        from fim_server.decoding.run import Interrupted
+        from fim_server.decoding.watch import Interrupted
 
         request, opened, options = task.request, task.opened, task.options
         offers: list[Offer] = []
@@ -375,6 +376,10 @@ class Completer:
         )
         began = time.perf_counter()
 
+        def left_ms() -> float | None:
+            elapsed_ms = 1000 * (time.perf_counter() - began)
+            return None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms)
+
         def note(tokens: Sequence[int]) -> None:
             text = decoded(task.model.vocabulary, tokens, strict=False)
             written = text[len(task.healing.text) :]
@@ -384,11 +389,15 @@ class Completer:
 
         def take(completion: Completion) -> None:
             """Make an offer of what the model has written."""
-            nonlocal reason
             completion = self._ended(task.healing.undo(completion), task)
             work.completions.append(completion)
             self._tokens.count(completion.statistics)
             prompts.note(completion.statistics.prefilled_tokens, completion.statistics.prefill_ms / 1000)
+            add(completion)
+
+        def add(completion: Completion) -> None:
+            """Make an offer of a text."""
+            nonlocal reason
             offer = self._offer(completion, request, opened, task.language)
             if isinstance(offer, str):
                 reason = reason or offer
@@ -406,15 +415,22 @@ class Completer:
             readings=task.readings,
             healing=task.healing.text,
         )
-        for completion in written(options, beside=task.beside):
+        for completion in written(with_time_to_end(options) if request.invoked else options, beside=task.beside):
             take(completion)
         unlike = second_thought(offers, work.completions, reason, options.preference, request.invoked)
         if unlike is not None and not work.completions[0].stop_reason.is_interruption:
-            elapsed_ms = 1000 * (time.perf_counter() - began)
-            left_ms = None if options.deadline_ms is None else max(0.0, options.deadline_ms - elapsed_ms)
-            unlikely = replace(options, preference=unlike, deadline_ms=left_ms)
+            unlikely = replace(options, preference=unlike, deadline_ms=left_ms())
             with suppress(StoppedError, LostError):  # the first text is there
                 take(next(written(unlikely, on_token=lambda tokens: None)))
+        is_written = bool(offers)
+        if request.invoked and not offers and not task.cancelled.is_set():
+            short = of_a_short_text(options, opened.session, task.model.vocabulary, left_ms())
+            with suppress(StoppedError, LostError):
+                take(next(written(short, on_token=lambda tokens: None)))
+            is_written = bool(offers)
+            begun = next((one for one in work.completions if one.begun), work.completions[-1])
+            if not offers and opened.guarantee != "none":
+                add(with_any_ending(begun, opened.session))
         if request.invoked:
             offers = without_repeats(offers)
         if not task.cancelled.is_set():
@@ -423,7 +439,7 @@ class Completer:
         work.count_decoding(hidden_ms=1000 * task.beside.seconds_before(began))
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         # What was found on a part of the text is asked again: the next key finds the whole.
-        lasting = (bool(offers) or not late) and not opened.is_unfinished
+        lasting = ((bool(offers) and (is_written or not request.invoked)) or not late) and not opened.is_unfinished
         if self._is_enough(task.cancelled, self.written_for(task.cancelled)):
             request = replace(request, single_line=True)
         work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting)
@@ -431,7 +447,7 @@ class Completer:
     def _ended(self, completion: Completion, task: Task) -> Completion:
         """What the model has written, with an end where it has none that somebody would take."""
         request, session, language = task.request, task.opened.session, task.language.name
-        if completion.begun:
+        if completion.begun and (request.invoked or completion.stop_reason in ("unlikely", "repetition")):
             owes = owes_block(once_typed(request.split, completion.begun), language)
             if owes:
                 completion = with_empty_block(completion, session, request.split)

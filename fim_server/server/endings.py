@@ -13,9 +13,10 @@ from fim_server.decoding.results import StopReason, Won, Written
 from fim_server.decoding.trimming.trimmed import with_ending
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Stop
+from fim_server.language.shapes import Shape
 from fim_server.server.blocks import with_empty_block
 from fim_server.server.contexts import unmatched
-from fim_server.server.place import is_word
+from fim_server.server.place import PROSE, is_word
 from fim_server.server.showing import boundaries, likelihood
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ ENDING_SECONDS = 0.05
 
 MOST_BEGINNINGS = 3
 """Beginnings of a line that an ending is looked for."""
+
+A_WORD = Shape.regex(r"[^\r\n]*[0-9A-Za-z][^\r\n]*")
+"""A line that is not empty, for where the program is complete without any."""
 
 
 def with_shortest_ending(completion: Completion, session: Session, split: Split, owes_block: bool) -> Completion:
@@ -64,6 +68,33 @@ def with_shortest_ending(completion: Completion, session: Session, split: Split,
             return with_empty_block(replace(completion, begun=text, written=written), session, split)
         return replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")
     return with_ending(completion, session) if completion.stop_reason is StopReason.REPETITION else completion
+
+
+def with_any_ending(completion: Completion, session: Session) -> Completion:
+    """Return a completion without a text as the surest lexemes of its first line with the shortest text that ends them.
+
+    The shortest completion with a word where none of them can be ended so; the completion as it is where there is none.
+    """
+    line = completion.begun.split("\n", 1)[0]
+    ends = sorted(boundaries(line), key=lambda end: -end * likelihood(completion.written, end))
+    for end, shape in (*((end, None) for end in ends[:MOST_BEGINNINGS]), (0, None), (0, A_WORD)):
+        try:
+            with Stop(ENDING_SECONDS):
+                state = session.start(shape)
+                fits = state.advance(line[:end]) == len(line[:end].encode())
+                ending = state.shortest_completion() if fits else None
+        except (SearchLimitError, StoppedError):
+            continue
+        text = line[:end] + (ending or "")
+        if ending is None or not text.strip():
+            continue
+        state.advance(ending)
+        if state.inside in PROSE and session.inside != state.inside:
+            continue  # it would take in what stands right of it
+        kept = tuple(token for token in completion.written if token.end <= end)
+        written = (*kept, Written(len(text), ENDING_LIKELIHOOD))
+        return replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")
+    return completion
 
 
 def ending_after(beginning: str, session: Session, block_opener: str) -> str | None:

@@ -47,7 +47,8 @@ from fim_server.decoding.conclusion import final_length, text_of
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.outcomes import Outcome, Task
 from fim_server.decoding.results import Completion, StopReason
-from fim_server.decoding.run import Run, Watch, start
+from fim_server.decoding.run import Run, start
+from fim_server.decoding.watch import Watch
 from fim_server.models import torch_batches
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel

@@ -26,7 +26,8 @@ from fim_server.decoding.conclusion import conclude
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.outcomes import Task
 from fim_server.decoding.results import Completion, Statistics, StopReason, Won
-from fim_server.decoding.run import Watch, start
+from fim_server.decoding.run import start
+from fim_server.decoding.watch import Watch
 from fim_server.errors import LanguageError, SearchLimitError
 from fim_server.language import Matcher, Session
 from fim_server.language.shapes import SINGLE_LINE, Shape

@@ -359,3 +359,39 @@ def test_other_values_are_refused() -> None:
         complete(model, PYTHON, Split("", ""), DecodeOptions(names="exist"))
     with pytest.raises(ValueError, match="does not say its name"):
         complete(model, Recovery(PYTHON.open), Split("", ""), DecodeOptions(names="require"))
+
+
+class NothingObeys:
+    """Rules of names that no text obeys."""
+
+    RefusedError = RefusedError
+    Texts = required.Texts
+
+    def begin(self, left: str, right: str, healing: str, is_whole: bool) -> NothingObeys:
+        return self
+
+    def copy(self) -> NothingObeys:
+        return self
+
+    def feed(self, text: str) -> None:
+        raise RefusedError("zebra")
+
+    def allow(self, tracker: object, texts: object, mask: object) -> None:
+        pass
+
+    def unbound(self, left: str, middle: str, right: str, is_whole: bool) -> tuple[str, ...]:
+        return ("zebra",)
+
+
+@pytest.mark.parametrize("left", ["x = ", "x) = "])  # in a file that parses, and in one that does not
+@pytest.mark.parametrize("word_ends", [False, True])
+def test_where_every_token_is_refused_there_is_no_text_and_a_reason(left: str, word_ends: bool) -> None:
+    zebra = wanted("zebra")[1]
+    model = network(decoding.VOCABULARY, lambda middle: preferring(zebra))
+    split = Split(left, "\n")
+    naming = Naming(NothingObeys(), split.left, split.right, False)
+    options = DecodeOptions(max_new_tokens=8, names="require", naming=naming, word_ends=word_ends, heal=False)
+    found = complete(model, PYTHON, split, options)
+    assert (found.text, found.guarantee) == (None, "exact" if left == "x = " else "none")
+    assert found.reason is not None
+    assert found.reason.endswith(("would load an unbound name, or go on with the one that was chosen", ": zebra"))

@@ -27,7 +27,8 @@ from fim_server.decoding.in_turn import SharedReading, decode_in_turn
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.outcomes import Task
 from fim_server.decoding.results import StopReason
-from fim_server.decoding.run import Run, Watch, start
+from fim_server.decoding.run import Run, start
+from fim_server.decoding.watch import Watch
 from fim_server.evaluation.running.measures import stretches
 from fim_server.evaluation.running.scoring import Score, score
 from fim_server.evaluation.running.settings import Reads

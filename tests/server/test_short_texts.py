@@ -1,0 +1,145 @@
+"""An explicit request returns something that fits, whatever the model writes, and however late it is."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+
+from fim_server.bench.suggestions.reachable import SureBackend
+from fim_server.decoding.healing import Healing
+from fim_server.decoding.options import DecodeOptions
+from fim_server.language import Language, Stop
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
+from fim_server.models.pace import Pace
+from fim_server.models.turn import Turn
+from fim_server.server import contexts, endings
+from fim_server.server.blocks import owes_block
+from fim_server.server.completing import Completer, Loaded
+from fim_server.server.contexts import Contexts
+from fim_server.server.memory import Answer
+from fim_server.server.place import Place, wants_single_line
+from fim_server.server.prompts import KeptReadings
+from fim_server.server.requests import as_shown
+from fim_server.server.settings import ServerSettings
+from fim_server.server.short_texts import FIRST_END_SHARE, WRITING_SHARE, of_a_short_text, with_time_to_end
+from fim_server.server.work import PromptTokens, Request
+from fim_server.text.document import Split
+
+SETTINGS = ServerSettings(
+    languages={}, names="off", alternatives=1, max_tokens=40, max_line_tokens=40, invoked_deadline_ms=None
+)
+
+PLACES = [
+    ("rust", "fn f(v: &[i32]) -> i32 {\n    v.iter().‸\n}\n"),
+    ("rust", "fn f() {\n    let x: i32 = v.iter().‸\n}\n"),
+    ("java", "class A {\n    void f() {\n        List<String> a = new ‸\n    }\n}\n"),
+    ("go", "package a\n\nfunc f() {\n\tx := map[string]int{‸}\n}\n"),
+    ("python", 'def f(x):\n    """‸\n    return x\n'),
+    ("python", "import os\nprint(os.‸sep)\n"),
+    ("python", "f(‸)\n"),
+    ("python", "x = [a for ‸]\n"),
+    ("python", "if f(‸)\n    pass\n"),
+    ("python", "while f(‸):\n"),
+    ("python", "try:\n    x = ‸\n"),
+    ("json", '{"a": {"b": ‸}}\n'),
+]
+
+
+class Slow(SureBackend):
+    """A network that has written nothing by the deadline."""
+
+    def forward(self, token_ids: Any, cache: Any) -> Any:
+        time.sleep(0.05)
+        return super().forward(token_ids, cache)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time for every search, however busy the machine is."""
+    for module, name in ((contexts, "STAND_IN_SECONDS"), (contexts, "REOPENS_SECONDS"), (endings, "ENDING_SECONDS")):
+        monkeypatch.setattr(module, name, 60)
+
+
+@pytest.fixture(scope="module")
+def embedded() -> FimModel:
+    return load_model("embedded", "cpu", "onnx")
+
+
+def asked(
+    embedded: FimModel, language: str, marked: str, text: str, kind: type[SureBackend] = SureBackend, **settings: Any
+) -> tuple[Split, Answer, Contexts]:
+    """What comes of an explicit request where the model is sure of a text."""
+    backend = kind(embedded)
+    model = replace(embedded, backend=backend, turn=Turn())
+    loading: Future[Loaded] = Future()
+    loading.set_result(Loaded(model, Pace(), KeptReadings(model)))
+    left, _, right = marked.partition("‸")
+    split, known = Split(left, right), Contexts()
+    healing, begun = Healing.of(model, split).text, left.encode()
+    backend.aim(begun[: len(begun) - len(healing.encode())], (healing + text).encode())
+    single_line = wants_single_line(Place.of(split), SETTINGS, owes_block(split, language))
+    values = replace(SETTINGS, **settings)
+    request = Request("file:///a", split, language, "/a", True, single_line, values)
+    work = Completer(known, PromptTokens(), count(1), lambda: True).answer(
+        loading, request, Stop(), time.perf_counter()
+    )
+    assert work is not None
+    return split, as_shown(work.answer, request), known
+
+
+def assert_fits(language: str, split: Split, answer: Answer) -> None:
+    assert answer.offers, answer.reason
+    for offer in answer.offers:
+        assert offer.text.strip()
+        right = split.right if offer.stand_in is None else offer.stand_in.inserted(split.right)
+        assert Language.load(language).open(split.left, right[offer.covered :]).check(offer.text).complete
+
+
+@pytest.mark.parametrize(("language", "marked"), PLACES)
+def test_something_comes_where_the_model_says_nothing(embedded: FimModel, language: str, marked: str) -> None:
+    split, answer, _ = asked(embedded, language, marked, "")
+    assert_fits(language, split, answer)
+
+
+@pytest.mark.parametrize(("language", "marked"), PLACES)
+@pytest.mark.parametrize("text", ["a(" * 60, "B<" * 60, "(a, " * 40, "$ " * 60])
+def test_something_comes_where_the_model_goes_round_in_circles(
+    embedded: FimModel, language: str, marked: str, text: str
+) -> None:
+    split, answer, _ = asked(embedded, language, marked, text)
+    assert_fits(language, split, answer)
+
+
+@pytest.mark.parametrize(("language", "marked"), PLACES)
+def test_something_comes_where_the_model_has_no_time(embedded: FimModel, language: str, marked: str) -> None:
+    split, answer, _ = asked(embedded, language, marked, "b.c(d", Slow, invoked_deadline_ms=20.0)
+    assert_fits(language, split, answer)
+    assert not answer.lasting  # asked again, the model may have more time
+
+
+def test_what_the_model_has_begun_is_ended(embedded: FimModel) -> None:
+    _, answer, _ = asked(embedded, "java", PLACES[2][1], "ArrayList<" * 40, min_confidence=0)
+    assert answer.offers[0].text.startswith("ArrayList")
+    assert answer.offers[0].text.count("ArrayList") < 4
+
+
+def test_the_first_text_leaves_time_for_a_short_one() -> None:
+    options = with_time_to_end(DecodeOptions(deadline_ms=1000))
+    assert (options.deadline_ms, options.first_end_ms) == (1000 * WRITING_SHARE, 1000 * FIRST_END_SHARE)
+    assert with_time_to_end(DecodeOptions()) == DecodeOptions()
+
+
+def test_a_short_text_has_several_lines_where_one_is_not_enough(embedded: FimModel) -> None:
+    python = Language.load("python")
+    for right, single_line in (("\n", False), ("\nexcept A:\n    b\n", True)):
+        session = python.open("try:\n    a = ", right)
+        options = of_a_short_text(DecodeOptions(), session, embedded.vocabulary, 1000)
+        assert (options.single_line, options.says_something) == (single_line, True)
+        assert options.deadline_ms is not None
+        assert options.deadline_ms < 1000
