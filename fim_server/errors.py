@@ -8,6 +8,8 @@ either half refuses. Wrong calls of a function (a negative count, an array of an
 
 from __future__ import annotations
 
+import errno
+
 __all__ = [
     "AwayError",
     "BenchError",
@@ -29,6 +31,7 @@ __all__ = [
     "TrainingError",
     "VersionError",
     "VocabularyError",
+    "is_exhaustion",
 ]
 
 
@@ -120,3 +123,33 @@ class LimitError(FimServerError):
 
 class SearchLimitError(LimitError):
     """A bounded search gave up. Nothing is known then: neither that there is an answer, nor that there is none."""
+
+
+EXHAUSTION_IN_WORDS = (
+    "can't start new thread",
+    "bad_alloc",
+    "bad allocation",
+    "failed to allocate memory",
+    "cannot allocate memory",
+    "failed to map segment",
+    "out of memory",
+)
+"""How Python, native libraries and the loader of libraries say that memory or threads are lacking."""
+
+DEEPEST_CAUSE = 8
+"""How many causes of an error are looked at."""
+
+
+def is_exhaustion(error: BaseException | None) -> bool:
+    """Whether an error, or what it came from, says that memory or threads are lacking."""
+    for _ in range(DEEPEST_CAUSE):
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        if isinstance(error, RuntimeError | ImportError | OSError):
+            said = str(error).lower()
+            if any(words in said for words in EXHAUSTION_IN_WORDS):
+                return True
+        if error is None:
+            return False
+        error = error.__cause__ or error.__context__
+    return False

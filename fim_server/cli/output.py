@@ -15,6 +15,9 @@ PROGRAM = "fim-server"
 DONE, NEGATIVE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses: done, a negative verdict (no completion, a file that does not parse), bad input, interrupted."""
 
+MOST_SAID = 800
+"""Characters of one message."""
+
 QUIET_SECONDS = 1.0
 """Work shorter than this says nothing about its progress."""
 
@@ -32,7 +35,12 @@ def print_json(value: object) -> None:
 
 
 def one_line(text: str) -> str:
-    """Return a message, or its beginning, without the line breaks and hidden characters that a file's name may have."""
+    """Return a message without the line breaks and hidden characters that a file's name may have.
+
+    The middle of a very long one is left out: it is about a name of thousands of characters.
+    """
+    if len(text) > MOST_SAID:
+        text = f"{text[: MOST_SAID // 2]} … {text[-MOST_SAID // 4 :]}"
     line = on_one_line(text)
     return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 

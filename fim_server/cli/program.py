@@ -26,7 +26,7 @@ from fim_server.cli.languages import add_languages
 from fim_server.cli.models import add_models
 from fim_server.cli.output import BAD_INPUT, INTERRUPTED, PROGRAM, complain, one_line
 from fim_server.cli.serve import add_serve
-from fim_server.errors import FimServerError
+from fim_server.errors import FimServerError, is_exhaustion
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,6 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:  # of files that a command reads, its module says more; what is left is the output
         drop_output()
         complain(one_line(f"{error.filename or 'standard output'}: {(error.strerror or str(error)).lower()}"))
+        return BAD_INPUT
+    except (MemoryError, RuntimeError, ImportError) as error:
+        if not is_exhaustion(error):
+            raise
+        complain("too little memory, or no thread to be had")
         return BAD_INPUT
 
 

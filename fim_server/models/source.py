@@ -22,6 +22,9 @@ GGUF_SUFFIX = ".gguf"
 PART = re.compile(r"-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.gguf)$", re.IGNORECASE)
 """How the names of GGUF files end that llama.cpp wrote in parts; it finds the others by that of the first."""
 
+LONGEST_NAME, SHOWN_OF_NAME = 4096, 200
+"""Characters of a model's name or path, and how many of them an error shows."""
+
 HUB_SECONDS = 10.0
 """How long the hub may take to answer whether it is there."""
 
@@ -50,6 +53,8 @@ def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str
     for a name on the hub.
     """
     name = name_of(name_or_path)
+    if len(name) > LONGEST_NAME:
+        raise ModelError(f"{name[:SHOWN_OF_NAME]}…: a name of {len(name):,} characters; {LONGEST_NAME:,} at most")
     if name == EMBEDDED_NAME:
         folder = Path(str(resources.files("fim_server") / "models" / EMBEDDED_NAME))
         if not (folder / "config.json").is_file():
@@ -62,7 +67,10 @@ def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str
         if cached is None:
             raise ModelError(f"{name}: not here yet; run `{catalogue()[name].how}`")
         return str(cached)
-    return elsewhere(name, tell, files)
+    try:
+        return elsewhere(name, tell, files)
+    except OSError as error:  # a part of the path is too long, or may not be read
+        raise ModelError(f"{name[:SHOWN_OF_NAME]}: {(error.strerror or str(error)).lower()}") from error
 
 
 def elsewhere(name_or_path: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -> str:

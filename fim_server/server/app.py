@@ -13,10 +13,12 @@ from typing import Any, BinaryIO
 from lsprotocol import types
 from pygls.io_ import StdoutWriter
 
+from fim_server.errors import is_exhaustion
 from fim_server.models.attempts import forget_all
 from fim_server.server import commands, completions, configuration, lifecycle, watching
 from fim_server.server.calling import ListeningClient
 from fim_server.server.client_process import ClientProcesses
+from fim_server.server.exhaustion import Exhaustion, leave_exhausted
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.listening import BoundedWriter, Endpoint, Listener
 from fim_server.server.logs import configure_logging
@@ -82,6 +84,10 @@ def serve(
         where = "" if place is None else f"{place}: "
         print(f"{SERVER_NAME}: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
         return BAD_INPUT
+    except (MemoryError, RuntimeError) as error:
+        if not is_exhaustion(error):
+            raise
+        leave_exhausted()
     # Unloading torch takes seconds, and neither a model that is being loaded nor a read of standard input can be
     # stopped: nobody waits for any of them.
     forget_all()
@@ -141,6 +147,9 @@ async def serve_client(
     """Serve the one client of the process, and end with it or its process."""
     configure_logging(server.settings.log_level, lambda: server.settings.log_code)
     server.watch_client_process = processes.watch
+    exhaustion = Exhaustion(server)
+    server.ends_by = exhaustion.ends
+    exhaustion.heed()
     try:
         await answer_messages(server, source, writer)
     finally:

@@ -143,6 +143,8 @@ class FimLanguageServer(LanguageServer):
         """Has the worker looked after, where the server was put together."""
         self.watch_client_process: Callable[[int | None], None] = lambda number: None
         """Has this process end with the client's, where it was started for that client alone."""
+        self.ends_by: Callable[[BaseException], bool] = lambda error: False
+        """Ends the process of one client where an error says that memory or threads are lacking; else false."""
         self.loading: tuple[str, float] | None = None
         self.newer_load = asyncio.Event()
         """Set where another loading takes the place of the latest one, which has nothing more to say."""
@@ -194,6 +196,8 @@ class FimLanguageServer(LanguageServer):
 
         What it could not read is answered.
         """
+        if self.ends_by(error):
+            return
         logger.warning("a message could not be handled: %s", type(error).__name__)
         if isinstance(error, NO_JSON):
             self.protocol.refuse_text()
@@ -233,6 +237,8 @@ class FimLanguageServer(LanguageServer):
 
     def report_failure(self, error: Exception) -> None:
         """Log what went wrong in a request: where, but none of the user's code unless that is asked for."""
+        if self.ends_by(error):
+            return
         self.usage.failed += 1
         frames = traceback.extract_tb(error.__traceback__)
         where = f" at {frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno}" if frames else ""

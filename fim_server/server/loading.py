@@ -91,10 +91,10 @@ async def load(ls: FimLanguageServer, looks: int = 0) -> None:
             fail(ls, str(error), quietly=looks > 0)
             ls.spawn(load_once_there(ls, newer, looks))
     except FimServerError as error:
-        if not newer.is_set() and not ls.worker.is_closed:
+        if not newer.is_set() and not ls.worker.is_closed and not ls.ends_by(error):
             fail(ls, str(error))
     except Exception as error:  # noqa: BLE001  # a broken library, too little memory: the server lives on
-        if not newer.is_set() and not ls.worker.is_closed:
+        if not newer.is_set() and not ls.worker.is_closed and not ls.ends_by(error):
             detail = str(error).strip().split("\n", 1)[0]
             fail(ls, f"the model cannot be loaded ({type(error).__name__}{detail and ': '}{detail})")
     else:

@@ -359,6 +359,9 @@ BAD_INPUT = {
     "folder without a model": (["complete", "{hole}", "2:16", "--model", "{tmp}"], "no config.json in it"),
     "file as a model": (["complete", "{hole}", "2:16", "--model", "{hole}"], "not a model folder"),
     "unknown model": (["complete", "{hole}", "2:16", "--model", "nobody/nothing"], "nobody/nothing: no such model"),
+    "model of 5,000 characters": (["complete", "{hole}", "2:16", "--model", "m" * 5000], "a name of 5,000 characters"),
+    "path with a part of 3,000": (["complete", "{hole}", "2:16", "--model", "./" + "m" * 3000], ": file name too long"),
+    "file of 5,000 characters": (["check", "c" * 5000], ": file name too long"),
     "unknown device": (["complete", "{hole}", "2:16", "--device", "abacus"], "device abacus: "),
     "address without port": (["serve", "--tcp", "localhost"], "'localhost' is not an address"),
     "two ways to speak": (["serve", "--stdio", "--tcp", "8765"], "--stdio and --tcp: one way to speak expected"),
@@ -394,6 +397,7 @@ def test_bad_input_is_one_clear_line_and_status_2(
     status, output, errors = run(*(argument.format(**names) for argument in arguments))
     assert (status, output) == (2, "")
     assert errors.count("\n") == 1
+    assert len(errors) < 1000
     assert errors.startswith("fim-server")
     assert message.format(**names) in errors
 
