@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -32,7 +32,10 @@ class Memory:
     a millisecond, and sees what has been read by then. All methods may be called from any thread.
 
     Keys are names of documents: for those that have a file, its path, which begins with the folder's as that was given.
-    Texts have no line breaks but line feeds.
+    Texts have no line breaks but line feeds. Strings that are secrets are left out (``secrets.rs``).
+
+    A question is answered with texts of one language, named by ``language``. Where that is empty, the key's suffix says
+    which one: by the names that :meth:`index` was given, or else each suffix is a language of its own.
     """
 
     def __init__(self, characters: int = CHARACTERS, weights: Weights | None = None) -> None:
@@ -56,7 +59,7 @@ class Memory:
     ) -> None:
         self.close()
 
-    def index(self, folder: Path, suffixes: Sequence[str]) -> None:
+    def index(self, folder: Path, suffixes: Sequence[str], languages: Mapping[str, str] | None = None) -> None:
         """Read a folder's files, or what is new and changed among them where it was read before.
 
         Ignored, hidden, foreign (virtual environments, ``node_modules``, what was built), generated and binary files
@@ -66,8 +69,10 @@ class Memory:
         Args:
             folder: Its path; nothing outside of it is read.
             suffixes: Of the files, ``.py`` for example.
+            languages: The names of languages by their suffixes.
         """
         suffixes = list(suffixes)
+        self._memory.name_languages(list((languages or {}).items()))
         self._folders.do(("index", folder), lambda: self._memory.index_folder(folder, suffixes, self._stop, decoded))
 
     @property
@@ -84,7 +89,7 @@ class Memory:
         """Take the lines that say what was left out of folders, and why, since the last call."""
         return self._memory.take_notes()
 
-    def changed(self, key: str, before: str, after: str) -> None:
+    def changed(self, key: str, before: str, after: str, language: str = "", private: bool = False) -> None:
         """Take what an open document holds now, in place of its file.
 
         Without the line that the cursor is in, which would be found there again. A document that it does not know is
@@ -94,8 +99,10 @@ class Memory:
             key: The document's name.
             before: All that is before the cursor's line, its line break included.
             after: All that is after that line's line break.
+            language: The document's.
+            private: Whether its text answers questions about this document alone.
         """
-        self._documents.do(key, lambda: self._memory.update(key, before, after))
+        self._documents.do(key, lambda: self._memory.update(key, before, after, language, private))
 
     def closed(self, key: str) -> None:
         """Leave an open document: its file counts again, as it was last read."""
@@ -113,7 +120,9 @@ class Memory:
         """Forget a file."""
         self._folders.do(("removed", key), lambda: self._memory.remove(key))
 
-    def offers(self, key: str, left: str, right: str, most_lines: int = 1, limit: int = LOOKED_AT) -> list[Offer]:
+    def offers(
+        self, key: str, left: str, right: str, most_lines: int = 1, limit: int = LOOKED_AT, language: str = ""
+    ) -> list[Offer]:
         """What may go on at a cursor, the best first; an offer without text says that nothing is missing.
 
         Args:
@@ -123,11 +132,12 @@ class Memory:
             most_lines: Of an offer. More than one only where nothing stands right of the cursor on its line, and as far
                 as the places where it was found agree.
             limit: Offers at most.
+            language: The document's.
         """
         start = unseen(left)
         above = left.count("\n", 0, start)
         most = max(limit, LOOKED_AT)
-        found = self._memory.continuations(key, left[start:], right[:AFTER], most_lines, most, above)
+        found = self._memory.continuations(key, left[start:], right[:AFTER], most_lines, most, above, language)
         return ranked(found, self._weights or fitted_weights())[:limit]
 
     def offer(self, key: str, left: str, right: str, most_lines: int = 1, confidence: float = 0.0) -> Offer | None:
@@ -135,7 +145,9 @@ class Memory:
         best = next(iter(self.offers(key, left, right, most_lines)), None)
         return best if best is not None and best.text and best.first >= confidence else None
 
-    def predict(self, key: str, left: str, limit: int = 16, middle: str = "") -> list[tuple[str, float]]:
+    def predict(
+        self, key: str, left: str, limit: int = 16, middle: str = "", language: str = ""
+    ) -> list[tuple[str, float]]:
         """What may come next, up to the end of a lexeme, or of two where the first is blank.
 
         Args:
@@ -143,11 +155,12 @@ class Memory:
             left: The text before the cursor, of which no more than its end is read.
             limit: Of them at most.
             middle: The text between the cursor and the place.
+            language: The document's.
 
         Returns:
             Texts, the likeliest first, with weights whose sum is at most 1; what is missing is left to others to say.
         """
-        return self._memory.predict(key, left[unseen(left) :], limit, middle)
+        return self._memory.predict(key, left[unseen(left) :], limit, middle, language)
 
     def related(
         self,
@@ -158,6 +171,7 @@ class Memory:
         names: Sequence[str] = (),
         defining: Sequence[str] = (),
         limit: int = 8,
+        language: str = "",
     ) -> list[Excerpt]:
         """What else has to do with a place: definitions of names, and then the lines most like those around it.
 
@@ -171,9 +185,14 @@ class Memory:
             names: Those whose definitions are wanted; one that many documents define has none.
             defining: Words that a line begins with, or begins with but for one, and a name that it defines comes after.
             limit: Definitions, and other excerpts, at most.
+            language: The document's.
         """
         of = (list(words), list(common), list(names), list(defining))
-        return [Excerpt(*one) for one in self._memory.related(key, (seen.start, seen.stop), *of, limit)]
+        return [Excerpt(*one) for one in self._memory.related(key, (seen.start, seen.stop), *of, limit, language)]
+
+    def characters(self, language: str = "") -> int:
+        """Return how many characters of a language it knows; of all languages, where none is named."""
+        return self._memory.characters(language)
 
     def sizes(self) -> dict[str, int]:
         """How many files, open documents, characters, segments and strings it knows, and the bytes that they take."""

@@ -92,10 +92,8 @@ def choose(project: Project, request: Request, language: Language) -> ProjectCon
     key = key_of(request.uri)
     seen = range(left[:-SEEN_BEFORE].count("\n"), (left + right[:SEEN_AFTER]).count("\n") + 1)
     found = project.memory.related(
-        key, seen, sorted(words), sorted(own.known), names, own.defining_words, MOST_EXCERPTS
+        key, seen, sorted(words), sorted(own.known), names, own.defining_words, MOST_EXCERPTS, language.name
     )
-    suffixes = tuple(Language.suffixes_of(language.name))
-    found = [one for one in found if one.key == key or one.key.endswith(suffixes)]
     excerpts = [(project.place_of(path)[1], text) for path, text in in_order(found, names, language.spelling.brackets)]
     if not excerpts:
         return None

@@ -234,10 +234,10 @@ class Completer:
         The document's names as well: the first offer wants them, and a large file's take 20 ms. The project's memory is
         told of the document, of which it knows nothing where nobody has asked in it yet.
         """
-        if self._project is not None and request.settings.project_memory:
-            self._project.tell(request.uri, request.split)
         with suppress(LanguageError, StoppedError), Stop(ENGINE_SECONDS):
             language = self._language(request, loaded)
+            if self._project is not None and request.settings.project_memory:
+                self._project.tell(request.uri, request.split, language.name)
             if loaded is not None:
                 self._read_prompts(loaded, language, request, cancelled, both=False)
             elif not cancelled.is_set():
@@ -360,7 +360,7 @@ class Completer:
             scored=True,
             advice=self._advice(request, task.language),
             preference=self._preference(request, task.language, task.inside),
-            drafts=self._drafts(request) if prompts.drafts_pay else None,
+            drafts=self._drafts(request, task.language) if prompts.drafts_pay else None,
             word_ends=request.word_ends,
             invisible=known_at(request.split.left, request.split.right),
             least_likelihood=least_likelihood(
@@ -461,8 +461,8 @@ class Completer:
         project = self._project if request.settings.project_memory else None
         advice = None
         if project is not None:
-            project.tell(request.uri, request.split)
-            advice = project.advice(request.uri, request.split.left)
+            project.tell(request.uri, request.split, language.name)
+            advice = project.advice(request.uri, request.split.left, language.name)
         if request.settings.names == "off":
             return advice
         modules = self._preferences.modules(request, language.name, project)
@@ -477,11 +477,11 @@ class Completer:
         project = self._project if request.settings.project_memory else None
         return self._preferences.at(request, language.name, project)
 
-    def _drafts(self, request: Request) -> Drafts | None:
+    def _drafts(self, request: Request, language: Language) -> Drafts | None:
         """What the project's memory has the model check several tokens of in a pass."""
         if self._project is None or not request.settings.project_memory:
             return None
-        return self._project.drafts(request.uri, request.split.left)
+        return self._project.drafts(request.uri, request.split.left, language.name)
 
     def _context(self, request: Request, model: FimModel, language: Language) -> ProjectContext | None:
         """What the model is shown of other files."""
@@ -490,7 +490,7 @@ class Completer:
             wanted = "off" if model.format.repository is None else "on"
         if self._project is None or wanted == "off" or not request.settings.project_memory:
             return None
-        self._project.tell(request.uri, request.split)
+        self._project.tell(request.uri, request.split, language.name)
         return self._beyond.context(self._project, request, language)
 
     def _with_recalled(self, offers: list[Offer], task: Task) -> list[Offer]:

@@ -159,7 +159,8 @@ def with_imports(
     def definitions(names: Sequence[str]) -> list[tuple[str, str]]:
         if known is None or own is None:
             return []
-        found = known.memory.related(key_of(request.uri), range(0), [], [], names, own.defining_words, MOST_DEFINITIONS)
+        words, most = own.defining_words, MOST_DEFINITIONS
+        found = known.memory.related(key_of(request.uri), range(0), [], [], names, words, most, language)
         return [(one.name, one.key) for one in found if one.name is not None]
 
     def brought(line: str) -> tuple[str, Sequence[tuple[str, float]]] | None:

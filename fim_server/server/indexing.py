@@ -24,7 +24,7 @@ def read_project(ls: FimLanguageServer) -> None:
         if not folders and not ls.folders_changed:
             folders = [ls.workspace.root_uri or ""]
         languages = [name for name in Language.names() if ls.settings.remembers(name, ls.learnt)]
-        ls.project.read(folders, [suffix for name in languages for suffix in Language.suffixes_of(name)])
+        ls.project.read(folders, {suffix: name for name in languages for suffix in Language.suffixes_of(name)})
         ls.begin_watch()
 
 

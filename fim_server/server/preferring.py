@@ -72,7 +72,7 @@ class Preferences:
                 return ()
             if name not in self._looked_up:
                 found = project.memory.related(
-                    key_of(request.uri), range(0), [], [], [name], own.defining_words, MOST_DEFINITIONS
+                    key_of(request.uri), range(0), [], [], [name], own.defining_words, MOST_DEFINITIONS, language
                 )
                 headers = [one.text for one in found if one.name == name]
                 self._looked_up[name] = [one for header in headers for one in module.parameters_of(header)]

@@ -19,10 +19,11 @@ from fim_server.decoding.results import Completion, StopReason, Won, Written
 from fim_server.memory.belief import FITTED
 from fim_server.memory.memory import CHARACTERS, Memory, unseen
 from fim_server.server.doubts import DOUBTS
+from fim_server.server.private import PrivateDocuments
 from fim_server.server.process import release_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fim_server.decoding.protocols import Drafts
     from fim_server.memory.offers import Offer
@@ -110,20 +111,21 @@ class Project:
         self._open: set[str] = set()
         """Documents that are open: what a thread tells of another came too late."""
         self._folders: tuple[Path, ...] = ()
-        self._told: dict[str, tuple[str, str]] = {}
-        """The texts of documents, without the cursor's line, as the memory was last told."""
+        self._private = PrivateDocuments()
+        self._told: dict[str, tuple[str, str, str, bool]] = {}
+        """Documents without the cursor's line, their languages, and whether they are private: as told last."""
 
-    def read(self, folders: Sequence[str], suffixes: Sequence[str]) -> None:
+    def read(self, folders: Sequence[str], languages: Mapping[str, str]) -> None:
         """Read the files below folders in the background, again those that have changed.
 
-        ``folders``: their URIs. ``suffixes``: of the files.
+        ``folders``: their URIs. ``languages``: by the suffixes of the files.
         """
         self._is_begun = True
         known = tuple(folder for folder in map(path_of, folders) if folder is not None)
         self._folders = known
         for folder in known:
             if folder.is_dir():
-                self.memory.index(folder, suffixes)
+                self.memory.index(folder, list(languages), languages)
 
     def leave(self, folders: Sequence[str]) -> None:
         """Forget the files below folders, by their URIs; what other folders have of these is to be read again."""
@@ -202,11 +204,12 @@ class Project:
         """End what is being read; not waited for, since a disk may not answer."""
         Thread(target=self.memory.close, daemon=True, name="fim-project-end").start()
 
-    def tell(self, uri: str, split: Split) -> None:
-        """Tell of a document as it is, but for the cursor's line."""
+    def tell(self, uri: str, split: Split, language: str = "") -> None:
+        """Tell of a document as it is, but for the cursor's line. ``language``: its own, for this and what follows."""
         start = split.left.rfind("\n") + 1
         end = split.right.find("\n")
-        around = split.left[:start], "" if end < 0 else split.right[end + 1 :]
+        private = self._private.contains(path_of(uri), self._folders)
+        around = split.left[:start], "" if end < 0 else split.right[end + 1 :], language, private
         with self._lock:
             if uri in self._open and self._told.get(uri) != around:
                 self._told[uri], self._is_begun = around, True
@@ -220,20 +223,23 @@ class Project:
                 return folder.name, path.relative_to(folder).as_posix()
         return "", path.name
 
-    def recall(self, uri: str, split: Split, guarantee: str, several_lines: bool = False) -> list[Recalled]:
+    def recall(
+        self, uri: str, split: Split, guarantee: str, several_lines: bool = False, language: str = ""
+    ) -> list[Recalled]:
         """What stood elsewhere where the same stood before, the best first.
 
         ``several_lines``: where it is sure enough, with the lines that came after.
         """
-        offers = self.memory.offers(key_of(uri), split.left, split.right, MOST_LINES if several_lines else 1)
+        most = MOST_LINES if several_lines else 1
+        offers = self.memory.offers(key_of(uri), split.left, split.right, most, language=language)
         return [Recalled(offer, guarantee) for offer in offers if offer.text.strip()]
 
-    def advice(self, uri: str, left: str) -> ProjectAdvice:
+    def advice(self, uri: str, left: str, language: str = "") -> ProjectAdvice:
         """What the memory knows of each next token of a middle."""
         near = left[unseen(left) :]  # kept for all the tokens: the whole text is not passed on for each
-        return ProjectAdvice(self.memory, key_of(uri), near, self.memory.sizes()["characters"])
+        return ProjectAdvice(self.memory, key_of(uri), near, self.memory.characters(language), language)
 
-    def drafts(self, uri: str, left: str) -> Drafts:
+    def drafts(self, uri: str, left: str, language: str = "") -> Drafts:
         """What the memory takes to be likely after a middle: its likeliest lexemes, one after the other."""
         key, memory = key_of(uri), self.memory
         near = left[unseen(left) :]
@@ -241,7 +247,7 @@ class Project:
         def propose(middle: str) -> str:
             text, sure = "", 1.0
             for _ in range(DRAFTED_LEXEMES):
-                found = memory.predict(key, near, 1, middle + text)
+                found = memory.predict(key, near, 1, middle + text, language)
                 sure *= found[0][1] if found else 0.0
                 if sure < LEAST_DRAFTED:
                     break
@@ -259,11 +265,12 @@ class ProjectAdvice:
     key: str
     left: str
     characters: int
-    """That the memory knows."""
+    """Of the language that the memory knows."""
+    language: str = ""
 
     def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
         """What may come after a middle, with the memory's weights."""
-        return self.memory.predict(self.key, self.left, ADVISED, middle)
+        return self.memory.predict(self.key, self.left, ADVISED, middle, self.language)
 
     def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
         """How much of a weight is believed."""

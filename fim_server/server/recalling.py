@@ -64,7 +64,7 @@ class Recalls:
                 return None
             return found[0] if shown(found[0], closers, least) else None
 
-        said = self._said(request, opened)
+        said = self._said(request, opened, language)
         if asks_model:
             sure = (offer_of(one) for one in said if one.whole >= RECALL_CONFIDENCE)
             return tuple(islice((offer for offer in sure if offer is not None), most))
@@ -74,24 +74,24 @@ class Recalls:
 
     def likeliest(self, request: Request, opened: Opened, language: Language) -> list[Offer]:
         """Offers that fit, the best first: at most :data:`MOST_KEPT`, but all of them where somebody has asked."""
-        made = (self._offer(one, request, opened, language) for one in self._said(request, opened))
+        made = (self._offer(one, request, opened, language) for one in self._said(request, opened, language))
         fitting = (one[0] for one in made if one is not None)
         return list(fitting if request.invoked else islice(fitting, MOST_KEPT))
 
     def weighed(self, request: Request, opened: Opened, language: Language) -> list[tuple[Offer, float]]:
         """All offers that fit, each with how likely its whole line is right."""
-        found = (self._offer(one, request, opened, language) for one in self._said(request, opened))
+        found = (self._offer(one, request, opened, language) for one in self._said(request, opened, language))
         return [one for one in found if one is not None]
 
-    def _said(self, request: Request, opened: Opened) -> list[Recalled]:
+    def _said(self, request: Request, opened: Opened, language: Language) -> list[Recalled]:
         """What the memory says, the best first: asked once for a request."""
         if self._project is None or not request.settings.project_memory or opened.guarantee == "none":
             return []
         last, texts = self._last, (opened.guarantee, opened.left, opened.right)
         if last is None or last[0] is not request or last[1] != texts:  # not asked before the model was
-            self._project.tell(request.uri, request.split)
-            several = not request.single_line
-            said = self._project.recall(request.uri, request.split, opened.guarantee, several)
+            self._project.tell(request.uri, request.split, language.name)
+            of = request.uri, request.split, opened.guarantee, not request.single_line
+            said = self._project.recall(*of, language.name)
             last = self._last = request, texts, said
             self._made = {}
         return last[2]

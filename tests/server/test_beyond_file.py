@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def project(folder: Path) -> Iterator[Project]:
     project = Project()
-    project.read([(folder / "shop").as_uri()], [".py", ".json"])
+    project.read([(folder / "shop").as_uri()], {".py": "python", ".json": "json"})
     assert project.memory.settle()
     yield project
     project.close()

@@ -135,7 +135,7 @@ def test_the_kinds_of_what_is_imported(workspace: Path, line: str, token: str, e
 
 def test_the_server_tells_of_the_clients_folders(workspace: Path) -> None:
     project = Project()
-    project.read([workspace.as_uri()], [".py"])
+    project.read([workspace.as_uri()], {".py": "python"})
     split, uri = Split("import ", "\n"), (workspace / "a.py").as_uri()
     request = Request(uri, split, "python", "a.py", False, True, ServerSettings())
     found = Preferences().at(request, "python", project)

@@ -495,7 +495,7 @@ def test_parameters_of_what_the_projects_other_files_define(tmp_path: Path) -> N
         "class A:\n    def borrow(\n        self,\n        book,\n        today=None,\n    ):\n        return book\n"
     )
     project = Project()
-    project.read([tmp_path.as_uri()], [".py"])
+    project.read([tmp_path.as_uri()], {".py": "python"})
     assert project.memory.settle()
     uri = (tmp_path / "a.py").as_uri()
     preference = Preferences().at(request("library.borrow(", ")\n", uri), "python", project)

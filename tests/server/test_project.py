@@ -80,7 +80,7 @@ def test_what_stands_in_a_file_of_the_project_is_recalled(project: Project, tmp_
     uri = (tmp_path / "here.py").as_uri()
     split = told(project, uri, HERE, AT)
     assert LINE not in [one.completion.text for one in project.recall(uri, split, "exact")]
-    project.read([tmp_path.as_uri()], [".py"])
+    project.read([tmp_path.as_uri()], {".py": "python"})
     assert project.memory.settle()
     best = project.recall(uri, split, "exact")[0]
     assert best.completion.text == LINE
@@ -94,7 +94,7 @@ def certain(tmp_path: Path) -> Iterator[Project]:
     sure, never = (30.0, *[0.0] * (len(NAMES) - 1)), (30.0, 0.0)
     project = Project(Memory(weights=Weights(sure, sure, never)))
     (tmp_path / "report.py").write_text(ELSEWHERE)
-    project.read([tmp_path.as_uri()], [".py"])
+    project.read([tmp_path.as_uri()], {".py": "python"})
     yield project
     project.close()
 
@@ -120,7 +120,7 @@ def test_the_model_is_asked_beside_what_was_recalled_before_it(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once for both, and another request again; offers are those that are found without asking before."""
-    project.read([tmp_path.as_uri()], [".py"])
+    project.read([tmp_path.as_uri()], {".py": "python"})
     uri = (tmp_path / "here.py").as_uri()
     split = told(project, uri, HERE, AT)
     settings = ServerSettings(model="embedded", prefetch=False, deadline_ms=None, prompt_tokens=64, min_confidence=0.0)
@@ -163,7 +163,7 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
     """The plain twin makes an offer of all that the memory says, and then looks which may be shown."""
     monkeypatch.setattr(recalling, "RECALL_CONFIDENCE", 0.3)  # that lines of one folder reach, too
     folder = Path(server.__file__).parent
-    project.read([folder.as_uri()], [".py"])
+    project.read([folder.as_uri()], {".py": "python"})
     text = (folder.parent / "decoding" / "beside.py").read_text(encoding="utf-8")
     settings = ServerSettings(ask_model=ask_model, min_confidence=least, alternatives=3)
     draw, made, found = random.Random(3), Counter[str](), Counter[str]()
@@ -210,7 +210,7 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
 def test_few_of_the_memorys_texts_are_kept_beside_the_models(project: Project) -> None:
     """The first ones that fit, and all where somebody has asked."""
     folder = Path(server.__file__).parent
-    project.read([folder.as_uri()], [".py"])
+    project.read([folder.as_uri()], {".py": "python"})
     text = (folder.parent / "decoding" / "beside.py").read_text(encoding="utf-8")
     completer = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
     uri, most = "file:///beside.py", 0
@@ -266,7 +266,7 @@ def test_names_are_read_where_a_cursor_rests(project: Project, monkeypatch: pyte
 
 
 def test_lines_that_are_unsure_are_left_out(project: Project, tmp_path: Path) -> None:
-    project.read([tmp_path.as_uri()], [".py"])
+    project.read([tmp_path.as_uri()], {".py": "python"})
     split = told(project, "untitled:x", HERE, AT)
     offer = project.memory.offers("untitled:x", split.left, split.right, 8)[0]
     assert offer.text == f"{LINE}\n        {NOTED}"
@@ -274,7 +274,7 @@ def test_lines_that_are_unsure_are_left_out(project: Project, tmp_path: Path) ->
     assert end == len(offer.text)
     assert sure < min(offer.whole, LINES_CONFIDENCE)
     assert (offer.until(0.0), offer.until(offer.whole)) == (offer.text, LINE)
-    assert project.recall("untitled:x", split, "exact", True)[0].completion.text == LINE
+    assert project.recall("untitled:x", split, "exact", True, "python")[0].completion.text == LINE
 
 
 def test_recalled_lines_end_where_lines_end(certain: Project, tmp_path: Path) -> None:
@@ -311,9 +311,9 @@ def test_the_cursors_own_line_is_not_recalled(project: Project, tmp_path: Path) 
 
 
 def test_advice_has_weights_and_follows_what_is_written(project: Project, tmp_path: Path) -> None:
-    project.read([tmp_path.as_uri()], [".py"])
+    project.read([tmp_path.as_uri()], {".py": "python"})
     split = told(project, "untitled:x", HERE, AT)
-    advice = project.advice("untitled:x", split.left)
+    advice = project.advice("untitled:x", split.left, "python")
     middle = ""
     while not LINE.startswith(middle + "\n") and len(middle) < len(LINE):
         texts = advice(middle)
@@ -328,9 +328,9 @@ def test_advice_has_weights_and_follows_what_is_written(project: Project, tmp_pa
 
 
 def test_a_draft_is_what_the_memory_takes_to_be_likely(project: Project, tmp_path: Path) -> None:
-    project.read([tmp_path.as_uri()], [".py"])
+    project.read([tmp_path.as_uri()], {".py": "python"})
     split = told(project, "untitled:x", HERE, AT)
-    draft = project.drafts("untitled:x", split.left)
+    draft = project.drafts("untitled:x", split.left, "python")
     for at in (0, 7, 13):
         proposed = draft(LINE[:at])
         assert LINE[at:].startswith(proposed)
@@ -339,14 +339,16 @@ def test_a_draft_is_what_the_memory_takes_to_be_likely(project: Project, tmp_pat
 
 
 def test_the_model_reads_drafts_ahead_and_writes_the_same(project: Project, tmp_path: Path) -> None:
-    project.read([tmp_path.as_uri()], [".py"])
+    project.read([tmp_path.as_uri()], {".py": "python"})
     model, language = load_model("embedded", "cpu", "torch"), Language.load("python")
     saved = 0
     for at in range(0, len(LINE), 6):
         split = told(project, "untitled:x", HERE.replace("        \n", f"        {LINE[:at]}\n"), AT + at)
         session = language.open(split.left, split.right)
-        plain = DecodeOptions(max_new_tokens=12, single_line=True, advice=project.advice("untitled:x", split.left))
-        drafted = replace(plain, drafts=project.drafts("untitled:x", split.left))
+        plain = DecodeOptions(
+            max_new_tokens=12, single_line=True, advice=project.advice("untitled:x", split.left, "python")
+        )
+        drafted = replace(plain, drafts=project.drafts("untitled:x", split.left, "python"))
         one, other = (complete_session(model, session, split, options) for options in (plain, drafted))
         assert one.text == other.text
         saved += one.statistics.passes - other.statistics.passes
@@ -359,7 +361,7 @@ def test_the_setting_decides_whether_anything_is_drafted(project: Project) -> No
     for value in (True, False):
         settings = replace(ServerSettings(), project_memory=value)
         request = Request("file:///a.py", Split("", ""), "python", "a.py", False, True, settings)
-        assert (completer._drafts(request) is not None) == value
+        assert (completer._drafts(request, Language.load("python")) is not None) == value
     worker.close()
 
 
@@ -375,7 +377,7 @@ def test_what_is_told_of_a_closed_document_came_too_late(project: Project) -> No
 def test_what_is_forgotten_is_not_read_on_and_may_be_read_again(project: Project, tmp_path: Path) -> None:
     uri = (tmp_path / "here.py").as_uri()
     split = told(project, uri, HERE, AT)
-    project.read([tmp_path.as_uri()], [".py"])
+    project.read([tmp_path.as_uri()], {".py": "python"})
     old = project.memory
     assert old.settle()
     project.clear()
@@ -389,7 +391,7 @@ def test_what_is_forgotten_is_not_read_on_and_may_be_read_again(project: Project
         assert not thread.is_alive()
     until(lambda: gone() is None)
     assert project.recall(uri, split, "exact") == []
-    project.read([tmp_path.as_uri()], [".py"])
+    project.read([tmp_path.as_uri()], {".py": "python"})
     project.tell(uri, split)
     assert project.memory.settle()
     assert project.recall(uri, split, "exact")[0].completion.text == LINE
@@ -400,7 +402,7 @@ def test_where_there_is_too_little_memory_less_is_read(project: Project, tmp_pat
         (tmp_path / f"m{number}.py").write_text("".join(f"value_{line} = {number}\n" for line in range(2_000)))
 
     def read() -> int:
-        project.read([tmp_path.as_uri()], [".py"])
+        project.read([tmp_path.as_uri()], {".py": "python"})
         assert project.memory.settle()
         return project.memory.sizes()["characters"]
 
@@ -417,11 +419,11 @@ def test_folders_that_are_left_are_forgotten_but_for_what_others_have(project: P
     inner.mkdir()
     (inner / "a.py").write_text("first = 1\n")
     uris = [tmp_path.as_uri(), inner.as_uri()]
-    project.read(uris, [".py"])
+    project.read(uris, {".py": "python"})
     assert project.memory.settle()
     assert project.memory.sizes()["files"] == 2
     project.leave(uris[:1])
-    project.read(uris[1:], [".py"])
+    project.read(uris[1:], {".py": "python"})
     assert project.memory.settle()
     assert project.memory.sizes()["files"] == 1
     project.leave(uris[1:])

@@ -143,7 +143,7 @@ def projects(sources: Sources, whole: Project, uri: str, split: Split, chance: r
                     seen = around(split, before, lines - before)
                 if kind == "small":
                     parts(sources, chance, Path(folder))
-                    project.read([Path(folder).as_uri()], [".py"])
+                    project.read([Path(folder).as_uri()], {".py": "python"})
                 project.opened(uri)
                 project.tell(uri, seen)
                 project.memory.settle()

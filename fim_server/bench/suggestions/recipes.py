@@ -90,7 +90,7 @@ def remembered(sources: Sources) -> Iterator[tuple[Path, Project]]:
     with tempfile.TemporaryDirectory(prefix="fim-recipe-") as made:
         root = written(sources, made)
         project = Project()
-        project.read([root.as_uri()], [".py"])
+        project.read([root.as_uri()], {".py": "python"})
         project.memory.settle()
         yield root, project
         project.close()

@@ -6,16 +6,22 @@
 //! (`query`). Documents come and go as in a log-structured merge tree: each batch of files is a segment, small ones are
 //! merged in tiers, and what is replaced is only marked until then (`store`). Open documents are segments of their own,
 //! in blocks, of which an edit makes few anew (`open`).
+//!
+//! A text is of one language, and a query is answered with texts of its own language alone. Secrets are no part of what
+//! is remembered (`secrets`).
 
 mod cursor;
 mod folder;
 mod ignores;
+mod languages;
 mod lexemes;
 mod limits;
 mod open;
 mod query;
+mod randomness;
 mod reading;
 mod related;
+mod secrets;
 mod segment;
 mod store;
 mod strings;
@@ -23,7 +29,7 @@ mod walk;
 
 pub use folder::{Decode, Indexed};
 pub use limits::CHARACTERS;
-pub use query::{Continuation, Place};
+pub use query::{Asker, Continuation, Place};
 pub use related::{Excerpt, Sought};
 
 use std::path::Path;
@@ -103,11 +109,18 @@ impl ProjectMemory {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Names the languages of suffixes. A key whose suffix has no name here is of a language of its own, that suffix.
+    pub fn name_languages(&self, languages: &[(String, String)]) {
+        self.store.state_mut().languages.name_suffixes(languages);
+    }
+
     /// Takes what an open document holds: what is before the cursor's line, and what after it, in place of the file that has
     /// this key. Says whether that was new.
-    pub fn update(&self, key: &str, before: &str, after: &str) -> bool {
+    ///
+    /// `private`: whether it answers only queries of its own.
+    pub fn update<'q>(&self, asker: impl Into<Asker<'q>>, before: &str, after: &str, private: bool) -> bool {
         let _one = one_at_a_time(&self.updating);
-        self.store.update(key, before, after)
+        self.store.update(asker.into(), (before, after), private)
     }
 
     /// Leaves an open document: what its file holds counts again.
@@ -132,22 +145,36 @@ impl ProjectMemory {
     ///
     /// `left` is what is before the cursor, with the count of line breaks before it where that is not all of it.
     #[must_use]
-    pub fn continuations(
+    pub fn continuations<'q>(
         &self,
-        key: &str,
+        asker: impl Into<Asker<'q>>,
         left: (&str, u32),
         right: &str,
         most_lines: usize,
         limit: usize,
     ) -> Vec<Continuation> {
-        self.store.continuations(key, left, right, most_lines, limit)
+        self.store.continuations(asker.into(), left, right, most_lines, limit)
     }
 
     /// What may come after `left` and `middle`, up to the end of a lexeme or two, with weights that sum to 1 at most. Of
     /// `left` its end is looked at, however long it is.
     #[must_use]
-    pub fn predict(&self, key: &str, left: &str, middle: &str, limit: usize) -> Vec<(String, f64)> {
-        self.store.predict(key, left, middle, limit)
+    pub fn predict<'q>(
+        &self,
+        asker: impl Into<Asker<'q>>,
+        left: &str,
+        middle: &str,
+        limit: usize,
+    ) -> Vec<(String, f64)> {
+        self.store.predict(asker.into(), left, middle, limit)
+    }
+
+    /// Characters of the texts of a language; all, where it is empty.
+    #[must_use]
+    pub fn characters(&self, language: &str) -> usize {
+        let state = self.store.state();
+        let known = state.languages.find("", language);
+        state.characters_of(|info| language.is_empty() || Some(info.language) == known)
     }
 
     /// Definitions of some names, and the lines most like those around a place, so many of each at most.

@@ -1,7 +1,10 @@
 //! Open documents, in blocks: what an edit leaves alone is not read again.
 
+use crate::languages::Language;
 use crate::lexemes::{CUT, Indents, START, unit_of};
 use crate::limits::BLOCK;
+use crate::query::Asker;
+use crate::secrets::Scanner;
 use crate::segment::{Document, Segment, Span};
 use crate::store::{Block, Store, context_of};
 use rustc_hash::FxHashMap;
@@ -47,21 +50,24 @@ fn hash_of(value: impl Hash) -> u64 {
 struct Reader<'s> {
     store: &'s Store,
     document: Document,
+    language: Language,
     old: FxHashMap<u64, Block>,
     made: Vec<Block>,
     line: u32,
     indents: Indents,
+    scanner: Scanner,
 }
 
 impl Reader<'_> {
     fn part(&mut self, text: &str, mark: u32) {
         let mut context = vec![mark];
         for text in blocks(text) {
-            let hash = hash_of((text, &self.indents, &context));
+            let hash = hash_of((text, &self.indents, &self.scanner, self.language, &context));
             let mut block = self.old.remove(&hash).unwrap_or_else(|| self.block(hash, text, &context));
             block.line = self.line;
             self.line += block.breaks;
             self.indents = block.indents.clone();
+            self.scanner = block.scanner;
             context = context_of(&block.segment.lexemes);
             self.made.push(block);
         }
@@ -69,11 +75,13 @@ impl Reader<'_> {
 
     fn block(&self, hash: u64, text: &str, context: &[u32]) -> Block {
         let mut lexemes = context.to_vec();
-        let indents = self.store.read(text, self.indents.clone(), &mut lexemes);
+        let mut scanner = self.scanner;
+        let indents = self.store.read_on(text, self.indents.clone(), &mut scanner, &mut lexemes);
         let own = context.len() as u32..lexemes.len() as u32;
         let breaks = text.bytes().filter(|&byte| byte == b'\n').count() as u32;
-        let segment = Arc::new(Segment::new(lexemes, vec![Span { document: self.document, own }]));
-        Block { hash, segment, line: 0, breaks, indents }
+        let span = Span { document: self.document, own };
+        let segment = Arc::new(Segment::new(self.language, lexemes, vec![span]));
+        Block { hash, segment, line: 0, breaks, indents, scanner }
     }
 }
 
@@ -81,8 +89,9 @@ impl Store {
     /// Takes what an open document holds besides the cursor's line; says whether that is anything new.
     ///
     /// One thread at a time.
-    pub(crate) fn update(&self, key: &str, before: &str, after: &str) -> bool {
-        let hash = hash_of((before, after));
+    pub(crate) fn update(&self, asker: Asker<'_>, (before, after): (&str, &str), private: bool) -> bool {
+        let Asker { key, language } = asker;
+        let hash = hash_of((before, after, language, private));
         let (key, old) = match self.state().open.get_key_value(key) {
             Some((_, open)) if open.hash == hash => return false,
             Some((key, open)) => (key.clone(), open.blocks.iter().map(|block| (block.hash, block.clone())).collect()),
@@ -90,9 +99,13 @@ impl Store {
         };
         let unit = unit_of(if before.len() >= after.len() { before } else { after });
         let characters = before.chars().count() + after.chars().count();
-        let document = self.state_mut().opened(&key, characters, unit).document;
-        let indents = Indents::new(unit);
-        let mut reader = Reader { store: self, document, old, made: Vec::new(), line: 0, indents };
+        let (language, document) = {
+            let mut state = self.state_mut();
+            let language = state.languages.number(&key, language);
+            (language, state.opened(&key, characters, unit, language, private).document)
+        };
+        let (indents, scanner) = (Indents::new(unit), Scanner::default());
+        let mut reader = Reader { store: self, document, language, old, made: Vec::new(), line: 0, indents, scanner };
         // The line break before the cursor's line says how that is indented, which is not known here; the one after it
         // is the first of what follows.
         reader.part(before.strip_suffix('\n').unwrap_or(before), START);
@@ -140,12 +153,13 @@ mod tests {
             let state = store.state();
             state.open["a"].blocks.iter().map(|block| block.segment.clone()).collect::<Vec<_>>()
         };
-        assert!(store.update("a", &text[..middle], &text[middle..]));
-        assert!(!store.update("a", &text[..middle], &text[middle..]));
+        let update = |before: &str, after: &str| store.update("a".into(), (before, after), false);
+        assert!(update(&text[..middle], &text[middle..]));
+        assert!(!update(&text[..middle], &text[middle..]));
         let first = segments();
         assert!(first.len() > 10);
         let line = "    something(new)\n";
-        assert!(store.update("a", &format!("{}{line}", &text[..middle]), &text[middle..]));
+        assert!(update(&format!("{}{line}", &text[..middle]), &text[middle..]));
         let second = segments();
         let kept = second.iter().filter(|one| first.iter().any(|other| Arc::ptr_eq(one, other))).count();
         assert!(second.len() - kept <= 3, "{kept} of {}", second.len());

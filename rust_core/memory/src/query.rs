@@ -1,6 +1,7 @@
 //! What followed the longest matches of what stands before a cursor.
 
 use crate::cursor::{Cursor, unseen};
+use crate::languages::Language;
 use crate::lexemes::{ASCII, CUT, Indents, Lexeme, Newline};
 use crate::limits::{DEPTH, EACH, LINE, OTHERS, OWN, PREDICTED, PREDICTED_WALK, WALK};
 use crate::segment::{Document, Segment};
@@ -8,6 +9,21 @@ use crate::store::{Open, State, Store, folder_of};
 use crate::strings::Strings;
 use rustc_hash::FxHashMap;
 use std::collections::BinaryHeap;
+
+/// What a query is of: a document, and its language, or an empty text for the one that its key says.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'q> {
+    /// The document's.
+    pub key: &'q str,
+    /// The document's, or nothing.
+    pub language: &'q str,
+}
+
+impl<'q> From<&'q str> for Asker<'q> {
+    fn from(key: &'q str) -> Self {
+        Self { key, language: "" }
+    }
+}
 
 /// Where a continuation was found, seen from the cursor; nearer ones are less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -236,15 +252,19 @@ fn weight(matched: usize) -> f64 {
     f64::from(1u32 << matched.min(24))
 }
 
-fn own(open: Option<&Open>) -> Vec<(&Segment, Option<u32>)> {
+/// The segments of the cursor's own document, if it is of that language.
+fn own(open: Option<&Open>, language: Option<Language>) -> Vec<(&Segment, Option<u32>)> {
     let blocks = open.into_iter().flat_map(|open| &open.blocks);
+    let blocks = blocks.filter(|block| Some(block.segment.language) == language);
     blocks.map(|block| (&*block.segment, Some(block.line))).collect()
 }
 
-fn others<'s>(state: &'s State, key: &str) -> Vec<(&'s Segment, Option<u32>)> {
-    let open = state.open.iter().filter(|(other, _)| &***other != key).flat_map(|(_, open)| &open.blocks);
-    let open = open.map(|block| &*block.segment);
-    open.chain(state.segments.iter().map(|segment| &**segment)).map(|segment| (segment, None)).collect()
+/// Those of all others of a language, but for what is private.
+fn others<'s>(state: &'s State, key: &str, language: Option<Language>) -> Vec<(&'s Segment, Option<u32>)> {
+    let open = state.open.iter().filter(|(other, open)| &***other != key && !open.private);
+    let open = open.flat_map(|(_, open)| &open.blocks).map(|block| &*block.segment);
+    let all = open.chain(state.segments.iter().map(|segment| &**segment));
+    all.filter(|segment| Some(segment.language) == language).map(|segment| (segment, None)).collect()
 }
 
 /// A group of hits that go on alike, while it is made.
@@ -389,7 +409,7 @@ impl Store {
     /// Continuations at a cursor, the likeliest first.
     pub(crate) fn continuations(
         &self,
-        key: &str,
+        Asker { key, language }: Asker<'_>,
         (left, above): (&str, u32),
         right: &str,
         most_lines: usize,
@@ -397,9 +417,10 @@ impl Store {
     ) -> Vec<Continuation> {
         let (strings, state) = (self.strings(), self.state());
         let open = state.open.get(key);
+        let language = state.languages.find(key, language);
         let cursor = Cursor::new(left, right, above, open.map(|open| open.unit), &strings);
-        let near = Search { segments: own(open), most: OWN, each: OWN, walk: WALK / 2 };
-        let far = Search { segments: others(&state, key), most: OTHERS, each: EACH, walk: WALK };
+        let near = Search { segments: own(open, language), most: OWN, each: OWN, walk: WALK / 2 };
+        let far = Search { segments: others(&state, key, language), most: OTHERS, each: EACH, walk: WALK };
         let mut hits = near.hits(&state, &strings, &cursor);
         hits.extend(far.hits(&state, &strings, &cursor));
         let asked =
@@ -428,14 +449,21 @@ impl Store {
     ///
     /// Matches of each length have their say by how much is known of them, and leave the rest to shorter ones (Witten and
     /// Bell 1991, method C).
-    pub(crate) fn predict(&self, key: &str, left: &str, middle: &str, limit: usize) -> Vec<(String, f64)> {
+    pub(crate) fn predict(
+        &self,
+        Asker { key, language }: Asker<'_>,
+        left: &str,
+        middle: &str,
+        limit: usize,
+    ) -> Vec<(String, f64)> {
         let left = [&left[unseen(left)..], middle].concat();
         let (strings, state) = (self.strings(), self.state());
         let open = state.open.get(key);
+        let language = state.languages.find(key, language);
         let cursor = Cursor::new(&left, "", 0, open.map(|open| open.unit), &strings);
         let search = |segments| Search { segments, most: PREDICTED, each: PREDICTED / 2, walk: PREDICTED_WALK };
-        let mut hits = search(own(open)).hits(&state, &strings, &cursor);
-        hits.extend(search(others(&state, key)).hits(&state, &strings, &cursor));
+        let mut hits = search(own(open, language)).hits(&state, &strings, &cursor);
+        hits.extend(search(others(&state, key, language)).hits(&state, &strings, &cursor));
         hits.sort_by_key(|hit| std::cmp::Reverse(hit.matched));
         let mut weights: Vec<(&[Lexeme], f64)> = Vec::new();
         let mut rest = 1.0;

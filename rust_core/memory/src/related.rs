@@ -5,6 +5,7 @@
 
 use crate::lexemes::{ASCII, CUT, Indents, Lexeme, Newline, START, WORDS};
 use crate::limits::{ALIKE, EXCERPT, HEADER, LEAST_ALIKE, MOST_DEFINITIONS, STRIDE};
+use crate::query::Asker;
 use crate::segment::Segment;
 use crate::store::{Store, folder_of};
 use crate::strings::Strings;
@@ -13,10 +14,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// What is sought.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Sought<'q> {
-    /// The document of the place.
-    pub key: &'q str,
+    /// The document of the place, and its language.
+    pub asker: Asker<'q>,
     /// Lines of this document that are known anyway, from 0.
     pub seen: Range<u32>,
     /// The words that stand around the place.
@@ -167,15 +168,19 @@ impl Part {
 }
 
 impl Store {
-    /// The texts there are, those of open documents in place of their files.
-    fn parts(&self, key: &str) -> Vec<Part> {
+    /// The texts of a document's language, those of open documents in place of their files.
+    fn parts(&self, Asker { key, language }: Asker<'_>) -> Vec<Part> {
         let state = self.state();
+        let language = state.languages.find(key, language);
         let folder = folder_of(key);
         let unit = state.open.get(key).map_or("    ", |open| open.unit);
         let mut parts = Vec::new();
         for (other, open) in &state.open {
             let mut indents = Indents::new(open.unit);
-            for block in &open.blocks {
+            if open.private && &**other != key {
+                continue;
+            }
+            for block in open.blocks.iter().filter(|block| Some(block.segment.language) == language) {
                 for span in &block.segment.spans {
                     parts.push(Part {
                         segment: block.segment.clone(),
@@ -189,7 +194,7 @@ impl Store {
                 indents = block.indents.clone();
             }
         }
-        for segment in &state.segments {
+        for segment in state.segments.iter().filter(|segment| Some(segment.language) == language) {
             for span in &segment.spans {
                 let info = state.info(span.document);
                 if info.live && !info.hidden {
@@ -213,7 +218,7 @@ impl Store {
     /// Definitions of the names that are sought, and then the lines most like those around a place, so many of each.
     pub(crate) fn related(&self, sought: &Sought<'_>, limit: usize) -> Vec<Excerpt> {
         let numbers = Numbers::of(sought, &self.strings());
-        let parts = self.parts(sought.key);
+        let parts = self.parts(sought.asker);
         let mut defined = Vec::new();
         let mut alike = Vec::new();
         let mut lines = FxHashMap::default();
@@ -332,7 +337,7 @@ mod tests {
     fn related(store: &Store, seen: std::ops::Range<u32>) -> Vec<Excerpt> {
         let strings = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
         let sought = Sought {
-            key: "/p/here.py",
+            asker: "/p/here.py".into(),
             seen,
             words: &strings(&["total", "entry", "amount", "entries", "account"]),
             common: &strings(&["for", "in", "return", "self"]),
@@ -345,12 +350,9 @@ mod tests {
     #[test]
     fn definitions_come_whole_and_what_is_alike_after_them() {
         let store = Store::new();
-        store.update("/p/here.py", "\nimport ledger\n", "");
-        store.update(
-            "/p/other.py",
-            &OTHER[..OTHER.find("        total").unwrap()],
-            &OTHER[OTHER.find("        total").unwrap()..],
-        );
+        store.update("/p/here.py".into(), ("\nimport ledger\n", ""), false);
+        let (before, after) = OTHER.split_at(OTHER.find("        total").unwrap());
+        store.update("/p/other.py".into(), (before, after), false);
         let found = related(&store, 0..100);
         let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();
         assert_eq!(texts[0], "class Ledger:");
@@ -363,7 +365,7 @@ mod tests {
     #[test]
     fn what_is_known_anyway_is_left_out() {
         let store = Store::new();
-        store.update("/p/here.py", OTHER, "");
+        store.update("/p/here.py".into(), (OTHER, ""), false);
         assert_eq!(related(&store, 0..100), []);
         let below = related(&store, 4..100);
         assert_eq!(below.len(), 2);
@@ -375,7 +377,8 @@ mod tests {
     fn names_that_many_documents_define_are_nobodys() {
         let store = Store::new();
         for number in 0..9 {
-            store.update(&format!("/q/{number}.py"), "def entries(x):\n    pass\n", "");
+            let key = format!("/q/{number}.py");
+            store.update(key.as_str().into(), ("def entries(x):\n    pass\n", ""), false);
         }
         assert!(related(&store, 0..0).iter().all(|one| one.name.is_none()));
     }

@@ -1,5 +1,6 @@
 //! Positions of texts, sorted by what stands before them, read backwards.
 
+use crate::languages::Language;
 use crate::lexemes::{CUT, Lexeme, Newline, START};
 use crate::limits::DEPTH;
 use std::cmp::Ordering;
@@ -22,6 +23,8 @@ const COUNTED: usize = 128;
 pub(crate) struct Segment {
     pub(crate) lexemes: Vec<Lexeme>,
     pub(crate) spans: Vec<Span>,
+    /// What all of its texts are of.
+    pub(crate) language: Language,
     order: Vec<u32>,
     /// Line breaks before each `COUNTED`th lexeme.
     lines: Vec<u32>,
@@ -66,7 +69,7 @@ fn sort(lexemes: &[Lexeme], items: &mut [(u64, u32)]) {
 
 impl Segment {
     /// Each span's text begins with a mark, which is not its own.
-    pub(crate) fn new(mut lexemes: Vec<Lexeme>, spans: Vec<Span>) -> Self {
+    pub(crate) fn new(language: Language, mut lexemes: Vec<Lexeme>, spans: Vec<Span>) -> Self {
         lexemes.shrink_to_fit();
         let count = spans.iter().map(|span| span.own.len()).sum();
         let mut items = Vec::with_capacity(count);
@@ -79,7 +82,7 @@ impl Segment {
             lines.push(seen);
             seen += breaks(part);
         }
-        Self { lexemes, spans, order, lines }
+        Self { lexemes, spans, language, order, lines }
     }
 
     /// Positions there are.
@@ -186,7 +189,7 @@ mod tests {
             lexemes.extend(text);
             spans.push(Span { document: document as u32, own: start..lexemes.len() as u32 });
         }
-        Segment::new(lexemes, spans)
+        Segment::new(0, lexemes, spans)
     }
 
     /// The longest match by comparing with each position.

@@ -1,7 +1,9 @@
 //! What is remembered: documents, the segments that have their text, and how these are kept few.
 
+use crate::languages::{Language, Languages};
 use crate::lexemes::{CUT, Indents, Lexeme, Piece, Splitter};
 use crate::limits::{DEPTH, SEGMENT, TIER};
+use crate::secrets::Scanner;
 use crate::segment::{Document, Segment, Span};
 use crate::strings::Strings;
 use rustc_hash::FxHashMap;
@@ -16,6 +18,7 @@ pub(crate) struct Info {
     pub(crate) key: Arc<str>,
     /// Of its folder, to compare by.
     pub(crate) folder: u64,
+    pub(crate) language: Language,
     /// Whether this is what the document holds now.
     pub(crate) live: bool,
     /// Whether an open document stands in its place.
@@ -35,8 +38,9 @@ pub(crate) struct Block {
     /// Line breaks before it.
     pub(crate) line: u32,
     pub(crate) breaks: u32,
-    /// The indentation at its end.
+    /// The indentation at its end, and whether a secret goes on there.
     pub(crate) indents: Indents,
+    pub(crate) scanner: Scanner,
 }
 
 pub(crate) struct Open {
@@ -44,6 +48,10 @@ pub(crate) struct Open {
     pub(crate) blocks: Vec<Block>,
     pub(crate) hash: u64,
     pub(crate) unit: &'static str,
+    /// What it is told to be of; its blocks are of that once they are made.
+    pub(crate) language: Language,
+    /// Whether it answers only queries of its own.
+    pub(crate) private: bool,
 }
 
 /// A file that was read: its lexemes, without the mark, or nothing for one that is not to be remembered.
@@ -60,6 +68,7 @@ pub(crate) struct State {
     pub(crate) files: FxHashMap<Arc<str>, Document>,
     pub(crate) open: FxHashMap<Arc<str>, Open>,
     pub(crate) segments: Vec<Arc<Segment>>,
+    pub(crate) languages: Languages,
     pub(crate) edits: u64,
 }
 
@@ -78,11 +87,17 @@ impl State {
         &mut self.documents[document as usize]
     }
 
-    fn new_document(&mut self, key: &Arc<str>) -> Document {
-        let folder = folder_of(key);
-        let info =
-            Info { key: key.clone(), folder, live: true, hidden: false, edited: None, characters: 0, stamp: (0, 0) };
-        self.documents.push(info);
+    fn new_document(&mut self, key: &Arc<str>, language: Language) -> Document {
+        self.documents.push(Info {
+            key: key.clone(),
+            folder: folder_of(key),
+            language,
+            live: true,
+            hidden: false,
+            edited: None,
+            characters: 0,
+            stamp: (0, 0),
+        });
         (self.documents.len() - 1) as Document
     }
 
@@ -91,21 +106,21 @@ impl State {
         self.files.get(key).map(|&document| self.info(document).stamp)
     }
 
-    /// Puts files that were read in the place of what was remembered of them.
-    fn publish(&mut self, read: &[Read]) -> Vec<Span> {
-        let mut spans = Vec::new();
-        for file in read {
+    /// Puts files that were read, with their languages, in the place of what was remembered of them.
+    fn publish(&mut self, read: &[Read], languages: &[Language]) -> Vec<Document> {
+        let mut documents = Vec::new();
+        for (file, &language) in read.iter().zip(languages) {
             if let Some(old) = self.files.get(&file.key).copied() {
                 self.info_mut(old).live = false;
             }
-            let document = self.new_document(&file.key);
+            let document = self.new_document(&file.key, language);
             let hidden = self.open.contains_key(&file.key);
             let info = self.info_mut(document);
             (info.stamp, info.characters, info.hidden) = (file.stamp, file.characters, hidden);
             self.files.insert(file.key.clone(), document);
-            spans.extend(file.span.clone().map(|own| Span { document, own }));
+            documents.push(document);
         }
-        spans
+        documents
     }
 
     /// Forgets a file.
@@ -115,18 +130,31 @@ impl State {
         true
     }
 
-    pub(crate) fn opened(&mut self, key: &Arc<str>, characters: usize, unit: &'static str) -> &mut Open {
+    pub(crate) fn opened(
+        &mut self,
+        key: &Arc<str>,
+        characters: usize,
+        unit: &'static str,
+        language: Language,
+        private: bool,
+    ) -> &mut Open {
         self.edits += 1;
         let edits = self.edits;
         if !self.open.contains_key(key) {
-            let document = self.new_document(key);
+            let document = self.new_document(key, language);
             self.hide(key, true);
-            self.open.insert(key.clone(), Open { document, blocks: Vec::new(), hash: 0, unit });
+            let open = Open { document, blocks: Vec::new(), hash: 0, unit, language, private };
+            self.open.insert(key.clone(), open);
         }
         let document = self.open[key].document;
         let info = self.info_mut(document);
-        (info.characters, info.edited) = (characters, Some(edits));
-        self.open.get_mut(key).expect("it was put there")
+        (info.characters, info.edited, info.language) = (characters, Some(edits), language);
+        let open = self.open.get_mut(key).expect("it was put there");
+        if open.language != language {
+            open.blocks.clear();
+        }
+        (open.language, open.private) = (language, private);
+        open
     }
 
     pub(crate) fn closed(&mut self, key: &str) -> bool {
@@ -144,21 +172,30 @@ impl State {
 
     /// Characters of all that is remembered.
     pub(crate) fn characters(&self) -> usize {
-        self.documents.iter().filter(|info| info.live && !info.hidden).map(|info| info.characters).sum()
+        self.characters_of(|_| true)
+    }
+
+    /// The same of some documents.
+    pub(crate) fn characters_of(&self, counts: impl Fn(&Info) -> bool) -> usize {
+        let counted = self.documents.iter().filter(|info| info.live && !info.hidden && counts(info));
+        counted.map(|info| info.characters).sum()
     }
 
     fn live(&self, segment: &Segment) -> usize {
         segment.spans.iter().filter(|span| self.info(span.document).live).map(|span| span.own.len()).sum()
     }
 
-    /// Segments that should be one: one that is more than half dead, or too many of a size.
+    /// Segments that should be one: one that is more than half dead, or too many of a size and a language.
     fn untidy(&self) -> Vec<Arc<Segment>> {
         if let Some(dead) = self.segments.iter().find(|segment| 2 * self.live(segment) < segment.len()) {
             return vec![dead.clone()];
         }
-        let tier = |segment: &Segment| segment.len().max(1).ilog2() / 2;
-        for size in 0..16 {
-            let mut alike: Vec<Arc<Segment>> = self.segments.iter().filter(|one| tier(one) == size).cloned().collect();
+        let tier = |segment: &Segment| (segment.language, segment.len().max(1).ilog2() / 2);
+        let mut tiers: Vec<_> = self.segments.iter().map(|segment| tier(segment)).collect();
+        tiers.sort_unstable_by_key(|&(language, size)| (size, language));
+        tiers.dedup();
+        for of in tiers {
+            let mut alike: Vec<Arc<Segment>> = self.segments.iter().filter(|one| tier(one) == of).cloned().collect();
             alike.sort_by_key(|segment| segment.len());
             let mut sum = 0;
             let fitting = alike.iter().take_while(|segment| {
@@ -220,6 +257,28 @@ impl Store {
     ///
     /// The strings are held for short times: a query waits no longer than for some thousand lexemes.
     pub(crate) fn read(&self, text: &str, indents: Indents, into: &mut Vec<Lexeme>) -> Indents {
+        self.read_on(text, indents, &mut Scanner::default(), into)
+    }
+
+    /// The same of a text that goes on after another; where a secret is left out, there is a mark instead.
+    pub(crate) fn read_on(
+        &self,
+        text: &str,
+        mut indents: Indents,
+        scanner: &mut Scanner,
+        into: &mut Vec<Lexeme>,
+    ) -> Indents {
+        let mut start = 0;
+        for secret in scanner.ranges(text) {
+            indents = self.read_open(&text[start..secret.start], indents, into);
+            into.push(CUT);
+            start = secret.end;
+        }
+        self.read_open(&text[start..], indents, into)
+    }
+
+    /// The same of a text without secrets.
+    fn read_open(&self, text: &str, indents: Indents, into: &mut Vec<Lexeme>) -> Indents {
         const HELD: usize = 2048;
         let mut splitter = Splitter::new(text, indents);
         let mut pieces: Vec<Piece<'_>> = Vec::with_capacity(HELD);
@@ -239,14 +298,18 @@ impl Store {
 
     /// Sorts what was read and shows it to queries, in the place of what was remembered of these files.
     pub(crate) fn publish(&self, lexemes: Vec<Lexeme>, read: &[Read]) {
+        let languages: Vec<Language> = {
+            let mut state = self.state_mut();
+            read.iter().map(|file| state.languages.number(&file.key, "")).collect()
+        };
         // Sorted before any lock is taken: the numbers of the documents do not matter for the order.
-        let spans = read.iter().filter_map(|file| file.span.clone()).map(|own| Span { document: 0, own }).collect();
-        let mut segment = Segment::new(lexemes, spans);
+        let mut segments = by_language(lexemes, read, &languages);
         let mut state = self.state_mut();
-        segment.spans = state.publish(read);
-        if segment.len() > 0 {
-            state.segments.push(Arc::new(segment));
+        let documents = state.publish(read, &languages);
+        for segment in &mut segments {
+            segment.spans.iter_mut().for_each(|span| span.document = documents[span.document as usize]);
         }
+        state.segments.extend(segments.into_iter().filter(|segment| segment.len() > 0).map(Arc::new));
     }
 
     /// Joins segments until there are few. One thread at a time.
@@ -261,12 +324,39 @@ impl Store {
             if untidy.is_empty() {
                 return;
             }
-            let joined = (!spans.is_empty()).then(|| Arc::new(Segment::new(lexemes, spans)));
+            let language = untidy[0].language;
+            let joined = (!spans.is_empty()).then(|| Arc::new(Segment::new(language, lexemes, spans)));
             let mut state = self.state_mut();
             state.segments.retain(|segment| !untidy.iter().any(|one| Arc::ptr_eq(one, segment)));
             state.segments.extend(joined);
         }
     }
+}
+
+/// The files that were read as a segment for each of their languages, with their places in place of documents' numbers.
+fn by_language(lexemes: Vec<Lexeme>, read: &[Read], languages: &[Language]) -> Vec<Segment> {
+    let mut present = languages.to_vec();
+    present.sort_unstable();
+    present.dedup();
+    let of = |language: Language| {
+        let files = read.iter().zip(languages).enumerate().filter(move |(_, (_, one))| **one == language);
+        files.filter_map(|(place, (file, _))| Some((place as Document, file.span.clone()?)))
+    };
+    if let &[language] = &present[..] {
+        let spans = of(language).map(|(document, own)| Span { document, own }).collect();
+        return vec![Segment::new(language, lexemes, spans)];
+    }
+    let segment = |&language: &Language| {
+        let mut own_lexemes = Vec::new();
+        let mut spans = Vec::new();
+        for (document, own) in of(language) {
+            let start = own_lexemes.len() as u32 + 1;
+            own_lexemes.extend_from_slice(&lexemes[own.start as usize - 1..own.end as usize]);
+            spans.push(Span { document, own: start..own_lexemes.len() as u32 });
+        }
+        Segment::new(language, own_lexemes, spans)
+    };
+    present.iter().map(segment).collect()
 }
 
 /// The last lexemes of a text as the context of what goes on after it, behind a mark where they are not its beginning.

@@ -50,7 +50,7 @@ const CODE: &str =
 #[test]
 fn what_followed_is_offered_at_any_depth() {
     let memory = ProjectMemory::new(CHARACTERS);
-    memory.update("/other.py", CODE, "");
+    memory.update("/other.py", CODE, "", false);
     assert_eq!(likeliest(&memory, "def second(path):\n    for name in "), "os.listdir(path):");
     assert_eq!(likeliest(&memory, "class A:\n\tdef second(path):\n\t\tfor na"), "me in os.listdir(path):");
     assert_eq!(texts(&memory, "for name in os.zzz"), [""; 0]);
@@ -64,7 +64,7 @@ fn what_followed_is_offered_at_any_depth() {
 #[test]
 fn what_stands_right_of_the_cursor_is_not_written_again() {
     let memory = ProjectMemory::new(CHARACTERS);
-    memory.update("/other.py", "x = call(a, (b), c).d\nz\n", "");
+    memory.update("/other.py", "x = call(a, (b), c).d\nz\n", "", false);
     let made = memory.continuations("/here.py", ("y = call(", 0), ")", 1, 8);
     assert_eq!((made[0].text.as_str(), made[0].meets_right, made[0].right_agreement), ("a, (b), c", true, 1));
     let made = memory.continuations("/here.py", ("y = call(", 0), ").d\n", 1, 8);
@@ -82,8 +82,8 @@ fn documents_replace_their_files_and_files_come_back() {
     assert_eq!(folder.index(&memory), Indexed { files: 2, read: 2, ..Indexed::default() });
     assert_eq!(folder.index(&memory), Indexed { files: 2, read: 0, ..Indexed::default() });
     assert_eq!(likeliest(&memory, "alpha = "), "beta(1)");
-    assert!(memory.update(&key, "alpha = other\n", "x\n"));
-    assert!(!memory.update(&key, "alpha = other\n", "x\n"));
+    assert!(memory.update(key.as_str(), "alpha = other\n", "x\n", false));
+    assert!(!memory.update(key.as_str(), "alpha = other\n", "x\n", false));
     assert_eq!(likeliest(&memory, "alpha = "), "other");
     assert!(memory.close(&key));
     assert!(!memory.close(&key));
@@ -102,10 +102,10 @@ fn documents_replace_their_files_and_files_come_back() {
 fn the_cursors_own_line_is_not_found() {
     let memory = ProjectMemory::new(CHARACTERS);
     let (before, after) = ("def f():\n", "    return 1\n");
-    memory.update("/here.py", before, after);
+    memory.update("/here.py", before, after, false);
     // The line before it and the line after it do not stand together.
     assert_eq!(texts(&memory, "def f():\n    total = su"), [""; 0]);
-    memory.update("/here.py", "total = sum(x)\ndef f():\n", after);
+    memory.update("/here.py", "total = sum(x)\ndef f():\n", after, false);
     let made =
         memory.continuations("/here.py", ("total = sum(x)\ndef f():\n    total = su", 0), "\n    return 1\n", 1, 8);
     assert_eq!((made[0].text.as_str(), made[0].place, made[0].distance), ("m(x)", Place::Document, Some(2)));
@@ -142,7 +142,7 @@ fn foreign_and_unfit_files_are_left_out() {
     assert_eq!(folder.index(&memory).read, 0);
     assert_eq!(likeliest(&memory, "alpha = "), "good");
     assert!(texts(&memory, "alpha = ").iter().all(|text| !text.contains("bad")));
-    assert_eq!(memory.continuations("", ("omega", 0), "", 1, 8).len(), 2);
+    assert_eq!(memory.continuations("/a/b.py", ("omega", 0), "", 1, 8).len(), 2);
 }
 
 #[test]
@@ -152,11 +152,11 @@ fn near_files_come_first_where_not_all_fit() {
         folder.write(name, format!("alpha = {}\n", name.replace('/', ".")).repeat(100));
     }
     let memory = ProjectMemory::new(4_000);
-    memory.update(folder.0.join("b/open.py").to_str().expect("a plain name"), "", "");
+    memory.update(folder.0.join("b/open.py").to_str().expect("a plain name"), "", "", false);
     assert_eq!(folder.index(&memory).beyond, 1);
     assert_eq!(likeliest(&memory, "alpha = b."), "two.py");
     memory.close(folder.0.join("b/open.py").to_str().expect("a plain name"));
-    memory.update(folder.0.join("c/open.py").to_str().expect("a plain name"), "", "");
+    memory.update(folder.0.join("c/open.py").to_str().expect("a plain name"), "", "", false);
     folder.index(&memory);
     assert_eq!(likeliest(&memory, "alpha = c."), "three.py");
     assert!(memory.sizes().characters <= 4_000);
@@ -190,7 +190,7 @@ fn many_small_files_are_few_segments() {
 #[test]
 fn predictions_are_of_what_came_next() {
     let memory = ProjectMemory::new(CHARACTERS);
-    memory.update("/other.py", "a.b = 1\na.c = 2\na.b = 3\n", "");
+    memory.update("/other.py", "a.b = 1\na.c = 2\na.b = 3\n", "", false);
     let told = memory.predict("/here.py", "x\na.", "", 8);
     assert_eq!(told.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>()[..2], ["b", "c"]);
     assert!(told[0].1 > told[1].1 && told.iter().map(|(_, weight)| weight).sum::<f64>() <= 1.0);
@@ -231,7 +231,7 @@ fn odd_texts_take_no_longer_than_others() {
             middle += 1;
         }
         let (before, after) = text.split_at(middle);
-        memory.update("/a.py", before, after);
+        memory.update("/a.py", before, after, false);
         let read = start.elapsed();
         for left in [before, text, &before[before.len() / 2 / 3 * 3..]].iter().filter(|left| left.len() < 1 << 24) {
             let left = if text.is_ascii() { left } else { &before };
@@ -257,7 +257,7 @@ fn threads_ask_while_others_tell() {
         scope.spawn(|| (0..5).for_each(|_| assert_eq!(folder.index(&memory).files, 50)));
         scope.spawn(|| {
             for round in 0..50 {
-                memory.update("/here.py", &CODE.repeat(1 + round % 5), CODE);
+                memory.update("/here.py", &CODE.repeat(1 + round % 5), CODE, false);
                 if round % 7 == 0 {
                     memory.close("/here.py");
                 }

@@ -1,7 +1,9 @@
 //! The memory of a project's text, for Python.
 
 use crate::Stop;
-use fim_server_memory::{CHARACTERS, Continuation as CoreContinuation, Place, ProjectMemory as CoreMemory, Sought};
+use fim_server_memory::{
+    Asker, CHARACTERS, Continuation as CoreContinuation, Place, ProjectMemory as CoreMemory, Sought,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use std::path::PathBuf;
@@ -123,10 +125,25 @@ impl ProjectMemory {
         self.core.take_notes()
     }
 
-    fn update(&self, py: Python<'_>, key: &str, before: &Bound<'_, PyString>, after: &Bound<'_, PyString>) -> bool {
+    /// Names the languages of suffixes: pairs of both.
+    fn name_languages(&self, languages: Vec<(String, String)>) {
+        self.core.name_languages(&languages);
+    }
+
+    /// `language`: empty for the one that the key's suffix says. `private`: whether it answers only queries of its own.
+    #[pyo3(signature = (key, before, after, language = "", private = false))]
+    fn update(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        before: &Bound<'_, PyString>,
+        after: &Bound<'_, PyString>,
+        language: &str,
+        private: bool,
+    ) -> bool {
         // What Python has as text may hold halves of surrogate pairs, which are replaced: what has one is never offered.
         let (before, after) = (before.to_string_lossy(), after.to_string_lossy());
-        py.detach(|| self.core.update(key, &before, &after))
+        py.detach(|| self.core.update(Asker { key, language }, &before, &after, private))
     }
 
     fn close(&self, py: Python<'_>, key: &str) -> bool {
@@ -143,7 +160,7 @@ impl ProjectMemory {
     }
 
     /// `above` counts the line breaks before `left`, where that is not all that is before the cursor.
-    #[pyo3(signature = (key, left, right, most_lines = 1, limit = 8, above = 0))]
+    #[pyo3(signature = (key, left, right, most_lines = 1, limit = 8, above = 0, language = ""))]
     #[allow(clippy::too_many_arguments)]
     fn continuations(
         &self,
@@ -154,14 +171,16 @@ impl ProjectMemory {
         most_lines: usize,
         limit: usize,
         above: u32,
+        language: &str,
     ) -> Vec<Continuation> {
         let (left, right) = (left.to_string_lossy(), right.to_string_lossy());
-        let made = py.detach(|| self.core.continuations(key, (&left, above), &right, most_lines, limit));
+        let asker = Asker { key, language };
+        let made = py.detach(|| self.core.continuations(asker, (&left, above), &right, most_lines, limit));
         made.into_iter().map(|core| Continuation { core }).collect()
     }
 
     /// What may come after `left` and `middle`; of `left`, which may be long, no more than its end is read.
-    #[pyo3(signature = (key, left, limit = 16, middle = ""))]
+    #[pyo3(signature = (key, left, limit = 16, middle = "", language = ""))]
     fn predict(
         &self,
         py: Python<'_>,
@@ -169,14 +188,15 @@ impl ProjectMemory {
         left: &Bound<'_, PyString>,
         limit: usize,
         middle: &str,
+        language: &str,
     ) -> Vec<(String, f64)> {
         let left = left.to_string_lossy();
-        py.detach(|| self.core.predict(key, &left, middle, limit))
+        py.detach(|| self.core.predict(Asker { key, language }, &left, middle, limit))
     }
 
     /// Definitions of `names` and the lines most like `words`, at most `limit` of each, but for the lines `seen` of the
     /// document `key`; each as its document, first line, text, name (of a definition) and score.
-    #[pyo3(signature = (key, seen, words, common, names, defining, limit = 8))]
+    #[pyo3(signature = (key, seen, words, common, names, defining, limit = 8, language = ""))]
     #[allow(clippy::too_many_arguments, clippy::type_complexity)]
     fn related(
         &self,
@@ -188,13 +208,20 @@ impl ProjectMemory {
         names: Vec<String>,
         defining: Vec<String>,
         limit: usize,
+        language: &str,
     ) -> Vec<(String, u32, String, Option<String>, f64)> {
         let found = py.detach(|| {
             let seen = seen.0..seen.1;
-            let sought = Sought { key, seen, words: &words, common: &common, names: &names, defining: &defining };
+            let asker = Asker { key, language };
+            let sought = Sought { asker, seen, words: &words, common: &common, names: &names, defining: &defining };
             self.core.related(&sought, limit)
         });
         found.into_iter().map(|one| (one.key, one.line, one.text, one.name, one.score)).collect()
+    }
+
+    /// Characters of the texts of a language; of all, where it is empty.
+    fn characters(&self, py: Python<'_>, language: &str) -> usize {
+        py.detach(|| self.core.characters(language))
     }
 
     /// Files, open documents, characters, segments, strings, bytes.

@@ -1,0 +1,70 @@
+"""Documents whose text stays out of other documents: files that git ignores, and files named as for secrets."""
+
+from __future__ import annotations
+
+import time
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING
+
+from fim_server.server.ignoring import is_ignored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+NAMES = (
+    ".env",
+    ".env.*",
+    "*.env",
+    ".envrc",
+    ".git-credentials",
+    ".htpasswd",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".pgpass",
+    ".pypirc",
+    "credentials",
+    "credentials.*",
+    "secrets.*",
+    "*.key",
+    "*.pem",
+    "*.tfvars",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "id_rsa*",
+)
+"""Names of files that are made for secrets."""
+
+LOOK_AGAIN_SECONDS, MOST_KNOWN = 5.0, 256
+"""How long it is remembered whether a file is ignored, and of how many files."""
+
+
+class PrivateDocuments:
+    """Tell which documents are private. From any thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Path, tuple[Path, ...]], tuple[bool, float]] = {}
+
+    def contains(self, path: Path | None, folders: Sequence[Path]) -> bool:
+        """Return whether a document is private.
+
+        Args:
+            path: The document's; None for one that is no file.
+            folders: The client's, whose rules hold for the files in them.
+        """
+        if path is None:
+            return False
+        if any(fnmatch(path.name.lower(), name) for name in NAMES):
+            return True
+        key, now = (path, tuple(folders)), time.monotonic()
+        known = self._known.get(key)
+        if known is None or now - known[1] > LOOK_AGAIN_SECONDS:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = (
+                is_ignored(path, [folder for folder in folders if path.is_relative_to(folder)]),
+                now,
+            )
+        return known[0]

@@ -1,0 +1,166 @@
+//! Texts that look random: keys, tokens, hashes, and passwords that were made.
+
+use std::ops::Range;
+
+/// Characters of a string, or of a run without blanks, that is looked at.
+const LEAST_RANDOM: usize = 16;
+
+/// The same for what stands outside of quotes.
+const LEAST_UNQUOTED: usize = 24;
+
+/// Of a hundred pairs of letters in words, so many at least are among the usual ones; of random letters, 30 are.
+const COMMON: usize = 56;
+
+/// The 220 commonest pairs of letters in the words of 1,500 Python modules.
+const PAIRS: &str = "erinonteretiatesenstorledentiocosealedarliraroetmeanngtatrriecceitnemaicacndaspeisnscttofidisiex\
+    napaprcalagevelossunelamoueanccholrspoilurrtodemutthkehempnoomidtyadsotslldaplniepimigapbaulabck\
+    rrvaochaefttotblmomiiaspypgrsuscfoopeeagclaiieptnfrmvircusltosumiruelytuholuqushdoevuptcfapiipci\
+    hicrooegbeivsaowbuppifibubxtryrdwarnlsffcunngirgfeizboruaudsnvayldewbigaxpzeguuaddoggstpcceqdunu\
+    fumutlobpywioveixeebflpspurksymmeyysofmsrvucixokdloiytki";
+
+/// What tokens of known services begin with.
+const ISSUED: [&str; 27] = [
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "sk-",
+    "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "pk_live_",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xoxs-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "ya29.",
+    "npm_",
+    "pypi-",
+    "hf_",
+    "whsec_",
+    "shpat_",
+    "dop_v1_",
+];
+
+/// Runs of a line's characters that look random.
+pub(crate) fn runs(line: &str, quoted: &[Range<usize>], found: &mut Vec<Range<usize>>) {
+    if line.len() < LEAST_RANDOM {
+        return;
+    }
+    let is_part = |char: char| char.is_ascii_alphanumeric() || "+/=_-.~".contains(char);
+    let mut at = 0;
+    while let Some(begin) = line[at..].find(is_part).map(|begin| at + begin) {
+        let end = line[begin..].find(|char| !is_part(char)).map_or(line.len(), |end| begin + end);
+        at = end;
+        let run = &line[begin..end];
+        let is_quoted = quoted.iter().any(|range| range.start <= begin && end <= range.end);
+        let least = if is_quoted { LEAST_RANDOM } else { LEAST_UNQUOTED };
+        if is_issued(run) || (run.len() >= least && is_random(run)) {
+            found.push(begin..end);
+        }
+    }
+    for range in quoted {
+        let text = &line[range.clone()];
+        if text.len() >= LEAST_RANDOM && is_mixed(text) {
+            found.push(range.clone());
+        }
+    }
+}
+
+/// Whether a run is a token that a known service has issued.
+fn is_issued(run: &str) -> bool {
+    let run = run.trim_start_matches(['=', '/', '.', '~']);
+    let is_web_token = run.starts_with("eyJ") && run.len() > 30 && run.contains('.');
+    let issued = |start: &&str| {
+        run.strip_prefix(*start).is_some_and(|rest| {
+            rest.len() >= 12 && rest.bytes().any(|byte| byte.is_ascii_digit()) && changes(rest).0 + changes(rest).1 > 1
+        })
+    };
+    is_web_token || ISSUED.iter().any(|start| issued(&start))
+}
+
+/// Whether a run of letters, digits and some signs looks random.
+fn is_random(run: &str) -> bool {
+    let text = run.trim_matches(|char: char| "=./-_~+".contains(char));
+    let count = |of: fn(&u8) -> bool| text.bytes().filter(|byte| of(byte)).count();
+    let (digits, letters) = (count(u8::is_ascii_digit), count(u8::is_ascii_alphabetic));
+    if text.len() < LEAST_RANDOM || distinct(text) < 8 || is_alphabet(text) {
+        return false;
+    }
+    let hex = count(u8::is_ascii_hexdigit);
+    if digits >= 2
+        && letters >= 2
+        && hex >= LEAST_RANDOM
+        && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+    {
+        return true;
+    }
+    if letters == 0 {
+        return false;
+    }
+    let (mixed, cased) = changes(text);
+    // Of random letters and digits, about a third change their kind; of random letters, half change their case.
+    let length = (digits + letters) as f64;
+    (digits >= 2 && mixed as f64 >= 0.14 * length) || (mixed + cased) as f64 >= 0.25 * length || is_unspeakable(text)
+}
+
+/// How often a letter follows a digit or the other way round, and a capital a small letter. What words end with counts
+/// not: `sha256` is one.
+fn changes(text: &str) -> (usize, usize) {
+    let (mut mixed, mut cased) = (0, 0);
+    for word in text.split(|char: char| !char.is_ascii_alphanumeric()) {
+        let pairs = word.as_bytes().windows(2);
+        let changes = |pair: &&[u8]| pair[0].is_ascii_digit() != pair[1].is_ascii_digit();
+        mixed += pairs.clone().filter(changes).count().saturating_sub(1);
+        cased += pairs.filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()).count();
+    }
+    (mixed, cased)
+}
+
+/// Whether the letters of a text follow each other as they hardly do in words.
+fn is_unspeakable(text: &str) -> bool {
+    let (mut pairs, mut common) = (0, 0);
+    for pair in text.as_bytes().windows(2).filter(|pair| pair.iter().all(u8::is_ascii_alphabetic)) {
+        let pair = [pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()];
+        pairs += 1;
+        common += usize::from(PAIRS.as_bytes().chunks(2).any(|one| one == pair));
+    }
+    pairs >= 12 && 100 * common < COMMON * pairs
+}
+
+/// Whether a string without blanks has letters, digits and signs in turn, as a password that was made has.
+fn is_mixed(text: &str) -> bool {
+    let kind = |byte: u8| match byte {
+        b'a'..=b'z' => 0,
+        b'A'..=b'Z' => 1,
+        b'0'..=b'9' => 2,
+        _ => 3,
+    };
+    // Patterns, formats, paths and calls have their own.
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) || text.contains(|char| "\\()[]{}|<>:/?".contains(char)) {
+        return false;
+    }
+    let mut counts = [0usize; 4];
+    text.bytes().for_each(|byte| counts[kind(byte)] += 1);
+    let turns = text.as_bytes().windows(2).filter(|pair| kind(pair[0]) != kind(pair[1])).count();
+    counts.iter().filter(|&&count| count > 1).count() >= 3 && 2 * turns >= text.len() && distinct(text) >= 10
+}
+
+fn distinct(text: &str) -> usize {
+    let mut seen = 0u128;
+    text.bytes().for_each(|byte| seen |= 1 << (byte & 127));
+    seen.count_ones() as usize
+}
+
+/// Whether characters mostly follow each other as in the alphabet.
+fn is_alphabet(text: &str) -> bool {
+    let pairs = text.as_bytes().windows(2);
+    2 * pairs.filter(|pair| pair[0].wrapping_add(1) == pair[1]).count() > text.len()
+}
