@@ -10,6 +10,7 @@ import logging
 import re
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urldefrag
 
@@ -84,8 +85,8 @@ def respell(spellings: Spellings, params: Any) -> None:
         structure = None if changes is None else changes.structure
         opened = [] if structure is None else list(structure.did_open or ())
         cells = [] if changes is None else [*(changes.data or ()), *((structure and structure.array.cells) or ())]
-        named = [] if changes is None else [text.document for text in changes.text_content or ()]
-        named += [] if structure is None else list(structure.did_close or ())
+        named: list[Any] = [] if changes is None else [text.document for text in changes.text_content or ()]
+        named += () if structure is None else structure.did_close or ()
         named += getattr(params, "cell_text_documents", ())
         for document in (params.notebook_document, *named):
             spellings.respell(document)
@@ -107,9 +108,37 @@ def closed_by(params: Any) -> list[str]:
 class NotebookWorkspace(Workspace):
     """A pygls workspace that knows which cells are a notebook's, and in which order."""
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._edits = 0
+        """Changes of any document so far."""
+        self._cells: dict[str, Cell] = {}
+        """By name of a document, it as a cell, as it was when that was asked last."""
+        self._snapshots: dict[str, tuple[int, Notebook]] = {}
+        """By notebook, how many changes there had been, and what it was then."""
+
+    def put_text_document(self, text_document: types.TextDocumentItem, notebook_uri: str | None = None) -> None:
+        """Take a document that was opened."""
+        self._edits += 1
+        super().put_text_document(text_document, notebook_uri)
+
+    def remove_text_document(self, doc_uri: str) -> None:
+        """Forget a document that was closed."""
+        self._edits += 1
+        self._cells.pop(self.key_of(doc_uri), None)
+        super().remove_text_document(doc_uri)
+
+    def update_text_document(
+        self, text_doc: types.VersionedTextDocumentIdentifier, change: types.TextDocumentContentChangeEvent
+    ) -> None:
+        """Take a change of a document."""
+        self._edits += 1
+        super().update_text_document(text_doc, change)
+
     def put_notebook_document(self, params: types.DidOpenNotebookDocumentParams) -> None:
         """Take a notebook that was opened."""
         notebook = params.notebook_document
+        self._edits += 1
         self._notebook_documents[self.key_of(notebook.uri)] = deepcopy(notebook)
         for document in params.cell_text_documents:
             self.put_text_document(document, notebook_uri=notebook.uri)
@@ -121,6 +150,7 @@ class NotebookWorkspace(Workspace):
         """
         notebook = self._notebook_documents[self.key_of(params.notebook_document.uri)]
         notebook.version = params.notebook_document.version
+        self._edits += 1
         changes = params.change.cells
         if changes is None:
             return
@@ -143,12 +173,16 @@ class NotebookWorkspace(Workspace):
     def remove_notebook_document(self, params: types.DidCloseNotebookDocumentParams) -> None:
         """Forget a notebook that was closed, and its cells, whether or not all of these are named."""
         key = self.key_of(params.notebook_document.uri)
+        self._edits += 1
         self._notebook_documents.pop(key, None)
+        self._snapshots.clear()
         named = [document.uri for document in params.cell_text_documents]
         for uri in [*named, *(cell for cell, of in self._cell_in_notebook.items() if of == key)]:
             self.remove_text_document(uri)
 
-    def key_of(self, uri: str) -> str:
+    @staticmethod
+    @lru_cache(maxsize=1 << 14)
+    def key_of(uri: str) -> str:
         """The name by which a document is kept."""
         return unquote(uri)
 
@@ -175,6 +209,7 @@ class NotebookWorkspace(Workspace):
     def left_empty(self, uri: str) -> list[str]:
         """The notebook of a cell that was closed by itself, if no other cell of it is open."""
         owner = urldefrag(uri).url
+        self._snapshots.pop(owner, None)
         others = (urldefrag(other).url == self.key_of(owner) for other in self._text_documents)
         return [owner] if uri.startswith(CELL_SCHEMES) and owner != uri and not any(others) else []
 
@@ -183,8 +218,23 @@ class NotebookWorkspace(Workspace):
         known = self._notebook_documents.get(self.key_of(uri))
         if known is None:
             return None
-        found = (self.opened(cell.document) for cell in known.cells if cell.kind is types.NotebookCellKind.Code)
-        return Notebook(known.uri, tuple(map(cell_of, filter(None, found))))
+        edits, snapshot = self._snapshots.get(known.uri, (-1, None))
+        if snapshot is None or edits != self._edits:
+            found = (self._cell(cell.document) for cell in known.cells if cell.kind is types.NotebookCellKind.Code)
+            snapshot = Notebook(known.uri, tuple(cell for cell in found if cell is not None))
+            self._snapshots[known.uri] = self._edits, snapshot
+        return snapshot
+
+    def _cell(self, uri: str) -> Cell | None:
+        """An open document as a cell, the same object while its text is the same; None where it is not open."""
+        key = self.key_of(uri)
+        document, known = self._text_documents.get(key), self._cells.get(key)
+        if document is None:
+            return None
+        text, language = document.source, document.language_id or ""
+        if known is None or known.text is not text or known.language != language:
+            known = self._cells[key] = Cell(document.uri, language, text)
+        return known
 
     def notebook_at(self, uri: str) -> Notebook | None:
         """The notebook of a cell, as it is now; None where a document is none."""
@@ -195,14 +245,14 @@ class NotebookWorkspace(Workspace):
         if known is not None:
             return known
         # The editor tells of its cells one by one: all that have the notebook's name are its.
-        cells = [
-            document
-            for document in map(self.opened, self._text_documents)
-            if document is not None and self.notebook_uri(document.uri) == owner
-        ]
-        cells.sort(key=lambda document: natural(document.uri))
-        is_whole = len(cells) > 1 or owner == uri
-        return Notebook(owner, tuple(map(cell_of, cells)), is_whole)
+        edits, snapshot = self._snapshots.get(owner, (-1, None))
+        if snapshot is None or edits != self._edits:
+            names = [document.uri for document in self._text_documents.values()]
+            names = sorted((name for name in names if self.notebook_uri(name) == owner), key=natural)
+            cells = tuple(cell for cell in map(self._cell, names) if cell is not None)
+            snapshot = Notebook(owner, cells, len(cells) > 1 or owner == uri)
+            self._snapshots[owner] = self._edits, snapshot
+        return snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +300,6 @@ def reader_of(language: str) -> Reader | None:
     """Return what a language knows of cells; None where it knows nothing."""
     reader: Reader | None = module_of(language, "cells") if language in LANGUAGES else None
     return reader
-
-
-def cell_of(document: TextOpened) -> Cell:
-    """Return an open document as a cell."""
-    return Cell(document.uri, document.language_id or "", document.document.text)
 
 
 def path_of(uri: str) -> str:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from fim_server.language.stop import heed
 
 if TYPE_CHECKING:
-    from fim_server.language import Language
+    from fim_server.language import Language, Session
     from fim_server.server.contexts import Opened
     from fim_server.text.notebook import CellContexts, Unit
 
 SECONDS = 0.2
-"""How long parsing them may take for one request; those that are left are parsed for the next one."""
+"""Of work that parsing them may take for one request; those that are left are parsed for the next one."""
 
 MOST_CHARACTERS = 4_000_000
 """Of programs that are remembered."""
@@ -47,20 +47,21 @@ class OtherCells:
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[Language, str], Broken | None] = OrderedDict()
         self._characters = 0
+        self._empty: tuple[Language, Session] | None = None
+        """A session of a program of nothing."""
+        self._lately: list[tuple[Language, tuple[Unit, ...], tuple[tuple[Unit, Broken], ...]]] = []
+        """What was looked at last: while somebody types in a cell, the others stay the same objects."""
 
     def judged(self, opened: Opened, cell: CellContexts, language: Language) -> Opened:
         """Return what was opened for a cell, with the guarantee that the notebook leaves it."""
         if opened.guarantee == "none":
             return opened
         broken: list[tuple[Unit, Broken]] = []
-        ends, is_read = time.monotonic() + SECONDS, True
-        for unit in cell.units:
-            if (language, unit.text) not in self._known and time.monotonic() > ends:
-                is_read = False
-                break
-            found = self._look_at(language, unit.text)
-            if found is not None:
-                broken.append((unit, found))
+        ends, is_read = time.thread_time() + SECONDS, True
+        for units in cell.units:
+            found = self._broken_of(language, units, ends)
+            is_read = is_read and found is not None
+            broken += found or ()
         if is_read and not broken:
             return opened
         gone = {line for unit, _ in broken if not unit.cell for line in lines_of(unit.text)}
@@ -75,6 +76,23 @@ class OtherCells:
             unread=not is_read,
         )
 
+    def _broken_of(
+        self, language: Language, units: tuple[Unit, ...], ends: float
+    ) -> tuple[tuple[Unit, Broken], ...] | None:
+        """Those of some programs that do not parse; None where there is no time to look at all."""
+        for known in self._lately:
+            if known[0] is language and known[1] is units:
+                return known[2]
+        broken = []
+        for unit in units:
+            if (language, unit.text) not in self._known and time.thread_time() > ends:
+                return None
+            found = self._look_at(language, unit.text)
+            if found is not None:
+                broken.append((unit, found))
+        self._lately = [*self._lately[-3:], (language, units, tuple(broken))]
+        return tuple(broken)
+
     def _look_at(self, language: Language, text: str) -> Broken | None:
         """Where a program does not parse; None where it does."""
         key = language, text
@@ -82,7 +100,9 @@ class OtherCells:
             self._known.move_to_end(key)
             return self._known[key]
         heed()
-        found = self._known[key] = broken_at(language, text)
+        if self._empty is None or self._empty[0] is not language:
+            self._empty = language, language.open("", "")  # which takes longer than most cells
+        found = self._known[key] = broken_at(self._empty[1], text)
         self._characters += len(text)
         while self._characters > MOST_CHARACTERS and len(self._known) > 1:
             (_, forgotten), _ = self._known.popitem(last=False)
@@ -90,9 +110,9 @@ class OtherCells:
         return found
 
 
-def broken_at(language: Language, text: str) -> Broken | None:
-    """Where a program does not parse; None where it does."""
-    state = language.open("", "").start()
+def broken_at(empty: Session, text: str) -> Broken | None:
+    """Where a program does not parse; None where it does. ``empty``: a session of a program of nothing."""
+    state = empty.start()
     accepted = state.advance(text)
     encoded = text.encode()
     if accepted == len(encoded) and state.is_complete():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import takewhile
 from typing import Protocol
 
@@ -62,6 +63,9 @@ class CellCursor(Protocol):
 
 class Reader(Protocol):
     """What a language knows of cells: the module ``cells`` in its folder."""
+
+    def __hash__(self) -> int:
+        """Return a number, as a module does."""
 
     def read(self, text: str) -> ReadCell:
         """Return a cell without a cursor."""
@@ -144,7 +148,7 @@ class CellContexts:
         left: What stands before the cursor in the program that has to parse.
         right: What stands after it there.
         own: The other programs of the cursor's cell.
-        units: The programs of the notebook that have to parse besides, in their order.
+        units: The other programs that have to parse: of the cells above, of the cursor's cell, of the cells below.
         given: Statements that bind the names that are there before the first cell.
         takes_all: Whether any name may be bound.
         one_line: Whether no line break may be written.
@@ -157,7 +161,7 @@ class CellContexts:
     left: str
     right: str
     own: tuple[str, ...]
-    units: tuple[Unit, ...]
+    units: tuple[tuple[Unit, ...], ...]
     given: str
     takes_all: bool
     one_line: bool
@@ -196,6 +200,27 @@ class CellContexts:
         return self.reader.keeps(self.left, there[0], self.own, self.before, text, there[1])
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some cells of a notebook that follow each other.
+
+    Attributes:
+        programs: What stands for each in a file, but for cells of which nothing does.
+        units: The programs in them that have to parse.
+    """
+
+    programs: tuple[str, ...]
+    units: tuple[Unit, ...]
+
+
+@lru_cache(maxsize=8)
+def stretch(cells: tuple[Cell, ...], first: int, language: str, reader: Reader) -> Stretch:
+    """Return what the cells in a language hold; ``first``: the number of the first cell."""
+    read = [(number, reader.read(cell.text)) for number, cell in enumerate(cells, first) if cell.language == language]
+    programs = tuple(one.program for _, one in read if one.program)
+    return Stretch(programs, tuple(Unit(number, text) for number, one in read for text in one.units))
+
+
 def cut(notebook: Notebook, uri: str, split: Split, reader: Reader) -> tuple[Split, CellContexts] | str:
     """Return the program around a cursor and what the cell has there; a reason where nothing is to be offered.
 
@@ -208,28 +233,18 @@ def cut(notebook: Notebook, uri: str, split: Split, reader: Reader) -> tuple[Spl
     cursor = reader.at(split.left, split.right)
     if isinstance(cursor, str):
         return cursor
-    language = next(cell.language for cell in notebook.cells if cell.uri == uri)
-    above: list[str] = []
-    below: list[str] = []
-    units: list[Unit] = []
-    texts = above
-    for number, cell in enumerate(notebook.cells, 1):
-        if cell.uri == uri:
-            texts = below
-            units += [Unit(0, text) for text in cursor.units]
-        elif cell.language == language:
-            read = reader.read(cell.text)
-            if read.program:
-                texts.append(read.program)
-            units += [Unit(number, text) for text in read.units]
-    before = "".join(f"{text}{SEPARATOR}" for text in above)
-    after = "".join(f"{SEPARATOR}{text}" for text in below)
+    at = next(at for at, cell in enumerate(notebook.cells) if cell.uri == uri)
+    language = notebook.cells[at].language
+    above = stretch(notebook.cells[:at], 1, language, reader)
+    below = stretch(notebook.cells[at + 1 :], at + 2, language, reader)
+    before = "".join(f"{text}{SEPARATOR}" for text in above.programs)
+    after = "".join(f"{SEPARATOR}{text}" for text in below.programs)
     contexts = CellContexts(
         f"{uri} {len(before)} {len(after)}",
         cursor.left,
         cursor.right,
         cursor.units,
-        tuple(units),
+        (above.units, tuple(Unit(0, text) for text in cursor.units), below.units),
         reader.given() if notebook.is_whole else reader.given() + reader.anything(),
         not notebook.is_whole,
         cursor.one_line,

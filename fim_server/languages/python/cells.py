@@ -84,7 +84,7 @@ class Cursor:
     one_line: bool
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def read(text: str) -> Cell:
     """A cell without a cursor."""
     text = dedented(text)
