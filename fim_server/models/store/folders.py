@@ -107,7 +107,7 @@ def size_of(path: Path) -> int:
 def delete(path: Path) -> int:
     """Delete a file or a folder; returns how many bytes that freed."""
     freed = size_of(path)
-    if path.is_dir() and not path.is_symlink():
+    if path.is_dir():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
