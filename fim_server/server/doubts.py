@@ -53,22 +53,19 @@ class Doubt:
         confidence: How likely a text is right that goes so far.
         reason: The beginning that makes it so, in characters, where that is longer.
         of_name: Whether that loads a name that nothing binds.
+        is_repeat: Whether it says once more what is there.
     """
 
     end: int = 0
     confidence: float = 1.0
     reason: int = 0
     of_name: bool = False
+    is_repeat: bool = False
 
     @property
     def whole(self) -> int:
         """Where what makes it so ends, in characters."""
         return max(self.end, self.reason)
-
-    @property
-    def is_repeat(self) -> bool:
-        """Whether the text says once more what is there."""
-        return self.end > 0 and not self.of_name and self.confidence <= SAID_AGAIN
 
     def after(self, typed: int) -> Doubt:
         """What is doubted of the rest once so many characters were typed, which may be within what makes it so."""
@@ -84,7 +81,7 @@ def of_loop(start: int, other: Doubt) -> Doubt:
 
     ``other``: what else is doubted.
     """
-    return Doubt(start + 1, SAID_AGAIN) if start and (not other.end or start < other.end) else other
+    return Doubt(start + 1, DEFINED_AGAIN, is_repeat=True) if start and (not other.end or start < other.end) else other
 
 
 def defined_again(own: OwnNames, split: Split, text: str) -> int | None:
@@ -192,7 +189,7 @@ def said_again(split: Split, text: str, all_of_it: bool) -> Doubt:
     start, first = split.left.rfind("\n") + 1, text.partition("\n")[0]
     words = list(islice(CHAIN.finditer(split.left[start:] + first), 2))
     end = words[1].end() - (len(split.left) - start) if len(words) > 1 else len(first)
-    return Doubt(max(1, end), SAID_AGAIN, len(first) if all_of_it or end <= 0 else end)
+    return Doubt(max(1, end), SAID_AGAIN, len(first) if all_of_it or end <= 0 else end, is_repeat=True)
 
 
 def loads_unknown(own: OwnNames, spelling: Spelling, left: str, text: str, unknown: Sequence[int]) -> int:

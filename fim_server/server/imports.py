@@ -206,11 +206,11 @@ def doubt_of(
     own, module = own_names(language), module_of(language, "imports")
     end = None if own is None else defined_again(own, split, text)
     if end is not None:
-        return Doubt(end, DEFINED_AGAIN)
+        return Doubt(end, DEFINED_AGAIN, is_repeat=True)
     line, end = first_line(split, text), len(text.partition("\n")[0])
     imports = module is not None and module.import_of(line) is not None
     if imports and module.imports_again(line, around(split)[1]):
-        return Doubt(end, DEFINED_AGAIN)
+        return Doubt(end, DEFINED_AGAIN, is_repeat=True)
     loaded = 0 if own is None else loads_unknown(own, spelling, line[: len(line) - end], text, unknown)
     if loaded:
         return Doubt(loaded, LOADS_UNKNOWN, of_name=True)

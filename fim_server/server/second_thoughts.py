@@ -13,6 +13,7 @@ from math import log
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.trimming.trimmed import BELOW
+from fim_server.server.doubts import DEFINED_AGAIN
 from fim_server.server.showing import likelihood
 
 if TYPE_CHECKING:
@@ -56,8 +57,13 @@ def second_thought(
 
 
 def without_repeats(offers: list[Offer]) -> list[Offer]:
-    """Leave out the offers that say once more what is there, unless there are no others."""
-    return [offer for offer in offers if not offer.doubt.is_repeat] or offers
+    """Put the offers that say once more what is there behind the others, and leave out those that hardly can be meant.
+
+    Where there are no others, all stay.
+    """
+    others = [offer for offer in offers if not offer.doubt.is_repeat]
+    repeats = [offer for offer in offers if offer.doubt.is_repeat]
+    return [*others, *(offer for offer in repeats if offer.doubt.confidence > DEFINED_AGAIN)] if others else offers
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from fim_server.decoding import alternatives
-from fim_server.decoding.results import StopReason, Written
+from fim_server.decoding.results import Completion, StopReason, Written
+from fim_server.decoding.trimming.trimmed import BELOW
 from fim_server.errors import StoppedError
 from fim_server.models.backend import LostError
 from fim_server.server import completing
-from fim_server.server.doubts import NO_DOUBT, Doubt
-from fim_server.server.second_thoughts import Unlike
+from fim_server.server.doubts import DEFINED_AGAIN, NO_DOUBT, Doubt
+from fim_server.server.memory import Offer
+from fim_server.server.second_thoughts import Unlike, second_thought, without_repeats
 from fim_server.server.settings import ServerSettings
 from fim_server.server.showing import shown
 from fim_server.server.work import Work
@@ -118,7 +120,7 @@ def test_where_the_first_text_is_doubted_another_one_is_written(
     first = sure.answer.offers[0]
 
     def doubted(language: str, spelling: object, split: object, text: str, *about: object) -> Doubt:
-        return Doubt(1, 0.0, len(text)) if text == first.text else NO_DOUBT
+        return Doubt(1, 0.0, len(text), is_repeat=True) if text == first.text else NO_DOUBT
 
     monkeypatch.setattr(completing, "doubt_of", doubted)
     monkeypatch.setattr(StopReason, "is_interruption", property(lambda reason: interrupted))
@@ -130,3 +132,38 @@ def test_where_the_first_text_is_doubted_another_one_is_written(
     if not invoked and not interrupted:
         assert len(texts) == 2
         assert shown(next(one for one in work.answer.offers if one.text == first.text), "", 0.45) is None
+
+
+def offer_of(text: str, doubt: Doubt = NO_DOUBT) -> Offer:
+    return Offer(text, text, 0, "exact", Completion(text, "exact", StopReason.END_TOKEN, None), doubt=doubt)
+
+
+def test_what_is_there_already_comes_after_all_else_on_request() -> None:
+    first = offer_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
+    near, unknown = offer_of("a = b", Doubt(1, 0.05, is_repeat=True)), offer_of("c = d", Doubt(1, 0.05, of_name=True))
+    assert without_repeats([first, near, unknown]) == [unknown, near]
+    assert without_repeats([first, near]) == [first, near]  # something is shown
+    assert without_repeats([]) == []
+
+
+def test_a_second_text_is_written_on_request_where_all_others_are_there_already() -> None:
+    first = offer_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
+    unknown = offer_of("c = d", Doubt(1, 0.05, of_name=True))
+    unlike = second_thought([first], [first.completion], None, None, True)
+    assert unlike is not None
+    assert unlike.beginning == "def pop"
+    assert second_thought([first, unknown], [], None, None, True) is None
+    assert second_thought([unknown], [], None, None, True) is None
+    assert second_thought([unknown], [], None, None, False) is not None
+    assert second_thought([offer_of("a")], [], None, None, False) is None
+
+
+def test_a_second_text_is_written_where_the_first_one_stands_below() -> None:
+    below = replace(offer_of("\n    return result\n").completion, written=(Written(11, 0.5), Written(19, 0.5)))
+    for invoked in (False, True):
+        unlike = second_thought([], [below], BELOW, None, invoked)
+        assert unlike is not None
+        assert unlike.beginning == "\n    return result"
+        assert exp(unlike._change(unlike.beginning)) == pytest.approx(0.001)
+    assert second_thought([], [below], "it is too long", None, True) is None
+    assert second_thought([], [], BELOW, None, True) is None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from operator import eq
 from typing import TYPE_CHECKING
 
 from fim_server.language.state import is_word
@@ -27,7 +28,7 @@ NAME = re.compile(r"[^\W\d_]")
 MOST_PERIOD = 64
 """Lexemes of a phrase that is looked for."""
 
-MOST_LEXEMES = 1024
+MOST_LEXEMES = 512
 """Lexemes of a text that are looked at."""
 
 OF_WORD, OF_WORDS, OF_PROSE, OF_NESTED = 4, 3, 2, 4
@@ -51,6 +52,9 @@ OF_COUNTED, OF_COUNTED_PHRASE = 5, 6
 
 REPEATED_PART = re.compile(r"([^\W\d_]{2,}_|_[^\W\d_]{2,}|_?[^\W\d_]+_[^\W\d_]+)\1{2,}")
 """A part of a name that comes three times in it."""
+
+EQUAL = re.compile(b"\x01+")
+"""Words, one after the other, that are equal to others."""
 
 DIGITS = re.compile(r"\d+")
 WORD = re.compile(r"\w+")
@@ -85,24 +89,24 @@ def repeated_phrases(text: str, spelling: Spelling) -> Iterator[int]:
     """Where phrases of a text begin for the second time."""
     pieces = [Lexeme(found[0][:1] if found[0][0] == "\n" else found[0], found.start()) for found in lexemes(text)]
     yield from repeated(pieces, [piece.text for piece in pieces], spelling, False)
-    counted = ["0" if piece.text.isdigit() else piece.text for piece in pieces]
-    yield from repeated(pieces, counted, spelling, True)
+    if any(piece.text.isdigit() for piece in pieces):
+        counted = ["0" if piece.text.isdigit() else piece.text for piece in pieces]
+        yield from repeated(pieces, counted, spelling, True)
 
 
 def repeated(pieces: Sequence[Lexeme], words: Sequence[str], spelling: Spelling, counts: bool) -> Iterator[int]:
     """Where phrases of words begin for the second time; ``counts``: phrases with other numbers each time."""
     for period in range(1, min(MOST_PERIOD, len(words) // 2 + 1) + 1):
-        at = 0
-        while at + period < len(words):
-            end = at
-            while end + period < len(words) and words[end] == words[end + period]:
-                end += 1
-            phrase, length = pieces[at : at + period], end - at + period
-            if end > at and (is_counted(phrase, length) if counts else is_loop(phrase, length, spelling)):
+        for found in EQUAL.finditer(bytes(map(eq, words, words[period:]))):
+            at, end = found.span()
+            length = end - at + period
+            if 2 * length < 3 * period:
+                continue
+            phrase = pieces[at : at + period]
+            if is_counted(phrase, length) if counts else is_loop(phrase, length, spelling):
                 line = next((place for place in range(at, end) if words[place - 1 : place] == ["\n"]), at)
                 yield pieces[line + period].start
                 break
-            at = max(end, at + 1)
 
 
 def lexemes(text: str) -> list[re.Match[str]]:
