@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from editor import LINE_BREAK, PYTHON
+from editor import LINE_BREAK, PYTHON, is_subsequence
 from editor_fuzzer import F_PREFIX, Document
 from fim_server import Language
 from fim_server.datasets.judging.cutting import Looks
@@ -19,6 +19,7 @@ from fim_server.datasets.judging.differences import Differences
 from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.judging.programs import start
 from fim_server.language.compile import builtin_files, read_builtin
+from fim_server.recovery.texts import insertions
 from served_places import Place
 
 EXACT, PARTIAL = "exact", "partial"
@@ -62,6 +63,7 @@ class Seen:
         items: What was sent.
         requires_names: Whether the settings refuse items that load unknown names.
         case: The case's number and the request's in it.
+        cells: The other cells of a notebook, those above the cursor's and those below.
     """
 
     place: Place
@@ -71,6 +73,7 @@ class Seen:
     items: tuple[Item, ...]
     requires_names: bool = False
     case: tuple[int, int] = (0, 0)
+    cells: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class Violation:
         lines.append(f"  text = {seen.text[: seen.cursor] + '‸' + seen.text[seen.cursor :]!r}")
         if seen.place.rest:
             lines.append(f"  true rest = {seen.place.rest!r} for {seen.place.closers!r}")
+        if any(seen.cells):
+            lines.append(f"  cells above = {list(seen.cells[0])!r}, below = {list(seen.cells[1])!r}")
         if self.item is not None:
             covered = seen.text[self.item.start : self.item.end]
             lines.append(f"  {self.item.label} item {self.item.text!r} in place of {covered!r}")
@@ -140,8 +145,9 @@ def _item(document: Document, span: dict[str, Any], text: str, item: dict[str, A
 
 
 def applied(seen: Seen, item: Item) -> str:
-    """The document with an item."""
-    return seen.text[: item.start] + item.text + seen.text[item.end :]
+    """The document with an item, as the language's parser reads it."""
+    text = seen.text[: item.start] + item.text + seen.text[item.end :]
+    return seen.place.program(LINE_BREAK.sub("\n", text)) if seen.place.command else text
 
 
 # --- judges --------------------------------------------------------------------------------------------------------
@@ -215,7 +221,7 @@ def examine(answers: Sequence[Seen]) -> Verdicts:
     found = Verdicts()
     for name in sorted({seen.place.language for seen in answers}):
         mine = [seen for seen in answers if seen.place.language == name]
-        texts = [seen.place.truth for seen in mine]
+        texts = [seen.place.program(seen.place.truth) for seen in mine]
         texts += [applied(seen, item) for seen in mine for item in seen.items if item.label == EXACT]
         court(name).judge.verdicts(texts)
     for seen in answers:
@@ -232,7 +238,9 @@ def broken_invariants(seen: Seen) -> Iterator[tuple[str, Item | None, str]]:
     """The invariants that an answer breaks: their names, the item, and what is said of it."""
     place = seen.place
     judge = court(place.language)
-    can_be_exact = not place.broken and judge.takes(place.truth)
+    # An editor shows no item that lacks what it replaces.
+    is_shown = is_subsequence(place.closers, place.rest)
+    can_be_exact = is_shown and not place.broken and judge.takes(place.program(place.truth))
     for item in seen.items:
         for kind, said in faults(seen, item):
             yield kind, item, said
@@ -247,7 +255,7 @@ def broken_invariants(seen: Seen) -> Iterator[tuple[str, Item | None, str]]:
             if fault is not None:
                 yield "partial does not parse", item, fault
     if seen.invoked and not seen.items and can_be_exact and not seen.requires_names:
-        as_it_is = (place.text, place.left + place.right)
+        as_it_is = (place.program(place.text), place.program(place.left + place.right))
         if not any(judge.judge.verdict(text) for text in as_it_is):
             yield "nothing on request", None, "the text cannot stay as it is"
 
@@ -256,6 +264,7 @@ def known_to_engine(seen: Seen, item: Item) -> str:
     """Whether the engine, opened afresh, takes what the parser refuses."""
     language = court(seen.place.language).language
     left, right = (LINE_BREAK.sub("\n", part) for part in (seen.text[: item.start], seen.text[item.end :]))
+    left = seen.place.program(left)
     complete = language.open(left, right).check(LINE_BREAK.sub("\n", item.text)).complete
     return f" (the engine {'takes' if complete else 'refuses'} it)"
 
@@ -265,11 +274,12 @@ def partial_fault(seen: Seen, item: Item, judge: Court) -> str | None:
 
     A line that is left out may have to be stood in for, as the block of a header.
     """
-    before = LINE_BREAK.sub("\n", seen.text[: item.start]).split("\n")
+    before = seen.place.program(LINE_BREAK.sub("\n", seen.text[: item.start])).split("\n")
     after = LINE_BREAK.sub("\n", seen.text[item.end :]).split("\n")
     line = len(before) - 1
     own = after[0] if line in item.lines else ""
-    for stand_in in (None, *judge.language.spelling.stand_ins):
+    known = insertions(judge.language.spelling)
+    for stand_in in (None, *known.stand_ins, *known.closings):
         left_lines = kept(before[:-1], 0, item.lines, stand_in)
         left = "\n".join([*left_lines, before[-1] + LINE_BREAK.sub("\n", item.text)])
         right = "\n".join([own, *kept(after[1:], line + 1, item.lines, stand_in)])

@@ -28,6 +28,8 @@ import editor
 from editor import LINE_BREAK, PYTHON, SETTINGS, Wire, wired
 from editor_fuzzer import Document
 from fim_server.errors import JudgeError
+from notebooks import SYNCHRONIZES, NotebookEditor
+from served_cells import Notebook, notebook
 from served_checks import EXACT, Item, Seen, Verdicts, Violation, applied, court, examine, inline_item, list_item
 from served_places import KINDS, LANGUAGES, SUFFIXES, Cutter, Place, Texts, broken
 
@@ -41,11 +43,14 @@ SHRUNK, SHRINKING = 2, 60
 """Violations of a kind that are made smaller, and requests for each."""
 ACCEPTED = ("", "", "", "word", "line", "word word")
 """What is accepted of an item before the server is asked again."""
+NOTEBOOK = "notebook"
+"""A client whose documents are cells; of files in Python alone."""
 CLIENTS: dict[str, dict[str, Any]] = {
     "inline": {"inlineCompletion": {}},
     "snippets": {"completion": {"completionItem": {"snippetSupport": True}}},
     "as is": {"completion": {"completionItem": {"insertTextModeSupport": {"valueSet": [1]}}}},
     "plain": {"completion": {"completionItem": {}}},
+    NOTEBOOK: {"inlineCompletion": {}},
 }
 OFTEN = ("inline",) * 5 + tuple(CLIENTS)
 SHORT = {"maxTokens": 24, "maxLineTokens": 16, "promptTokens": 128, "deadlineMs": 0, "invokedDeadlineMs": 0}
@@ -115,10 +120,11 @@ class Writer:
             place = cutter.place(draw, language, draw.choice(self.texts[language]), draw.choice(KINDS))
         if draw.random() < 0.08:
             place = broken(draw, place, cutter)
+        client = draw.choice(OFTEN)
         return Case(
             number,
             place,
-            draw.choice(OFTEN),
+            "inline" if client == NOTEBOOK and language != "python" else client,
             draw.random() < 0.7,
             draw.choice(("\n", "\n", "\r\n")),
             tuple(proposals(draw, place, draw.choice(self.texts[language]))),
@@ -181,6 +187,8 @@ class Client:
     async def begin(self) -> None:
         """Initialise the server."""
         offered = {"textDocument": CLIENTS[self.kind], "general": {"positionEncodings": ["utf-16"]}}
+        if self.kind == NOTEBOOK:
+            offered["notebookDocument"] = SYNCHRONIZES
         params = {"processId": None, "rootUri": None, "capabilities": offered, "initializationOptions": self._all(())}
         await self.wire.ask("initialize", "initialize", params, PATIENCE)
         await self.wire.send(Wire.note("initialized", {}))
@@ -207,7 +215,7 @@ class Client:
         """The items at the document's cursor. Raises ServerFailure for an answer that is none."""
         at = document.position(document.cursor)
         at["character"] += column
-        if self.kind == "inline":
+        if "inlineCompletion" in CLIENTS[self.kind]:
             params = Wire.completion(document.uri, at["line"], at["character"], invoked)
             answer = await self.wire.ask(self.number(), "textDocument/inlineCompletion", params, PATIENCE)
         else:
@@ -216,17 +224,17 @@ class Client:
             answer = await self.wire.ask(self.number(), "textDocument/completion", params, PATIENCE)
         if "error" in answer:
             raise ServerFailure(f"a request failed: {answer['error']}")
-        make = inline_item if self.kind == "inline" else list_item
+        make = inline_item if "inlineCompletion" in CLIENTS[self.kind] else list_item
         return [make(document, item) for item in answer["result"]["items"]]
 
     async def run(self, case: Case) -> list[Seen]:
         """All requests of a case, one after the other."""
         await self.use(case.settings)
-        place = case.place
+        found = notebook(case.place, case.noise) if self.kind == NOTEBOOK else Notebook((), case.place, ())
+        place = found.place
         text = place.text.replace("\n", case.newline)
-        uri = f"file:///items/{self.number()}{SUFFIXES[place.language]}"
-        document = Document(uri, text, case.newline)
-        await self.wire.open(uri, text, place.language)
+        editor = await self._open(found, text, case.newline)
+        document = editor.document
         answers: list[Seen] = []
         required = dict(case.settings).get("names") == "require"
         try:
@@ -238,31 +246,73 @@ class Client:
                     if following is None:
                         break
                     place = following
-                    await self._change(document, place, case.newline)
-                    invoked = invoked and self.kind == "inline"  # a list that is asked for right after a change
+                    await editor.insert(place.left.replace("\n", case.newline)[document.cursor :])
+                    invoked = invoked and "inlineCompletion" in CLIENTS[self.kind]  # a list right after a change
                 document.cursor = len(place.left.replace("\n", case.newline))
                 await self.told(place.left, case.texts if not step else (), case.noise)
                 items = await self.ask(document, place.column, invoked)
-                answers.append(
-                    Seen(place, document.text, document.cursor, invoked, tuple(items), required, (case.number, step))
-                )
+                number = case.number, step
+                cells = found.before, found.after
+                seen = Seen(place, document.text, document.cursor, invoked, tuple(items), required, number, cells)
+                answers.append(seen)
         finally:
-            note = Wire.note("textDocument/didClose", {"textDocument": {"uri": uri}})
-            await self.wire.send(note)
+            await editor.close()
             self.wire.notes.clear()
         return answers
 
-    async def _change(self, document: Document, place: Place, newline: str) -> None:
-        """Insert what was accepted at the cursor."""
+    async def _open(self, found: Notebook, text: str, newline: str) -> OpenFile | OpenCell:
+        if self.kind != NOTEBOOK:
+            uri = f"file:///items/{self.number()}{SUFFIXES[found.place.language]}"
+            await self.wire.open(uri, text, found.place.language)
+            return OpenFile(self.wire, Document(uri, text, newline))
+        book = NotebookEditor(self.wire, f"/items/{self.number()}.ipynb")
+        others = ([cell.replace("\n", newline) for cell in cells] for cells in (found.before, found.after))
+        before, after = others
+        await book.open(*before, text, *after)
+        return OpenCell(book, len(before), Document(book.cells[len(before)].uri, text, newline))
+
+
+@dataclass
+class OpenFile:
+    """A file in an editor."""
+
+    wire: Wire
+    document: Document
+
+    async def insert(self, text: str) -> None:
+        """Insert a text at the cursor."""
+        document = self.document
         start = document.position(document.cursor)
-        added = place.left.replace("\n", newline)[document.cursor :]
-        document.text = document.text[: document.cursor] + added + document.text[document.cursor :]
+        document.text = document.text[: document.cursor] + text + document.text[document.cursor :]
         document.version += 1
-        change = {"range": {"start": start, "end": start}, "text": added}
+        change = {"range": {"start": start, "end": start}, "text": text}
         identity = {"uri": document.uri, "version": document.version}
-        await self.wire.send(
-            Wire.note("textDocument/didChange", {"textDocument": identity, "contentChanges": [change]})
-        )
+        params = {"textDocument": identity, "contentChanges": [change]}
+        await self.wire.send(Wire.note("textDocument/didChange", params))
+
+    async def close(self) -> None:
+        """Close it."""
+        params = {"textDocument": {"uri": self.document.uri}}
+        await self.wire.send(Wire.note("textDocument/didClose", params))
+
+
+@dataclass
+class OpenCell:
+    """A cell of a notebook in an editor."""
+
+    book: NotebookEditor
+    at: int
+    document: Document
+
+    async def insert(self, text: str) -> None:
+        """Insert a text at the cursor."""
+        document = self.document
+        await self.book.edit(self.at, document.cursor, document.cursor, text)
+        document.text = self.book.cells[self.at].text
+
+    async def close(self) -> None:
+        """Close the notebook."""
+        await self.book.close()
 
 
 class ServerFailure(Exception):

@@ -49,6 +49,7 @@ class Place:
         right: The text after that.
         column: Columns beyond the line's end at which the cursor is said to be.
         broken: Whether the file is broken elsewhere.
+        command: A line of IPython's with which a notebook's cell begins; the parser reads `pass` for it.
     """
 
     language: str
@@ -59,6 +60,11 @@ class Place:
     right: str
     column: int = 0
     broken: bool = False
+    command: str = ""
+
+    def program(self, text: str) -> str:
+        """A text of this place as the language's parser reads it."""
+        return "pass\n" + text.removeprefix(self.command) if self.command else text
 
     @property
     def text(self) -> str:
