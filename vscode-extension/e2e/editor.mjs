@@ -45,7 +45,7 @@ const WINDOW = { width: 1100, height: 620 };
 const PICTURE = { width: 700, height: 152 };
 
 // Milliseconds. Two slow cores and a server that loads PyTorch need patience; a wait ends as soon as it can.
-const START_TIMEOUT = 120_000;
+export const START_TIMEOUT = 120_000;
 const TIMEOUT = 30_000;
 /** For processes to end when they are asked to. */
 const GRACE = 2_000;

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { STACK, startEditor, until, VENV } from "./editor.mjs";
+import { STACK, START_TIMEOUT, startEditor, until, VENV } from "./editor.mjs";
 import { firstLine, startEndpoint } from "./endpoint.mjs";
 
 const EMBEDDED = fileURLToPath(new URL("../../fim_server/models/embedded", import.meta.url));
@@ -28,7 +28,7 @@ const EMBEDDED_CHOSEN = { ...SETTINGS, "fim-server.model": "embedded" };
 
 /** Milliseconds: what ends when something hangs. */
 const SUITE_TIMEOUT = 600_000;
-const TEST_TIMEOUT = 150_000;
+const TEST_TIMEOUT = 240_000;
 
 /** @type {import("./editor.mjs").Editor} */
 let editor;
@@ -74,9 +74,10 @@ async function withEndpoint(model, ports, body) {
   }
 }
 
-/** Waits for a message. @param {RegExp} pattern */
-async function expectMessage(pattern) {
-  await until(`the message ${pattern}`, async () => (await editor.messages()).some((text) => pattern.test(text)));
+/** Waits for a message. @param {RegExp} pattern @param {number} [timeout] */
+async function expectMessage(pattern, timeout) {
+  const isShown = async () => (await editor.messages()).some((text) => pattern.test(text));
+  await until(`the message ${pattern}`, isShown, timeout);
 }
 
 /** An entry of the list that is open, by what screen readers say: rows keep hidden texts of earlier lists. @param {string | RegExp} name */
@@ -196,7 +197,8 @@ describe("models in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.choose("Restart Server");
     await expectMessage(downloading);
     hub.stdin.write("go on\n");
-    await expectMessage(new RegExp(`${HUB_MODEL} is here and serves from now on`));
+    // It may run on PyTorch, which takes its time to be imported.
+    await expectMessage(new RegExp(`${HUB_MODEL} is here and serves from now on`), START_TIMEOUT);
     await editor.waitForStatus(/: ready \(small-model\)/);
     await editor.press("Control+1");
     await editor.type("self.");
