@@ -76,7 +76,7 @@ def is_ignored(path: Path, folders: Sequence[Path]) -> bool:
 
 def rules_of(folder: Path) -> list[Rule]:
     """Return the rules of a folder, the strongest last. Raises OSError where a file of rules cannot be read."""
-    rules = []
+    rules: list[Rule] = []
     for name in (".git/info/exclude", ".gitignore", ".ignore"):
         file = folder / name
         if file.exists() or file.is_symlink():

@@ -38,7 +38,11 @@ async def started(*command: str, **more: Any) -> AsyncIterator[tuple[Server, Wir
 
 
 async def initialize(wire: Wire) -> None:
-    params = {"processId": None, "rootUri": None, "capabilities": {"textDocument": {"inlineCompletion": {}}}}
+    params: dict[str, Any] = {
+        "processId": None,
+        "rootUri": None,
+        "capabilities": {"textDocument": {"inlineCompletion": {}}},
+    }
     await wire.ask("initialize", "initialize", params)
     await wire.send(Wire.note("initialized", {}))
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,10 @@ def test_reading_stops_where_the_process_has_too_much(server: tuple[FimLanguageS
     ls, said = server
     ls.project = project = Reading(["x is left out"])  # type: ignore[assignment]
     indexing.look_at_reading(ls, 900 * MEGABYTE, 1000 * MEGABYTE)
-    assert project.is_reading
+    reads = [project.is_reading]
     assert (types.MessageType.Warning, "reading the project: x is left out") in said
     indexing.look_at_reading(ls, 1001 * MEGABYTE, 1000 * MEGABYTE)
-    assert not project.is_reading
+    assert [*reads, project.is_reading] == [True, False]
     assert any("memoryMb" in str(message) and "1,001 MB" in str(message) for _, message in said)
 
 
@@ -96,16 +97,21 @@ def test_a_hostile_folder_is_opened_within_the_budget(tmp_path: Path) -> None:
     async def open_folder() -> int:
         async with wired() as (server, wire):
             folder = {"uri": tmp_path.as_uri(), "name": "hostile"}
-            offered = {"textDocument": {"inlineCompletion": {}}}
+            offered: dict[str, Any] = {"textDocument": {"inlineCompletion": {}}}
             params = {"processId": None, "capabilities": offered, "rootUri": None, "workspaceFolders": [folder]}
             await wire.ask("initialize", "initialize", {**params, "initializationOptions": {"model": "embedded"}})
             await wire.send(Wire.note("initialized", {}))
             await wire.is_ready()
             for line in (".ignore is a link that leads out of the folder", ".gitignore is not a regular file"):
-                await wire.note_of("window/logMessage", lambda note, line=line: line in note["message"])
+                await wire.note_of("window/logMessage", partial(names, line))
             return peak_of(server.process.pid)
 
     assert asyncio.run(asyncio.wait_for(open_folder(), 120)) < 1_500 * MEGABYTE
+
+
+def names(line: str, note: dict[str, Any]) -> bool:
+    """Return whether a logged message holds a line."""
+    return line in note["message"]
 
 
 def peak_of(process: int) -> int:

@@ -39,14 +39,14 @@ def start_none(thread: threading.Thread) -> None:
 
 
 def lack_threads(ls: FimLanguageServer, *arguments: Any) -> None:
-    threading.Thread.start = start_none  # type: ignore[method-assign]
+    threading.Thread.start = start_none  # type: ignore[method-assign,assignment]
 
 
 if __name__ == "__main__":
     what = sys.argv[1]
     load.load_model = {"library": want_memory_in_a_library, "end": never_end}.get(what, want_memory)  # type: ignore[assignment]
     if what == "words":
-        FimLanguageServer.log = want_memory  # type: ignore[method-assign]
+        FimLanguageServer.log = want_memory  # type: ignore[method-assign,assignment]
     if what == "threads":
-        lifecycle.take_settings = lack_threads
+        lifecycle.take_settings = lack_threads  # type: ignore[attr-defined,assignment]
     sys.exit(main(["serve", *sys.argv[2:]]))
