@@ -399,7 +399,10 @@ impl<'t> Reader<'t> {
         let text = &self.line[content.clone()];
         self.at = content.end + mark.len();
         self.quoted.push(content.clone());
-        let armed = self.armed.filter(|_| self.other.is_none());
+        let told = self.name.filter(|name| !name.quoted && name.words == 0 && self.last == 'a' && self.armed.is_none());
+        let (depth, weak) = (self.depth, true);
+        let told = told.map(|_| Armed { depth, call: false, weak, from_quoted: false });
+        let armed = self.armed.filter(|_| self.other.is_none()).or(told);
         let is_lookup = opened_by.is_some_and(is_lookup) && is_plain_name(text);
         let is_word = armed.is_some_and(|armed| armed.weak) && is_words(text);
         if armed.is_some() && !is_lookup && !is_word {
@@ -474,7 +477,7 @@ fn is_words(text: &str) -> bool {
 
 /// How sure it is that a word names a secret; None where it does not.
 fn strength(word: &str) -> Option<Strength> {
-    if word.len() < 3 || word.len() > 100 {
+    if word.len() < 2 || word.len() > 100 {
         return None;
     }
     let small: String =
@@ -487,7 +490,9 @@ fn strength(word: &str) -> Option<Strength> {
     }
     let is_upper = !word.bytes().any(|byte| byte.is_ascii_lowercase());
     let ends = |end: &str| small.strip_suffix(end).or_else(|| small.strip_suffix('s')?.strip_suffix(end));
-    if matches!(small.as_str(), "pwd" | "passwd") || (small.ends_with("pwd") && small.len() <= 24) {
+    if matches!(small.as_str(), "pw" | "pwd" | "passwd" | "auth" | "basicauth")
+        || (small.ends_with("pwd") && small.len() <= 24)
+    {
         return Some(Strength::Strong);
     }
     if word.ends_with("_pass") || word.ends_with("_PASS") || word == "PASS" {
@@ -517,6 +522,13 @@ fn inside(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
         let authority = authority.rfind('@').or_else(|| text[from..].split([' ', '"']).next()?.rfind('@'));
         if let Some(end) = authority.filter(|&end| text[from..from + end].contains(':')) {
             found.push(start + from..start + from + end);
+        }
+    }
+    // What stands before a host without a scheme: `name:password@host`.
+    let account = text.split(|char: char| is_blank(char) || char == '/').next().unwrap_or_default();
+    if let (Some(colon), Some(end)) = (account.find(':'), account.rfind('@')) {
+        if colon > 0 && colon + 1 < end && !account.starts_with("mailto") && account[..colon].chars().all(is_word) {
+            found.push(start..start + end);
         }
     }
     let mut at = 0;
@@ -582,6 +594,10 @@ mod tests {
             "token = b\"hunter2\"",
             "password = `hunter2`",
             "DB_PASS = \"hunter2\"",
+            "get(url, auth=(None, \"hunter2\"))",
+            "#define PASSWORD \"hunter2\"",
+            "sql.Open(name, \"root:hunter2@tcp(127.0.0.1)/db\")",
+            "url = \"redis://:hunter2@localhost\"",
             "url = \"postgres://bob:hunter2@host/db\"",
             "dsn = \"Server=a;Password=hunter2;\"",
             "get(\"http://host/x?api_key=hunter2&y=1\")",
@@ -631,6 +647,9 @@ mod tests {
     fn other_strings_are_none() {
         for line in [
             "name = \"hunter2\"",
+            "to = \"mailto:bob@example.com\"",
+            "Password string `json:\"password\"`",
+            "remote = \"git@example.com:a/b.git\"",
             "fields = [\"username\", \"password\", \"email\"]",
             "password = os.environ[\"DB_PASSWORD\"]",
             "token = os.Getenv(\"API_TOKEN\")",
