@@ -64,7 +64,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 def told(project: Project, uri: str, text: str, at: int) -> Split:
     split = Split(text[:at], text[at:])
     project.opened(uri)
-    project.tell(uri, split)
+    project.tell(uri, split, "python" if path_of(uri) is None else "")
     assert project.memory.settle()
     return split
 
@@ -236,10 +236,10 @@ def test_the_memory_is_told_of_a_document_where_a_cursor_rests(project: Project)
     request = Request("file:///rests.py", split, "python", "", False, True, settings)
     one.read_at_rest(None, replace(request, settings=replace(settings, project_memory=False)), Stop())
     assert project.memory.settle()
-    assert project.recall("file:///rests.py", split, "exact") == []
+    assert project.recall("file:///rests.py", split, "exact", language="python") == []
     one.read_at_rest(None, request, Stop())
     assert project.memory.settle()
-    assert project.recall("file:///rests.py", split, "exact")[0].completion.text == LINE
+    assert project.recall("file:///rests.py", split, "exact", language="python")[0].completion.text == LINE
 
 
 def test_names_are_read_where_a_cursor_rests(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +268,7 @@ def test_names_are_read_where_a_cursor_rests(project: Project, monkeypatch: pyte
 def test_lines_that_are_unsure_are_left_out(project: Project, tmp_path: Path) -> None:
     project.read([tmp_path.as_uri()], {".py": "python"})
     split = told(project, "untitled:x", HERE, AT)
-    offer = project.memory.offers("untitled:x", split.left, split.right, 8)[0]
+    offer = project.memory.offers("untitled:x", split.left, split.right, 8, language="python")[0]
     assert offer.text == f"{LINE}\n        {NOTED}"
     ((end, sure),) = offer.lines
     assert end == len(offer.text)
