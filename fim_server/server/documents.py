@@ -239,7 +239,7 @@ class DocumentProtocol(AnsweringProtocol):
         except JsonRpcException as error:
             if "id" in data and "method" in data:
                 refusal = error if isinstance(error, JsonRpcInvalidParams) else JsonRpcInvalidParams()
-                self._send_response(data["id"], None, refusal.to_response_error())
+                self.on_loop(lambda: self._send_response(data["id"], None, refusal.to_response_error()))
             raise
 
     def _next_version(self, uri: str) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from fim_server.server.handshake import INVALID_REQUEST, NOT_INITIALIZED, PARSE_ERROR, is_token, without_token
-from fim_server.server.wire import MOST_FIRST_BYTES, Bytes, MessageReader
+from fim_server.server.wire import MOST_FIRST_BYTES, Bytes, MessageReader, length_of_next
 
 if TYPE_CHECKING:
     import asyncio
@@ -40,7 +40,7 @@ class Entrance:
     async def initialization(self) -> bytes | None:
         """The `initialize` that is let in, as it came; None where the connection ends, or is to end, before."""
         while not self._is_over:
-            length = await self._length()
+            length = await length_of_next(self._reader)
             body = await self._reader.readexactly(length) if length else b""
             if not body:
                 return None
@@ -52,18 +52,6 @@ class Entrance:
     def answer_full(self, most: int) -> None:
         """Tell a client who was let in that there is no place for it."""
         self._send(self.number, SERVER_FULL, f"{most} clients are served already: connect again later")
-
-    async def _length(self) -> int:
-        """Read the header of a message: how many bytes the message has; 0 at the end."""
-        length = 0
-        while line := await self._reader.readline():
-            self._left = max(0, self._left - len(line))
-            name, _, value = line.partition(b":")
-            if name == b"Content-Length":  # the reader has it in this spelling, and as a number
-                length = int(value)
-            if length and not line.strip():
-                return length
-        return 0
 
     def _lets_in(self, body: bytes) -> bool:
         """Whether a message is an `initialize` that shows the token; any other is answered."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import threading
@@ -37,10 +38,22 @@ class HandshakeProtocol(LanguageServerProtocol):
         """What the client has to show; None: nothing."""
         self.initialized = False
         """Whether the client has sent `initialize`, with the token where one is wanted."""
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """That on which the client's messages are answered."""
         self.ended = threading.Event()
         """Set when no more messages of the client are answered."""
         self.refused = False
         """Whether that is because of one that was refused."""
+
+    def on_loop(self, work: Callable[[], object]) -> None:
+        """Do something on the event loop's thread, also where a large message is read on another."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            if self.loop is not None:
+                self.loop.call_soon_threadsafe(work)
+                return
+        work()
 
     def handle_message(self, message: Any) -> None:
         """Answer a message, or say why it is not answered."""
@@ -73,6 +86,11 @@ class HandshakeProtocol(LanguageServerProtocol):
         logger.warning("a client's messages are no longer read: %s", problem)
         self._refuse_unread(INVALID_REQUEST, problem)
         self.end(refused=True)
+
+    def pass_over(self, problem: str) -> None:
+        """Say why a message is not read; those after it are."""
+        logger.warning("a message was passed over: %s", problem)
+        self._refuse_unread(INVALID_REQUEST, problem)
 
     def refuse_text(self) -> None:
         """Say that a message is no JSON; those after it are read."""

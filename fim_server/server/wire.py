@@ -7,17 +7,20 @@ here stand between it and the bytes.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from pygls.io_ import run_async
+from pygls.exceptions import JsonRpcException
 
 if TYPE_CHECKING:
     from pygls.io_ import AsyncWriter, Writer
 
     from fim_server.server.language_server import FimLanguageServer
+
+Json = dict[str, Any]
 
 MOST_MESSAGE_BYTES = 64 * 2**20
 """The largest message that is read; editors send no files of more than about 50 MB to a server."""
@@ -28,6 +31,12 @@ MOST_FIRST_BYTES = 2**20
 MOST_HEADER_BYTES = 4096
 """The longest line of a header."""
 
+LARGE_BYTES = 1 << 18
+"""A message from this size on is read on a thread of its own."""
+
+MOST_OBJECTS = 500_000
+"""Objects of one message: an edit at 100,000 places has four for each of them."""
+
 PIECE_BYTES = 1 << 16
 """Of standard input that are read at once, at most."""
 
@@ -36,6 +45,10 @@ MOST_DIGITS = 18
 
 HEADER = re.compile(rb"[A-Za-z0-9-]+[ \t]*:.*|\r?\n", re.DOTALL)
 """A line of a header, or the empty line after it: a request of HTTP's begins with neither."""
+
+
+class TooManyObjects(Exception):
+    """A message has more objects than are read."""
 
 
 class Bytes(Protocol):
@@ -180,11 +193,51 @@ async def answer_messages(
 ) -> None:
     """Answer all messages of one client, until it ends or one is refused."""
     protocol = server.protocol
+    protocol.loop = asyncio.get_running_loop()
     protocol.set_writer(writer)
     reader = MessageReader(source, lambda: most_bytes(server), protocol.refuse, strict)
-    await run_async(
-        stop_event=protocol.ended, reader=reader, protocol=protocol, error_handler=server.report_server_error
-    )
+    while not protocol.ended.is_set():
+        length = await length_of_next(reader)
+        body = await reader.readexactly(length) if length else b""
+        if not body:
+            return
+        try:
+            protocol.handle_message(await parsed(body, protocol.structure_message))
+        except TooManyObjects:
+            protocol.pass_over(f"a message of more than {MOST_OBJECTS:,} objects")
+        except Exception as error:  # noqa: BLE001  # whatever is wrong with it, messages after it are read
+            server.report_server_error(error, JsonRpcException)
+
+
+async def length_of_next(reader: MessageReader) -> int:
+    """Read the header of a message: how many bytes the message has; 0 at the end."""
+    length = 0
+    while line := await reader.readline():
+        name, _, value = line.partition(b":")
+        if name == b"Content-Length":  # the reader has it in this spelling, and as a number
+            length = int(value)
+        if length and not line.strip():
+            return length
+    return 0
+
+
+async def parsed(body: bytes, structure: Callable[[Json], Any]) -> Any:
+    """Read a message; a large one on a thread of its own, for it may take seconds, and other clients wait meanwhile.
+
+    Raises what reading it raises, and TooManyObjects.
+    """
+    left = MOST_OBJECTS
+
+    def take(found: Json) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise TooManyObjects
+        return structure(found)
+
+    if len(body) < LARGE_BYTES:
+        return json.loads(body, object_hook=take)
+    return await asyncio.to_thread(json.loads, body, object_hook=take)
 
 
 def most_bytes(server: FimLanguageServer) -> int:
