@@ -135,11 +135,11 @@ class Contexts:
         parse, the lines that break it are left out.
 
         ``stands_in``: where no line of the middle completes the text, because of what has to follow and is not there
-        yet, that is stood in for (:mod:`.stand_ins`).
+        yet, that is stood in for (:mod:`.stand_ins`). The block of a header whose end is right of the cursor always is.
         """
         found = self._open_covered(uri, language, split)
-        if stands_in and found.guarantee == "exact":
-            found = self._open_stood_in(uri, language, split, found) or found
+        if found.guarantee == "exact":
+            found = self._open_stood_in(uri, language, split, found, stands_in) or found
         return found if floor == "off" else replace(found, session=found.session.floored(floor))
 
     def _open_covered(self, uri: str, language: Language, split: Split) -> Opened:
@@ -171,11 +171,17 @@ class Contexts:
                 best, least = opened(without, left, right[covered:], covered), needed
         return found if best is None else best
 
-    def _open_stood_in(self, uri: str, language: Language, split: Split, found: Opened) -> Opened | None:
-        """As :meth:`_open_whole`, what has to follow the cursor's line stood in for; None where that is of no use."""
+    def _open_stood_in(
+        self, uri: str, language: Language, split: Split, found: Opened, on_one_line: bool
+    ) -> Opened | None:
+        """As :meth:`_open_whole`, what has to follow the cursor's line stood in for; None where that is of no use.
+
+        ``on_one_line``: whether one line is wanted, to which more may have to follow. A block below a header whose end
+        is right of the cursor has to follow in any case.
+        """
         completion = shortest(found.session) or ""
         hidden = hides_rest(found, completion)
-        if not hidden and not needs_more(found.session, completion):
+        if not hidden and not (on_one_line and needs_more(found.session, completion)):
             return None
         bare = without_rest(split) if hidden else without_closers(split, language)
         with suppress(StoppedError), Stop(STAND_IN_SECONDS):
@@ -201,8 +207,10 @@ class Contexts:
         found = self._open_whole(uri, language, replace(split, right=right))
         if not isinstance(found, Opened) or found.guarantee != "exact":
             return None
-        completion = shortest(found.session) or ""
-        if hides_rest(found, completion) or needs_more(found.session, completion):
+        completion = shortest(found.session)
+        if completion is None or hides_rest(found, completion):
+            return None
+        if unmatched(completion, language.spelling.brackets)[1] or not found.session.start(SINGLE_LINE).is_viable():
             return None
         at, lines = split.left.count("\n"), split.right.count("\n")
         behind = at + stand_in.below + 1

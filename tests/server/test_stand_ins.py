@@ -90,6 +90,29 @@ def test_what_has_to_follow_stands_in(marked: str, middle: str, stand_in: StandI
     ast.parse(split.left + middle + stand_in.inserted(split.right)[found.covered :])
 
 
+@pytest.mark.parametrize(
+    ("marked", "guarantee"),
+    [("if f(‸):\n", "partial"), ("match f(‸):\n", "partial"), ("try:\n    a‸\n", "exact"), ("if f(‸)\n", "exact")],
+)
+def test_where_several_lines_are_wanted_only_blocks_that_no_text_can_bring_stand_in(
+    marked: str, guarantee: str
+) -> None:
+    _, found = opened(marked, stands_in=False)
+    assert found.guarantee == guarantee
+
+
+def test_nothing_stands_in_of_which_too_little_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shortest(session: object) -> str | None:
+        looked.append(session)
+        return known(session) if len(looked) < 3 else None  # of the session with the stand-in
+
+    known: Any = contexts.shortest
+    looked: list[object] = []
+    monkeypatch.setattr(contexts, "shortest", shortest)
+    _, found = opened("match f(‸):\n")
+    assert (found.guarantee, found.stand_in) == ("exact", None)
+
+
 def test_lines_that_need_a_stand_in_are_not_covered_as_they_stand() -> None:
     _, found = opened("x = 1\ntry:\n    f(\n        a‸\n    )\n\ny = 1\n")
     assert found.stand_in == StandIn(1, "\nexcept:x")
