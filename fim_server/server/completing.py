@@ -632,8 +632,8 @@ class Completer:
 
         is_loaded = loading is not None and loading.done() and loading.exception() is None
         language = self._language(request, loading.result() if loading is not None and is_loaded else None)
-        split = request.split
-        single_line = wants_single_line(Place.of(split), request.settings, owes_block(split, language.name))
+        place, owes = Place.of(request.split), owes_block(request.split, language.name)
+        single_line = request.single_line or wants_single_line(place, request.settings, owes)
         with Stop(ENGINE_SECONDS):
             opened = self._open(replace(request, single_line=single_line), language)  # as when it completes
         if loading is None or not is_loaded or not request.settings.enabled:

@@ -175,10 +175,10 @@ async def test_covered_lines_move_with_what_is_typed(wire: Wire) -> None:
 
 async def test_a_stand_in_is_told_by_the_cells_line(wire: Wire) -> None:
     editor = await opened(wire, "x = 1\n" * 30, "try:\n    pri\n\ny = 2")
-    items = await editor.ask(1, "pri", invoked=False)
-    told = [item["command"]["arguments"][0] for item in items]
-    assert told
-    assert [argument["standIn"]["line"] for argument in told] == [1] * len(told)
+    told = (await editor.explain(1, len("try:\n    pri")))["result"]
+    assert told["standIn"]["line"] == 1
+    for item in await editor.ask(1, "pri", invoked=False):
+        assert item["command"]["arguments"][0]["standIn"] == told["standIn"]
     await editor.close()
 
 
