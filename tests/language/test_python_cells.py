@@ -42,6 +42,8 @@ def test_a_cell_parses_where_ipython_takes_it(case: dict[str, object]) -> None:
         ("!echo \\\n  a\nx", ["pass\n\nx"]),
         ("%memit f(x)\n%lprun -f f f(x)", ["pass\npass", "f(x)", "\nf(x)"]),
         ("  x = 1\n  y = 2", ["x = 1\ny = 2"]),
+        (">>> for x in y:\n...     f(x)\n>>> x", ["for x in y:\n    f(x)\nx"]),
+        ("In [1]: for x in y:\n   ...:     f(x)\nIn [2]: !ls", ["for x in y:\n    f(x)\npass"]),
     ],
 )
 def test_the_programs_of_a_cell(text: str, units: list[str]) -> None:
@@ -121,6 +123,17 @@ def test_a_cursor_in_a_cell(text: str, left: str, right: str, one_line: bool) ->
 )
 def test_inside_of_a_command_nothing_is_offered(text: str) -> None:
     assert cells.at(*text.split(MARK)) == cells.INSIDE
+
+
+@pytest.mark.parametrize("text", [">>> x = 1\n>>> ‸", "In [3]: ‸", "\n  >>> x\n‸"])
+def test_in_what_is_copied_from_a_console_nothing_is_offered(text: str) -> None:
+    assert cells.at(*text.split(MARK)) == cells.CONSOLE
+
+
+def test_prompts_in_a_text_are_no_console() -> None:
+    cursor = cells.at("def f():\n    '''\n    >>> f()\n    '''\n    return ", "")
+    assert not isinstance(cursor, str)
+    assert cells.read("x = '''\n>>> f\n'''").units == ("x = '''\n>>> f\n'''",)
 
 
 LINES = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from editor import Wire, parses
-from notebooks import NotebookEditor, covered, guarantee, notebook_server
+from editor import SETTINGS, Wire, parses, wired
+from notebooks import SYNCHRONIZES, NotebookEditor, covered, guarantee, notebook_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -27,6 +28,13 @@ async def wire() -> AsyncIterator[Wire]:
 async def strict() -> AsyncIterator[Wire]:
     """A server that offers no name that nothing binds."""
     async with notebook_server(names="require") as wire:
+        yield wire
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def names_off() -> AsyncIterator[Wire]:
+    """A server whose texts do not depend on names, nor on what was asked before."""
+    async with notebook_server(names="off", prefetch=False) as wire:
         yield wire
 
 
@@ -266,3 +274,52 @@ async def test_all_cells_in_one_text_are_a_notebook_and_its_json_is_none(wire: W
     answer = await wire.ask("json", "textDocument/inlineCompletion", Wire.completion(uri, 1, 4))
     assert answer["result"]["items"] == []
     await wire.send(Wire.note("textDocument/didClose", {"textDocument": {"uri": uri}}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os\n\n\ndef names(path, count):\n    return ‸\n",
+        "total = sum(n for ‸)",
+        "rows = [1, 2]\nfor row in rows:\n    print(‸)\n",
+        "class A:\n    def f(self):\n        ‸\n\n    def g(self):\n        return 1\n",
+        "try:\n    x = int(‸\n",
+    ],
+)
+async def test_a_cell_by_itself_gets_what_a_file_gets(names_off: Wire, text: str) -> None:
+    left, right = text.split("‸")
+    editor = await opened(names_off, left + right)
+    uri = "file:///fim-server-notebooks/same.py"
+    await names_off.open(uri, left + right)
+    place = editor.cells[0].position(len(left))
+    for invoked in (True, False):
+        params = Wire.completion(uri, place["line"], place["character"], invoked)
+        answer = await names_off.ask(f"file {invoked}", "textDocument/inlineCompletion", params)
+        in_file = [(item["insertText"], item["range"], guarantee(item)) for item in answer["result"]["items"]]
+        in_cell = await editor.ask_at(0, len(left), invoked)
+        assert [(item["insertText"], item["range"], guarantee(item)) for item in in_cell] == in_file
+    await names_off.send(Wire.note("textDocument/didClose", {"textDocument": {"uri": uri}}))
+    await editor.close()
+
+
+async def test_the_suggestion_list_gets_cells_too() -> None:
+    """A client without inline completion, which synchronizes notebooks."""
+    async with wired("--model=embedded") as (_, wire):
+        offered = {
+            "textDocument": {"completion": {"completionItem": {"snippetSupport": True}}},
+            "notebookDocument": SYNCHRONIZES,
+        }
+        params = {"processId": os.getpid(), "capabilities": offered, "rootUri": None, "initializationOptions": SETTINGS}
+        await wire.ask("begin", "initialize", params)
+        await wire.send(Wire.note("initialized", {}))
+        await wire.is_ready()
+        editor = await opened(wire, "!ls\nx = 1", "y = 2\n%timeit len(x", "%%bash\nls")
+        place = {"textDocument": {"uri": editor.cells[1].uri}, "position": {"line": 1, "character": 13}}
+        items = (await wire.ask("list", "textDocument/completion", place))["result"]["items"]
+        assert items
+        for item in items:
+            assert item["textEdit"]["range"]["start"] == {"line": 1, "character": 12}
+            assert item["textEdit"]["newText"].startswith("x")
+        place["textDocument"] = {"uri": editor.cells[2].uri}
+        place["position"] = {"line": 1, "character": 2}
+        assert (await wire.ask("foreign", "textDocument/completion", place))["result"]["items"] == []

@@ -24,6 +24,7 @@ from fim_server.languages.python.commands import (
 )
 
 FOREIGN = "the cell begins with a magic that takes no Python"
+CONSOLE = "the cell begins with a console's prompt"
 INSIDE = "inside a command of IPython that takes no Python"
 
 MAGIC = re.compile(r"%{1,2}([\w.]*)")
@@ -87,7 +88,7 @@ class Cursor:
 @lru_cache(maxsize=8192)
 def read(text: str) -> Cell:
     """A cell without a cursor."""
-    text = dedented(text)
+    text = dedented(without_prompts(text))
     parts = parts_of(text, commands_of(text, header_end(text)))
     program = in_file(text, 0, len(text), parts)
     if is_foreign(text, parts):
@@ -97,6 +98,8 @@ def read(text: str) -> Cell:
 
 def at(left: str, right: str) -> Cursor | str:
     """A cursor between two texts of a cell; a reason in one line where nothing is to be offered."""
+    if has_prompts(left + right):
+        return CONSOLE
     left, right, was_indented = dedented_around(left, right)
     text, offset = left + right, len(left)
     parts = parts_of(text, commands_around(left, right))
@@ -344,6 +347,16 @@ def bound_by(line: str) -> tuple[list[str], bool]:
         first = next((word for word in arguments.split() if not word.startswith("-")), "")
         names += [first] if first.isidentifier() else []
     return list(dict.fromkeys(names)), found[1] in known["bind_anything"]
+
+
+def has_prompts(text: str) -> bool:
+    """Whether a cell is copied from a console."""
+    return re.match(data()["first_prompt"], text) is not None
+
+
+def without_prompts(text: str) -> str:
+    """A cell without a console's prompts, which IPython takes away."""
+    return re.sub(data()["prompts"], "", text) if has_prompts(text) else text
 
 
 # --- indentation -------------------------------------------------------------------------------------------------
