@@ -25,6 +25,9 @@ FORGOTTEN_SECONDS = 600.0
 """Age at which a crash counts no more: something else may have changed, and a second look every ten minutes costs
 little."""
 
+MOST_FILES = 100
+"""Files of a folder that are looked at; a model has some ten, and what is no model's may have more."""
+
 marks: set[Path] = set()
 """Those of this process."""
 
@@ -82,8 +85,8 @@ def crashes(cache: Path, key: str) -> int:
 
 def stamp_of(place: Path) -> str:
     """Another one once the files are others."""
-    files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
-    found = [path.stat() for path in files[:100]]
+    files = [place] if place.is_file() else sorted([*place.glob("*"), *place.glob("onnx/*")])
+    found = [path.stat() for path in files[:MOST_FILES] if path.is_file()]
     return " ".join(f"{one.st_size}:{one.st_mtime_ns}" for one in found)
 
 

@@ -1,10 +1,10 @@
 """Checksums of the files of a model in a cache: a file is trusted for what it holds, not because it is there.
 
 A model that is built here has a manifest in its folder, written before the folder gets its name: each file's size and
-SHA-256. Hashing 410 MB at every start would take 0.3 s on an idle core and 3 s on a busy one, and as long again where
+SHA-256. Hashing 410 MB at every start would take 0.4 s on an idle core and 4 s on a busy one, and as long again where
 the disk is cold. So what was hashed once is stamped: size, times and number of each file, of which every write through
 the file system changes one (the time of change cannot be set). A file is hashed where its stamp differs, where loading
-has failed, and where the user asks for the model. Checking stamps takes 0.3 ms.
+has failed, and where the user asks for the model. Checking stamps takes 0.5 ms.
 
 Files of the hub's cache have their checksum as the name of their blob: SHA-256, or that of git for small ones.
 """
