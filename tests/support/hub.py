@@ -45,6 +45,11 @@ class Hub:
         return [path.name for path in sorted(self.folder.iterdir()) if path.suffix in (".json", ".safetensors")]
 
 
+def blob(content: bytes) -> str:
+    """Git's name of a file, by which the hub tells those apart that are not in its large storage."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
 @contextmanager
 def serving(hub: Hub) -> Iterator[str]:
     """The hub's address, for the variable HF_ENDPOINT."""
@@ -69,11 +74,11 @@ def serving(hub: Hub) -> Iterator[str]:
 
         def _entry(self, name: str) -> dict[str, object]:
             content = (hub.folder / name).read_bytes()
-            return {"type": "file", "path": name, "size": len(content), "oid": hashlib.sha1(content).hexdigest()}
+            return {"type": "file", "path": name, "size": len(content), "oid": blob(content)}
 
         def _file(self, name: str) -> None:
             content = (hub.folder / name).read_bytes()
-            headers = {"ETag": f'"{hashlib.sha1(content).hexdigest()}"', "X-Repo-Commit": COMMIT}
+            headers = {"ETag": f'"{blob(content)}"', "X-Repo-Commit": COMMIT}
             self._begin(200, len(content), headers)
             if self.command == "HEAD":
                 return

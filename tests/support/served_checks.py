@@ -23,7 +23,8 @@ from fim_server.recovery.texts import insertions
 from served_places import Place
 
 EXACT, PARTIAL = "exact", "partial"
-LOOP = re.compile(r"(?s)(.{4,80}?)\1\1")
+LOOP = re.compile(r"(?s)(.{4,80}?)\1\1+")
+WORD = re.compile(r"\w+")
 LEAST_TELLING = 3
 """Letters and digits of a line, or of a phrase, that is not written twice by chance."""
 NEWER_IN_NAMES = re.compile("[\u200c\u200d\u30fb\uff65]")
@@ -322,13 +323,19 @@ def faults(seen: Seen, item: Item) -> Iterator[tuple[str, str]]:
     ]
     if odd:
         yield "invisible", f"{odd!r}"
-    loop = next((found for found in LOOP.finditer(text) if telling(found[1])), None)
+    loop = next((found for found in LOOP.finditer(text) if is_loop(found)), None)
     if loop is not None and loop[0] not in place.truth:
         yield "loop", f"{loop[1]!r} again and again"
     if below and telling(below) and not place.left[place.left.rfind("\n") + 1 :].strip():
         lines = (place.indentation + text).split("\n")
         if below.rstrip() in [line.rstrip() for line in lines] and below.strip() not in place.rest:
             yield "line below repeated", f"{below!r}"
+
+
+def is_loop(found: re.Match[str]) -> bool:
+    """Whether a phrase comes too often: a single word with signs may come three times (`x.parent.parent.parent`)."""
+    times = len(found[0]) // len(found[1])
+    return telling(found[1]) and any(map(str.isalpha, found[1])) and (times > 3 or len(WORD.findall(found[1])) > 1)
 
 
 def telling(text: str) -> bool:
