@@ -22,13 +22,7 @@ from fim_server.server.beyond_file import BeyondFile
 from fim_server.server.blocks import is_header, once_typed, owes_block, with_empty_block, without_unsure_block
 from fim_server.server.choosing import goes_on, others_of, together
 from fim_server.server.commas import with_last_comma
-from fim_server.server.contexts import (
-    Contexts,
-    Opened,
-    before_unopened,
-    fits,
-    refusal,
-)
+from fim_server.server.contexts import PATIENCE, Contexts, Opened, before_unopened, fits, refusal
 from fim_server.server.doubts import of_loop
 from fim_server.server.endings import with_any_ending, with_shortest_ending
 from fim_server.server.imports import doubt_of, with_imports
@@ -551,7 +545,8 @@ class Completer:
     def _open(self, request: Request, language: Language) -> Opened:
         """The session of a request's cursor: who asks for several lines gets them whole, others what is typed next."""
         stands_in = request.single_line or not request.invoked
-        opened = self.contexts.open(request.uri, language, request.contexts, request.settings.floor, stands_in)
+        patience, floor = PATIENCE if request.invoked else 1.0, request.settings.floor
+        opened = self.contexts.open(request.uri, language, request.contexts, floor, stands_in, patience)
         return opened if request.cell is None else self._cells.judged(opened, request.cell, language)
 
     def _offer(self, completion: Completion, request: Request, opened: Opened, language: Language) -> Offer | str:

@@ -50,6 +50,9 @@ STAND_IN_SECONDS = 0.1
 REOPENS_SECONDS = 0.05
 """What looking for a shortest completion may take there."""
 
+PATIENCE = 5.0
+"""How many times as long all that may take where the user has asked for a suggestion."""
+
 DOCUMENTS = 64
 """Documents whose broken lines are remembered."""
 
@@ -125,7 +128,15 @@ class Contexts:
         self._finisher = Finisher(self._sessions, self._budget.memory, self._unfinished)
         self._recoveries: OrderedDict[tuple[str, Language], Recovery] = OrderedDict()
 
-    def open(self, uri: str, language: Language, split: Split, floor: str = "off", stands_in: bool = False) -> Opened:
+    def open(
+        self,
+        uri: str,
+        language: Language,
+        split: Split,
+        floor: str = "off",
+        stands_in: bool = False,
+        patience: float = 1.0,
+    ) -> Opened:
         """The session of a cursor, whose middles keep a floor where any can.
 
         Where the text does not fit the budget, it is opened in part and finished in the background. Where it
@@ -136,10 +147,11 @@ class Contexts:
 
         ``stands_in``: where no line of the middle completes the text, because of what has to follow and is not there
         yet, that is stood in for (:mod:`.stand_ins`). The block of a header whose end is right of the cursor always is.
+        ``patience``: how many times as long as usual looking for that may take.
         """
         found = self._open_covered(uri, language, split)
         if found.guarantee == "exact":
-            found = self._open_stood_in(uri, language, split, found, stands_in) or found
+            found = self._open_stood_in(uri, language, split, found, stands_in, patience) or found
         return found if floor == "off" else replace(found, session=found.session.floored(floor))
 
     def _open_covered(self, uri: str, language: Language, split: Split) -> Opened:
@@ -172,24 +184,24 @@ class Contexts:
         return found if best is None else best
 
     def _open_stood_in(
-        self, uri: str, language: Language, split: Split, found: Opened, on_one_line: bool
+        self, uri: str, language: Language, split: Split, found: Opened, on_one_line: bool, patience: float
     ) -> Opened | None:
         """As :meth:`_open_whole`, what has to follow the cursor's line stood in for; None where that is of no use.
 
         ``on_one_line``: whether one line is wanted, to which more may have to follow. A block below a header whose end
         is right of the cursor has to follow in any case.
         """
-        completion = shortest(found.session) or ""
+        completion = shortest(found.session, patience) or ""
         hidden = hides_rest(found, completion)
-        if not hidden and not (on_one_line and needs_more(found.session, completion)):
+        if not hidden and not (on_one_line and needs_more(found.session, completion, patience)):
             return None
         bare = without_rest(split) if hidden else without_closers(split, language)
-        with suppress(StoppedError), Stop(STAND_IN_SECONDS):
+        with suppress(StoppedError), Stop(patience * STAND_IN_SECONDS):
             session = self._open(uri, language, split.left, bare.right, finishes=False)
             if not is_whole(session):
                 return None
             whole = session if isinstance(session, Session) else session.session
-            text = shortest(whole)
+            text = shortest(whole, patience)
             if not text or unmatched(text, language.spelling.brackets)[1]:
                 return None  # what follows the cursor's line is what it has begun
             text = without_blank_breaks(text, lambda joined: whole.check(joined).complete)
@@ -197,17 +209,19 @@ class Contexts:
                 stand_ins = block_stand_ins(empty_block(split, language.spelling), text)
             else:
                 stand_ins = stand_ins_for(split, bare, text)
-            opened = (self._open_with(uri, language, split, stand_in) for stand_in in stand_ins)
+            opened = (self._open_with(uri, language, split, stand_in, patience) for stand_in in stand_ins)
             return next((one for one in opened if one is not None), None)
         return None
 
-    def _open_with(self, uri: str, language: Language, split: Split, stand_in: StandIn) -> Opened | None:
+    def _open_with(
+        self, uri: str, language: Language, split: Split, stand_in: StandIn, patience: float
+    ) -> Opened | None:
         """As :meth:`_open_whole`, with what has to follow; None where a line does not complete the program with it."""
         right = stand_in.inserted(split.right)
         found = self._open_whole(uri, language, replace(split, right=right))
         if not isinstance(found, Opened) or found.guarantee != "exact":
             return None
-        completion = shortest(found.session)
+        completion = shortest(found.session, patience)
         if completion is None or hides_rest(found, completion):
             return None
         if unmatched(completion, language.spelling.brackets)[1] or not found.session.start(SINGLE_LINE).is_viable():
@@ -307,26 +321,26 @@ def reopening(found: Session | Recovered, line: str) -> Reopening:
     return Reopening.OPENS if closed and opened_again else Reopening.NO
 
 
-def shortest(session: Session) -> str | None:
-    """The shortest completion of a session; None where none is found in time."""
+def shortest(session: Session, patience: float = 1.0) -> str | None:
+    """Return the shortest completion of a session; None where none is found in time."""
     state = session.start()
     if state.is_complete():
         return ""
     try:
-        with Stop(REOPENS_SECONDS):
+        with Stop(patience * REOPENS_SECONDS):
             return state.shortest_completion()
     except (SearchLimitError, StoppedError):
         return None
 
 
-def needs_more(session: Session, text: str) -> bool:
+def needs_more(session: Session, text: str, patience: float) -> bool:
     """Return whether no single line completes a session's program, or only one that opens a bracket for lines below.
 
     A line break in the shortest completion, ``text``, says little: inside brackets it is white space. False where the
     answer is not found in time.
     """
     if "\n" in text:
-        with suppress(StoppedError), Stop(REOPENS_SECONDS):
+        with suppress(StoppedError), Stop(patience * REOPENS_SECONDS):
             return not session.start(SINGLE_LINE).is_viable()
         return False
     return unmatched(text, session.spelling.brackets)[1] > 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import StoppedError
 from fim_server.language.shapes import SINGLE_LINE
-from fim_server.server.contexts import shortest
+from fim_server.server.contexts import PATIENCE, shortest
 
 if TYPE_CHECKING:
     from fim_server.decoding.options import DecodeOptions
@@ -43,7 +43,7 @@ def of_a_short_text(
     """Return the options of a short text, where ``left_ms`` are left of the deadline."""
     single_line, needed = options.single_line, ""
     if session.guarantee != "none":
-        needed = shortest(session) or ""
+        needed = shortest(session, PATIENCE) or ""
         try:
             single_line = session.start(SINGLE_LINE).is_viable()
         except StoppedError:
