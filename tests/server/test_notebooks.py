@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from editor import SETTINGS, Wire, parses, wired
+from editor import PATIENCE, SETTINGS, Wire, parses, wired
 from notebooks import SYNCHRONIZES, NotebookEditor, covered, guarantee, notebook_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -323,3 +325,41 @@ async def test_the_suggestion_list_gets_cells_too() -> None:
         place["textDocument"] = {"uri": editor.cells[2].uri}
         place["position"] = {"line": 1, "character": 2}
         assert (await wire.ask("foreign", "textDocument/completion", place))["result"]["items"] == []
+
+
+async def test_the_notebooks_folder_says_which_version_counts(wire: Wire, tmp_path: Path) -> None:
+    project = '[project]\nname = "a"\nversion = "1"\nrequires-python = "==3.9.*"\n'
+    (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
+    settings = {"settings": {"fim-server": {**SETTINGS, "pythonVersion": None}}}
+    await wire.send(Wire.note("workspace/didChangeConfiguration", settings))
+    editor = await opened(wire, "x = 1", "match x:\n    case 1:\n        pass", path=f"{tmp_path}/a.ipynb")
+    told = (await editor.explain(0, 5))["result"]
+    assert told["language"] == "python 3.9"
+    assert told["diagnostics"] == ["code cell 2, line 1: left out, since it does not parse"]
+    await editor.close()
+    cell = editor.cells[0]  # the same where cells are told of one by one
+    await wire.open(cell.uri, cell.text)
+    assert (await editor.explain(0, 5))["result"]["language"] == "python 3.9"
+    await wire.send(Wire.note("textDocument/didClose", {"textDocument": {"uri": cell.uri}}))
+    restored = {"settings": {"fim-server": dict(SETTINGS)}}
+    await wire.send(Wire.note("workspace/didChangeConfiguration", restored))
+
+
+async def test_a_notebook_that_is_too_large_is_declined_as_a_file_is(wire: Wire) -> None:
+    editor = await opened(wire, "x = 1\n" * 100_000, "y = 2\n" * 100_000, "print(len")
+    assert await editor.ask(2, "print(len") == []
+    assert "maxFileCharacters" in editor.last["reason"]
+    await editor.close()
+
+
+async def test_what_other_cells_say_is_recalled() -> None:
+    """The project's memory is told of the notebook as one document, but for the cursor's line."""
+    async with notebook_server(projectMemory=True, askModel=False) as wire:
+        line = "figure.savefig(folder / 'overview_of_rows.png', dpi=300)"
+        editor = await opened(wire, f"folder = 1\n{line}\n", f"folder = 2\n{line}\n", "folder = 3\nfigure.savefig(")
+        items: list[dict[str, Any]] = []
+        for _ in range(20 * PATIENCE):  # what is told is taken in aside
+            items = items or await editor.ask(2, "figure.savefig(")
+            await asyncio.sleep(0 if items else 0.05)
+        assert items[0]["insertText"] == line.removeprefix("figure.savefig(")
+        assert editor.last["origin"] == "memory"
