@@ -6,16 +6,23 @@ well, and FIM_SERVER_SEED draws others.
 
 from __future__ import annotations
 
+import asyncio
+import os
 from dataclasses import replace
 
 import pytest
 
 from editor_fuzzer import Document
 from fim_server.models.prompt import find_format
+from served_cells import notebook
 from served_checks import EXACT, PARTIAL, Item, Seen, applied, court, examine, list_item
-from served_items import accepted
-from served_places import Cutter, Place
+from served_items import accepted, available, fuzz
+from served_places import LANGUAGES, Cutter, Place
 from text_models import Written, rest_of, text_model
+
+LONG = os.environ.get("FIM_SERVER_LONG") == "1"
+SEED = int(os.environ.get("FIM_SERVER_SEED", "0"))
+ITEMS = 20_000 if LONG else 150
 
 LEFT, RIGHT = "def f(ns):\n    total = sum(n ", "\n    return total\n"
 PLACE = Place("python", "boundary", LEFT, ")", "for n in ns)", RIGHT)
@@ -31,6 +38,15 @@ def seen(text: str, label: str = EXACT, covered: int = 0) -> Seen:
 def kinds(answer: Seen) -> list[str]:
     """The invariants that an answer breaks."""
     return sorted(violation.kind for violation in examine([answer]).violations)
+
+
+def test_what_the_server_sends_keeps_its_promises() -> None:
+    """Files of this repository alone in the short form: they are the same on every machine."""
+    found, smallest = asyncio.run(fuzz(ITEMS, SEED, available(LANGUAGES), own=not LONG))
+    print(found.counts)
+    assert not smallest, "\n".join(map(str, smallest))
+    assert found.counts["items"] >= ITEMS
+    assert found.counts["exact items"] > found.counts.get("partial items", 0)
 
 
 def test_right_items_break_nothing() -> None:
@@ -103,6 +119,19 @@ def test_a_partly_accepted_item_leaves_its_rest() -> None:
     assert place is not None
     assert (place.left, place.closers, place.rest, place.right) == (LEFT + "for", ")", " n in ns)", RIGHT)
     assert accepted(answer, answer.items[0], "line") is None
+
+
+def test_a_program_is_cut_into_cells_at_its_statements() -> None:
+    text = "import os\n\n\ndef f(ns):\n    total = sum(n "
+    place = Place("python", "boundary", text, ")", "for n in ns)", "\n    return total\n\n\nprint(f([1]))\n")
+    for seed in range(10):
+        found = notebook(place, seed)
+        assert found.place.left == f"{found.place.command}def f(ns):\n    total = sum(n "
+        assert found.place.right.rstrip() == "\n    return total"
+        assert any(cell.strip() == "import os" for cell in found.before)
+        assert found.after[-1].strip() == "print(f([1]))"
+        program = found.place.program(found.place.text)
+        assert program.startswith("pass\n" if found.place.command else "def")
 
 
 def test_closers_are_those_of_the_line() -> None:
