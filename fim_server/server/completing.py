@@ -35,7 +35,7 @@ from fim_server.server.preferring import Preferences
 from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
 from fim_server.server.recalling import Recalls
-from fim_server.server.second_thoughts import second_thought, without_repeats
+from fim_server.server.second_thoughts import THOUGHTS_ON_REQUEST, second_thought, without_repeats
 from fim_server.server.short_texts import of_a_short_text, with_time_to_end
 from fim_server.server.showing import Ends, ends_of, least_likelihood, worth
 from fim_server.server.weighing import given_written
@@ -411,8 +411,10 @@ class Completer:
         )
         for completion in written(with_time_to_end(options) if request.invoked else options, beside=task.beside):
             take(completion)
-        unlike = second_thought(offers, work.completions, reason, options.preference, request.invoked)
-        if unlike is not None and not work.completions[0].stop_reason.is_interruption:
+        for _ in range(THOUGHTS_ON_REQUEST if request.invoked else 1):
+            unlike = second_thought(offers, work.completions, reason, options.preference, request.invoked)
+            if unlike is None or work.completions[-1].stop_reason.is_interruption:
+                break
             unlikely = replace(options, preference=unlike, deadline_ms=left_ms())
             with suppress(StoppedError, LostError):  # the first text is there
                 take(next(written(unlikely, on_token=lambda tokens: None)))
@@ -425,8 +427,7 @@ class Completer:
             begun = next((one for one in work.completions if one.begun), work.completions[-1])
             if not offers and opened.guarantee != "none":
                 add(with_any_ending(begun, opened.session))
-        if request.invoked:
-            offers = without_repeats(offers)
+        offers = without_repeats(offers) if request.invoked else offers
         if not task.cancelled.is_set():
             with suppress(StoppedError):  # what the model has written is there
                 offers = self._with_recalled(offers, task)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 REPEATED = 0.001
 """How likely a text is right that stands below the cursor."""
 
+THOUGHTS_ON_REQUEST = 3
+"""Texts that are written besides at most, while all that there are repeat what is there; one where the user types."""
+
 LEAST_SHARE = 1e-9
 """Of a token's probability that is left to it in any case."""
 
@@ -48,12 +51,17 @@ def second_thought(
         others: What is thought of tokens besides.
         invoked: Whether the user asked for a suggestion.
     """
+    unlike: Unlike | None = None
     if not offers:
-        return Unlike.of_line(completions[0], others) if completions and reason == BELOW else None
-    first = offers[0]
+        for completion in completions if reason == BELOW else ():
+            unlike = Unlike.of_line(completion, unlike or others)
+        return unlike
     if invoked and not all(offer.doubt.is_repeat for offer in offers):
         return None
-    return Unlike.of(first, others) if first.doubt.end > 0 else None
+    for offer in offers if offers[0].doubt.end > 0 else ():
+        if offer.doubt.end > 0:
+            unlike = Unlike.of(offer, unlike or others)
+    return unlike
 
 
 def without_repeats(offers: list[Offer]) -> list[Offer]:
