@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
+use crate::language::code_modes;
 use crate::language::marks::{Mark, Marks};
 use crate::language::nesting::Nesting;
 use crate::language::spelling::Spelling;
@@ -92,6 +93,7 @@ impl Definition {
         let layout = roles::layout(spec)?;
         let roles = roles::roles(spec, layout)?;
         let grammar = Grammar::compile(spec, &producible(spec, &lexer, &roles, layout), lexer::mode_of(spec)?)?;
+        code_modes::check(spec, &lexer, &grammar, &roles)?;
         let strings = strings(spec, &grammar)?;
         let (constructs, constructs_of) = constructs(spec, &grammar)?;
         let spelling = Spelling::read(spec, &lexer, &roles, &strings)?;

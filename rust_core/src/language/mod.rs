@@ -2,6 +2,7 @@
 
 pub(crate) mod ahead;
 mod closing;
+mod code_modes;
 pub(crate) mod compiled;
 pub(crate) mod definition;
 pub(crate) mod follow;

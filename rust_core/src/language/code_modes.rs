@@ -1,0 +1,277 @@
+//! Lexemes of modes with code that the text right of a cursor cannot tell: definitions with such lexemes are refused.
+//!
+//! Left of the cursor the parser's set says which mode is in force. R is read without one: outside of literals in mode 0,
+//! inside of them in every mode with code at once, of which each has its own lexemes read and mode 0 the shared ones.
+//! The two readings agree for a lexeme X of a mode M with code where
+//! 1. X stands inside of literals alone (behind a lexeme of a mode without code that opens a bracket), and
+//! 2. no other lexeme can come where X can that the two readings take differently: one of another mode, or a shared one
+//!    that some text is in mode 0 and not in M, or in M and not in mode 0.
+//!
+//! Two lexemes can come at one place only if the innermost open bracket can be the same, and the lexeme before, with the
+//! bracket that it closes. Both are necessary conditions, so that no definition is taken whose readings differ; they are
+//! not sufficient, so that some are refused whose grammar keeps the two apart by what stands further left.
+
+use crate::bits::{self, BitRows, BitSet};
+use crate::error::Error;
+use crate::grammar::compiled::Grammar;
+use crate::ids::{AcceptId, DotId, LexemeId, ModeId, StateId, SymbolId};
+use crate::lexing::lexer::{DEAD, Lexer};
+use crate::lexing::roles::Role;
+use crate::spec::LanguageSpec;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The innermost open bracket of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Bracket {
+    /// None.
+    Top,
+    /// One that this lexeme opens.
+    Open(SymbolId),
+    /// One that was open before what a rule closes: any.
+    Any,
+}
+
+/// What encloses a place: the innermost open bracket, and whether a literal does.
+type Around = (Bracket, bool);
+
+const ANYWHERE: Around = (Bracket::Any, false);
+
+/// The places of each lexeme.
+struct Places {
+    /// What encloses each lexeme.
+    of: FxHashMap<SymbolId, FxHashSet<Around>>,
+    /// What comes behind each lexeme; of closing brackets, behind those that close one that a certain lexeme opened.
+    behind: FxHashMap<(SymbolId, Option<Bracket>), Behind>,
+}
+
+/// The places behind a lexeme.
+struct Behind {
+    /// The lexemes that can come there, as a set.
+    followers: BitSet,
+    /// The innermost open brackets.
+    brackets: FxHashSet<Bracket>,
+}
+
+/// An occurrence of a lexeme in a rule: the brackets that it closes, and those that are open behind it.
+type Occurrence = (FxHashSet<Option<Bracket>>, FxHashSet<Bracket>);
+
+/// Checks that R is read as L is.
+///
+/// # Errors
+/// A lexeme of a mode with code that R cannot tell.
+pub(super) fn check(spec: &LanguageSpec, lexer: &Lexer, grammar: &Grammar, roles: &[Role]) -> Result<(), Error> {
+    let own = |mode: ModeId| {
+        let lexemes = (0..grammar.lexeme_count()).map(SymbolId::from_index);
+        lexemes.filter(move |&lexeme| grammar.mode_of(lexeme) == mode && !grammar.occurrences(lexeme).is_empty())
+    };
+    let modes = (1..=spec.modes.len()).map(ModeId::from_index);
+    let modes: Vec<ModeId> = modes.filter(|&mode| grammar.reads_code(mode) && own(mode).next().is_some()).collect();
+    if modes.is_empty() {
+        return Ok(());
+    }
+    let places = Places::find(grammar, roles);
+    let wrong = |mode: ModeId, what: String| {
+        let name = &spec.modes[mode.index() - 1].name;
+        Err(Error::language(format!("language {}: mode {name}: {what}", spec.name)))
+    };
+    for mode in modes {
+        for lexeme in own(mode) {
+            let named = grammar.name(lexeme);
+            if places.of[&lexeme].iter().any(|&(_, inside)| !inside) {
+                let why = "right of the cursor, lexemes of a mode with code are read inside of literals alone";
+                return wrong(mode, format!("lexeme {named} can stand outside of a literal; {why}"));
+            }
+            for other in doubtful(lexer, grammar, roles, mode, lexeme) {
+                if other.is_none_or(|other| places.meet(lexeme, other)) {
+                    let other = other.map_or("an ignored lexeme", |other| grammar.name(other));
+                    let why = "right of the cursor it cannot be told which is read";
+                    return wrong(mode, format!("lexeme {named} and {other} can come at the same place; {why}"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The lexemes that L and R would read differently where a lexeme of a mode can come; `None` is an ignored one, which may
+/// come anywhere.
+fn doubtful(lexer: &Lexer, grammar: &Grammar, roles: &[Role], mode: ModeId, lexeme: SymbolId) -> Vec<Option<SymbolId>> {
+    let lexemes = (0..grammar.lexeme_count()).map(SymbolId::from_index);
+    let others = lexemes.filter(|&other| ![ModeId(0), mode].contains(&grammar.mode_of(other)));
+    let mut found: Vec<Option<SymbolId>> =
+        others.filter(|&one| !grammar.occurrences(one).is_empty()).map(Some).collect();
+    let mut add = |id: LexemeId| {
+        let symbol = SymbolId::from(id);
+        let ignored = roles[id.index()].is_ignored() || roles[id.index()] == Role::Newline;
+        if symbol != lexeme {
+            found.push((!ignored).then_some(symbol));
+        }
+    };
+    for (plain, in_mode) in differing(lexer, mode) {
+        // In the mode, what is read plainly is not; R reads it all the same.
+        lexer.lexemes(plain).iter().copied().for_each(&mut add);
+        // In the mode, a shared lexeme is read that R does not see.
+        let shared = |id: &&LexemeId| grammar.mode_of(SymbolId::from(**id)) == ModeId(0);
+        lexer.lexemes(in_mode).iter().filter(shared).copied().for_each(&mut add);
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The pairs of longest matches of one text in mode 0 and in another mode, where they are not the same; 0 is no match.
+fn differing(lexer: &Lexer, mode: ModeId) -> FxHashSet<(AcceptId, AcceptId)> {
+    /// A text's states in both modes, its longest matches so far, and whether these have one length.
+    type At = (StateId, StateId, AcceptId, AcceptId, bool);
+    let bytes = lexer.representatives();
+    let start: At = (lexer.start(), lexer.start_of(mode), AcceptId(0), AcceptId(0), true);
+    let mut seen: FxHashSet<At> = std::iter::once(start).collect();
+    let mut waiting = vec![start];
+    let mut found = FxHashSet::default();
+    while let Some((plain, in_mode, last_plain, last_in_mode, level)) = waiting.pop() {
+        if last_plain != last_in_mode || !level {
+            found.insert((last_plain, last_in_mode));
+        } else if plain == in_mode {
+            continue; // from here on both read the same
+        }
+        for &byte in &bytes {
+            let next = (lexer.step(plain, byte), lexer.step(in_mode, byte));
+            if next == (DEAD, DEAD) {
+                continue;
+            }
+            let (accepts, accepts_in_mode) = (lexer.accepts(next.0), lexer.accepts(next.1));
+            let at = (
+                next.0,
+                next.1,
+                if accepts { lexer.accept(next.0) } else { last_plain },
+                if accepts_in_mode { lexer.accept(next.1) } else { last_in_mode },
+                if accepts || accepts_in_mode { accepts == accepts_in_mode } else { level },
+            );
+            if seen.insert(at) {
+                waiting.push(at);
+            }
+        }
+    }
+    found
+}
+
+impl Places {
+    /// Goes through the rules from the start, with what encloses each.
+    fn find(grammar: &Grammar, roles: &[Role]) -> Self {
+        let mut of: FxHashMap<SymbolId, FxHashSet<Around>> = FxHashMap::default();
+        let mut occurrences: FxHashMap<DotId, Occurrence> = FxHashMap::default();
+        let mut rules: FxHashMap<SymbolId, Vec<usize>> = FxHashMap::default();
+        for (index, rule) in grammar.rules().iter().enumerate() {
+            rules.entry(rule.lhs).or_default().push(index);
+        }
+        let start = (grammar.start, (Bracket::Top, false));
+        let mut seen: FxHashSet<(SymbolId, Around)> = std::iter::once(start).collect();
+        let mut waiting = vec![start];
+        while let Some((symbol, around)) = waiting.pop() {
+            for &rule in rules.get(&symbol).into_iter().flatten() {
+                let mut open = vec![around];
+                for (position, &next) in grammar.rules()[rule].rhs.iter().enumerate() {
+                    let here = open.last().copied().unwrap_or(ANYWHERE);
+                    if !grammar.is_lexeme(next) {
+                        if seen.insert((next, here)) {
+                            waiting.push((next, here));
+                        }
+                        continue;
+                    }
+                    of.entry(next).or_default().insert(here);
+                    let mut closed = None;
+                    match roles[next.index()] {
+                        Role::Open => {
+                            let literal = !grammar.reads_code(grammar.mode_of(next));
+                            open.push((Bracket::Open(next), here.1 || literal));
+                        }
+                        Role::Close => closed = Some(open.pop().unwrap_or(ANYWHERE).0),
+                        _ => {}
+                    }
+                    let occurrence = occurrences.entry(grammar.dot(rule, position)).or_default();
+                    occurrence.0.insert(closed);
+                    occurrence.1.insert(open.last().copied().unwrap_or(ANYWHERE).0);
+                }
+            }
+        }
+        Self { of, behind: behind(grammar, &occurrences) }
+    }
+
+    /// Whether two lexemes can come at one place.
+    fn meet(&self, one: SymbolId, other: SymbolId) -> bool {
+        let brackets = |symbol: SymbolId| self.of.get(&symbol).into_iter().flatten().map(|around| around.0);
+        let shared = both(&brackets(one).collect(), &brackets(other).collect());
+        let behind = |symbol: SymbolId| {
+            let comes = move |behind: &Behind| behind.followers.contains(symbol.index());
+            self.behind.iter().filter(move |(_, behind)| comes(behind))
+        };
+        behind(one).any(|(&(before, closed), places)| {
+            let alike = |other: Option<Bracket>| closed == other || [closed, other].contains(&Some(Bracket::Any));
+            !both(&shared, &places.brackets).is_empty()
+                && behind(other).any(|(&(lexeme, others), _)| lexeme == before && alike(others))
+        })
+    }
+}
+
+/// What comes behind each lexeme, by its occurrences.
+fn behind(
+    grammar: &Grammar,
+    occurrences: &FxHashMap<DotId, Occurrence>,
+) -> FxHashMap<(SymbolId, Option<Bracket>), Behind> {
+    let last = last_occurrences(grammar);
+    let mut followers = BitRows::new(grammar.dot_count(), grammar.lexeme_count());
+    for (index, rule) in grammar.rules().iter().enumerate() {
+        for (position, symbol) in rule.rhs.iter().enumerate() {
+            let rest = grammar.first(grammar.dot(index, position + 1));
+            if grammar.is_lexeme(*symbol) {
+                bits::unite(followers.row_mut(grammar.dot(index, position).index()), rest);
+            } else {
+                for dot in bits::numbers(last.row(symbol.index())) {
+                    bits::unite(followers.row_mut(dot), rest);
+                }
+            }
+        }
+    }
+    let mut found: FxHashMap<(SymbolId, Option<Bracket>), Behind> = FxHashMap::default();
+    for (&dot, (closed, brackets)) in occurrences {
+        for &closed in closed {
+            let new = || Behind { followers: BitSet::new(grammar.lexeme_count()), brackets: FxHashSet::default() };
+            let places = found.entry((grammar.next(dot), closed)).or_insert_with(new);
+            bits::unite(places.followers.words_mut(), followers.row(dot.index()));
+            places.brackets.extend(brackets);
+        }
+    }
+    found
+}
+
+/// Per nonterminal: the dots before the lexemes that its texts can end with.
+fn last_occurrences(grammar: &Grammar) -> BitRows {
+    let mut last = BitRows::new(grammar.symbol_count(), grammar.dot_count());
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (index, rule) in grammar.rules().iter().enumerate() {
+            for (position, &symbol) in rule.rhs.iter().enumerate().rev() {
+                if grammar.is_lexeme(symbol) {
+                    let dot = grammar.dot(index, position).index();
+                    changed |= !bits::contains(last.row(rule.lhs.index()), dot);
+                    bits::insert(last.row_mut(rule.lhs.index()), dot);
+                    break;
+                }
+                let own = last.row(symbol.index()).to_vec();
+                changed |= bits::grow(last.row_mut(rule.lhs.index()), &own);
+                if !grammar.nullable(symbol) {
+                    break;
+                }
+            }
+        }
+    }
+    last
+}
+
+/// The brackets that are in two sets; any is in all.
+fn both(one: &FxHashSet<Bracket>, other: &FxHashSet<Bracket>) -> FxHashSet<Bracket> {
+    let any = |set: &FxHashSet<Bracket>| set.contains(&Bracket::Any);
+    let in_both = |bracket: &&Bracket| (one.contains(*bracket) || any(one)) && (other.contains(*bracket) || any(other));
+    one.union(other).filter(in_both).copied().collect()
+}
