@@ -143,7 +143,7 @@ def on_notebook_opened(ls: FimLanguageServer, params: types.DidOpenNotebookDocum
 
 
 def on_notebook_changed(ls: FimLanguageServer, params: types.DidChangeNotebookDocumentParams) -> None:
-    """As :func:`on_changed`, for a change of a notebook's cells; what was executed changes nothing."""
+    """Stop what is under way for the cells as they were; executing a cell changes nothing."""
     cells = params.change.cells
     if cells is None:
         return

@@ -40,13 +40,13 @@ SYNC = types.NotebookDocumentSyncOptions(
     ],
     save=True,
 )
-"""What the server wants to be told of: cells in its languages, of notebooks of every kind."""
+"""The cells that the server asks for: those in its languages, of notebooks of every kind."""
 
 CELL_SCHEMES = ("vscode-notebook-cell:", "vscode-interactive-input:")
-"""Of documents that are cells, also where the editor tells of no notebook."""
+"""Schemes of documents that are cells, also where the editor tells of no notebook."""
 
 NOTEBOOK_SUFFIX = ".ipynb"
-"""Of a document in a language of ours that holds all cells of a notebook, as JupyterLab's extension sends them."""
+"""End of the name of a document that holds all cells of a notebook, as JupyterLab's extension sends them."""
 
 DIGITS = re.compile(r"(\d+)")
 
@@ -187,7 +187,7 @@ class NotebookWorkspace(Workspace):
         return unquote(uri)
 
     def has_notebook(self, uri: str) -> bool:
-        """Whether a notebook is open."""
+        """Return whether a notebook is open."""
         return self.key_of(uri) in self._notebook_documents
 
     def opened(self, uri: str) -> TextOpened | None:
@@ -273,7 +273,7 @@ class Cut:
 
     @property
     def one_line(self) -> bool:
-        """Whether no line break may be written."""
+        """True where no line break may be written."""
         return self.cell is not None and self.cell.one_line
 
 

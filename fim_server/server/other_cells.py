@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from fim_server.text.notebook import CellContexts, Unit
 
 SECONDS = 0.2
-"""Of work that parsing them may take for one request; those that are left are parsed for the next one."""
+"""Seconds of work that parsing them may take for one request; the rest is parsed for the next one."""
 
 MOST_CHARACTERS = 4_000_000
-"""Of programs that are remembered."""
+"""Characters of programs that are remembered."""
 
 MOST_NAMED = 8
 """Broken cells that are named."""
@@ -32,7 +32,7 @@ MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Where a program does not parse.
+    """A place at which a program does not parse.
 
     Attributes:
         line: The line of its cell, from 1.
@@ -50,7 +50,7 @@ class OtherCells:
         self._empty: tuple[Language, Session] | None = None
         """A session of a program of nothing."""
         self._lately: list[tuple[Language, tuple[Unit, ...], tuple[tuple[Unit, Broken], ...]]] = []
-        """What was looked at last: while somebody types in a cell, the others stay the same objects."""
+        """Results of the last calls: the programs of other cells stay the same objects while the user types in one."""
 
     def judged(self, opened: Opened, cell: CellContexts, language: Language) -> Opened:
         """Return what was opened for a cell, with the guarantee that the notebook leaves it."""
@@ -79,7 +79,7 @@ class OtherCells:
     def _broken_of(
         self, language: Language, units: tuple[Unit, ...], ends: float
     ) -> tuple[tuple[Unit, Broken], ...] | None:
-        """Those of some programs that do not parse; None where there is no time to look at all."""
+        """Return those of some programs that do not parse; None where there is no time to look at all."""
         for known in self._lately:
             if known[0] is language and known[1] is units:
                 return known[2]
@@ -94,7 +94,7 @@ class OtherCells:
         return tuple(broken)
 
     def _look_at(self, language: Language, text: str) -> Broken | None:
-        """Where a program does not parse; None where it does."""
+        """Return the place at which a program does not parse; None where it does."""
         key = language, text
         if key in self._known:
             self._known.move_to_end(key)
@@ -111,7 +111,7 @@ class OtherCells:
 
 
 def broken_at(empty: Session, text: str) -> Broken | None:
-    """Where a program does not parse; None where it does. ``empty``: a session of a program of nothing."""
+    """Return the place at which a program does not parse, if any; ``empty``: a session of a program of nothing."""
     state = empty.start()
     accepted = state.advance(text)
     encoded = text.encode()
@@ -137,6 +137,6 @@ def without(stretches: tuple[range, ...], gone: Collection[int], kept: int) -> t
 
 
 def diagnostic(unit: Unit, broken: Broken) -> str:
-    """What is said of a program that does not parse."""
+    """Return the line about a program that does not parse."""
     where = f"code cell {unit.cell}, line" if unit.cell else "line"
     return f"{where} {broken.line}: left out, since it does not parse"

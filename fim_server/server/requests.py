@@ -368,7 +368,7 @@ def as_shown(found: Answer, request: Request) -> Answer:
 
 
 def likely(found: Answer, request: Request) -> Answer:
-    """As :func:`as_shown`, whatever the cell."""
+    """Return the items of :func:`as_shown`, whatever they do to a cell."""
     split, least = request.split, request.settings.min_confidence
     if request.invoked or (found.complete and found.moved):
         asked: dict[str, Offer] = {}

@@ -37,7 +37,7 @@ class Request:
     word_ends: bool = False
     """Whether the word left of the cursor is whole: chosen from a list, not typed."""
     cell: CellContexts | None = None
-    """What the cursor has in its cell, where it is in one; the split is then the notebook's program."""
+    """The contexts of the cursor's cell, where it is in one; the split is then the notebook's program."""
 
     @property
     def contexts(self) -> Split:
@@ -66,7 +66,7 @@ class Request:
 
     @property
     def healable(self) -> int | None:
-        """How many characters before the cursor may be written again; None for any number."""
+        """Number of characters before the cursor that may be written again; None for any number."""
         return None if self.cell is None else healable(self.split.left, self.cell.left)
 
     def language(self) -> Language:

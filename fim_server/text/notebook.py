@@ -15,7 +15,7 @@ from typing import Protocol
 from fim_server.text.document import Split
 
 SEPARATOR = "\n\n"
-"""What stands between two cells in the program."""
+"""The text between two cells in the program."""
 
 MOST_HEALABLE = 256
 """Characters before the cursor of which it is looked whether the program and the cell have the same."""
@@ -26,7 +26,7 @@ class ReadCell(Protocol):
 
     @property
     def program(self) -> str:
-        """What stands for it in a file of the language."""
+        """The text that stands for it in a file of the language."""
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -38,19 +38,19 @@ class CellCursor(Protocol):
 
     @property
     def left(self) -> str:
-        """What stands before it in the program that has to parse."""
+        """The program that has to parse, before the cursor."""
 
     @property
     def right(self) -> str:
-        """What stands after it there."""
+        """The same program after the cursor."""
 
     @property
     def above(self) -> str:
-        """What stands in a file for the cell before the cursor."""
+        """The text that stands in a file for the cell before the cursor."""
 
     @property
     def below(self) -> str:
-        """What stands in a file for the cell after the cursor."""
+        """The text that stands in a file for the cell after the cursor."""
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -58,11 +58,11 @@ class CellCursor(Protocol):
 
     @property
     def one_line(self) -> bool:
-        """Whether no line break may be written."""
+        """True where no line break may be written."""
 
 
 class Reader(Protocol):
-    """What a language knows of cells: the module ``cells`` in its folder."""
+    """A language's knowledge of cells: the module ``cells`` in its folder."""
 
     def __hash__(self) -> int:
         """Return a number, as a module does."""
@@ -141,7 +141,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class CellContexts:
-    """What a cursor in a cell has on both sides, where that is not what stands in a file.
+    """Both sides of a cursor in a cell, as far as a file would have others.
 
     Attributes:
         key: Names the cell, and where it begins and ends in the program.

@@ -145,7 +145,7 @@ LINES = (
 
 
 def test_with_and_without_a_cursor_a_cell_is_read_the_same() -> None:
-    """Where nothing is open at the cursor, or something right of it closes that."""
+    """Compare cells in which nothing is open at the cursor, or in which the right side closes it."""
     draw = random.Random("cursors in cells")
     compared = 0
     for _ in range(4000):

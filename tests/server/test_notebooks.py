@@ -53,7 +53,7 @@ async def test_the_server_asks_for_cells_of_all_notebooks(wire: Wire) -> None:
 
 
 def words(items: list[dict[str, Any]]) -> set[str]:
-    """What items make the word at the cursor longer by."""
+    """The letters that items add to the word at the cursor."""
     found = (re.match(r"\w+", item["insertText"]) for item in items)
     return {word[0] for word in found if word is not None}
 

@@ -60,7 +60,7 @@ MOST_CELLS, LARGEST = 12, 600
 
 
 class Fuzzer:
-    """Somebody who edits a notebook at random."""
+    """A user who edits a notebook at random."""
 
     def __init__(self, wire: Wire, seed: int) -> None:
         self.wire, self.draw = wire, random.Random(f"notebooks {seed}")
@@ -108,7 +108,7 @@ class Fuzzer:
             await self.notebook.change(textContent=[self.change_of(cell)])
 
     async def _mend(self) -> None:
-        """What does not parse becomes what does, as people leave their cells; so most of what is asked could parse."""
+        """Replace cells that do not parse, as people do: most requests are made in a notebook that could parse."""
         told = []
         for cell in self.notebook.cells:
             units = cells.read(LINE_BREAK.sub("\n", cell.text)).units
@@ -201,7 +201,7 @@ class Fuzzer:
         return f"n{self.numbers}", Cell(cell.uri, cell.text), [(one, one.text) for one in self.notebook.cells]
 
     async def take(self, number: str, cell: Cell, before: list[tuple[Cell, str]]) -> None:
-        """What is offered as exact leaves a notebook whose cells parse."""
+        """Check that items labelled exact leave a notebook whose cells parse."""
         answer = await self.wire.answer(number)
         if "error" in answer:
             if answer["error"]["code"] != REQUEST_CANCELLED:

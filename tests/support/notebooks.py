@@ -138,7 +138,7 @@ class NotebookEditor:
 
     @property
     def last(self) -> dict[str, Any]:
-        """What the server last said of an answered request."""
+        """The status of the last answered request."""
         found: dict[str, Any] = next(
             note["params"]["last"]
             for note in reversed(self.wire.notes)

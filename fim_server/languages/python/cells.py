@@ -128,7 +128,7 @@ def at(left: str, right: str) -> Cursor | str:
 
 
 def keeps(left: str, right: str, units: Sequence[str], before: str, text: str, after: str) -> bool:
-    """Whether a cell with a text at its cursor holds the programs that were told of the cursor, and no others.
+    """Return whether a cell with a text at its cursor holds the programs that were told of the cursor, and no others.
 
     Args:
         left: The cursor's program before it, with the text's beginning if it has one.
@@ -156,19 +156,19 @@ def anything() -> str:
 
 
 def header_end(text: str) -> int:
-    """Where the lines end that hand a cell to magics; 0 where there are none, the cell's end where it is not Python."""
+    """Return the end of the lines that hand a cell to magics: 0 without any, the cell's end where it is not Python."""
     headers = headers_of(text)
     return headers[-1].command.end if headers else 0
 
 
 def first_line(text: str, start: int) -> int | None:
-    """Where the first line at or after an offset begins that is not blank."""
+    """Return the offset of the first line at or after another that is not blank."""
     found = re.compile(r"\S").search(text, start)
     return None if found is None else text.rfind("\n", 0, found.start()) + 1
 
 
 def end_of_line(text: str, start: int) -> int:
-    """Where a line ends, without its break."""
+    """Return the end of a line, without its break."""
     found = text.find("\n", start)
     return len(text) if found < 0 else found
 
@@ -212,7 +212,7 @@ def headers_of(text: str) -> list[Part]:
 
 
 def is_foreign(text: str, parts: list[Part]) -> bool:
-    """Whether a cell is not Python; ``parts``: the lines that hand it to magics come first."""
+    """Return whether a cell is not Python; ``parts``: the lines that hand it to magics come first."""
     headers = [part for part in parts if part.is_header]
     found = CELL_MAGIC.match(text, headers[-1].command.start) if headers else None
     return found is not None and found[1] not in data()["body"]
@@ -224,7 +224,7 @@ def parts_of(text: str, commands: list[Command]) -> list[Part]:
 
 
 def body_of(text: str, command: Command) -> tuple[int, int] | None:
-    """Where Python stands in a command; None where it takes none."""
+    """Return the stretch of a command that is Python; None where it takes none."""
     found = MAGIC.match(text, command.start, command.end)
     if found is None or found[1] not in data()["line"] or text.startswith("?", found.end()):
         return None
@@ -234,7 +234,7 @@ def body_of(text: str, command: Command) -> tuple[int, int] | None:
 
 
 def argument_of(text: str, magic: str, start: int, end: int) -> tuple[int, int] | None:
-    """Where the argument of a magic stands that is Python, after its options; None where they have not ended yet."""
+    """Return the stretch of a magic's argument after its options; None where these have not ended yet."""
     options = data()["line"].get(magic, "")
     if start >= end or not text[start].isspace():
         return None
@@ -251,7 +251,7 @@ def argument_of(text: str, magic: str, start: int, end: int) -> tuple[int, int] 
 
 
 def option(word: str, options: str) -> bool | None:
-    """Whether the word after an option is its value; None where the word is no option, as getopt has them."""
+    """Return whether the word after an option is its value; None where this is no option, as getopt has them."""
     if word.startswith("--"):
         return False if len(word) > 2 else None
     letters = word[1:]
@@ -265,7 +265,7 @@ def option(word: str, options: str) -> bool | None:
 
 
 def is_inside(part: Part, text: str, offset: int) -> bool:
-    """Whether a cursor is in a part, or in the blanks before it."""
+    """Return whether a cursor is in a part, or in the blanks before it."""
     start, end = part.command.start, part.command.end
     if not part.command.is_value:
         while start and text[start - 1] in BLANKS:
@@ -350,7 +350,7 @@ def bound_by(line: str) -> tuple[list[str], bool]:
 
 
 def has_prompts(text: str) -> bool:
-    """Whether a cell is copied from a console."""
+    """Return whether a cell is copied from a console."""
     return re.match(data()["first_prompt"], text) is not None
 
 
@@ -388,7 +388,7 @@ def dedented(text: str) -> str:
 
 
 def dedented_around(left: str, right: str) -> tuple[str, str, bool]:
-    """As :func:`dedented`, on both sides of a cursor, and whether there was something to take away."""
+    """Apply :func:`dedented` on both sides of a cursor, and tell whether there was something to take away."""
     blanks = margin(left + right)
     if not blanks:
         return left, right, False

@@ -23,10 +23,10 @@ PLAIN = {
     else re.compile(rf"(?:[^\\\n{quote}]|\\.)*{quote}?", re.DOTALL)
     for quote in ('"""', "'''", '"', "'")
 }
-"""What follows an opening quote, up to and with the closing one; of a string in one line, up to its end at most."""
+"""Patterns of a string after its opening quote, with the closing one; a string of one line ends there at the latest."""
 
 AUGMENTED = "=!<>:+-*/%&|^@"
-"""What stands before a `=` that assigns nothing by itself."""
+"""Characters before a `=` that assigns nothing by itself."""
 
 HELP = re.compile(r"%{0,2}(?!\d)[\w*]+(?:\.(?!\d)[\w*]+|\[-?[0-9]+\])*\?\??\Z")
 """A statement's end that asks for help (``_help_end_re``)."""
@@ -68,20 +68,20 @@ class Frame:
 
 @cache
 def data() -> dict[str, Any]:
-    """What IPython adds to the language: `notebook.toml`."""
+    """Return IPython's additions to the language: `notebook.toml`."""
     return tomllib.loads(Path(__file__).with_name("notebook.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def may_hold() -> re.Pattern[str]:
-    """What every text with a command in it has; so may others."""
+    """Return a pattern that every text with a command in it has."""
     marks, assigned = (re.escape(data()[key]) for key in ("marks", "assigned"))
     return re.compile(rf"^[{BLANKS}]*[{marks}]|=[{BLANKS}]*[{assigned}]|\?[{BLANKS}]*$", re.MULTILINE)
 
 
 @cache
 def assigned() -> re.Pattern[str]:
-    """What follows the `=` of an assignment whose value is a command."""
+    """Return a pattern of what follows the `=` of an assignment whose value is a command."""
     shell, magic = data()["assigned"]
     return re.compile(rf"(?:[{BLANKS}]|\\\n)*(?={re.escape(shell)}(?!=)|{re.escape(magic)}[{BLANKS}]*[^\W\d])")
 
@@ -94,14 +94,14 @@ def commands_in(text: str, start: int = 0, end: int | None = None) -> tuple[list
 
 
 def last_unopened(text: str) -> int:
-    """Where in a text of code the last bracket ends that closes what the text has not opened; 0 where none does."""
+    """Return the end of the last bracket that closes what a text of code has not opened; 0 where none does."""
     scanner = Scanner(text, 0, len(text), heeds_commands=False)
     scanner.scan()
     return scanner.unopened
 
 
 def end_of(text: str, start: int) -> int:
-    """Where a command ends that begins at an offset."""
+    """Return the end of a command that begins at an offset."""
     while True:
         stop = text.find("\n", start)
         if stop < 0:
@@ -122,11 +122,11 @@ class Scanner:
         self.frames: list[Frame] = []
         self.commands: list[Command] = []
         self.unopened = 0
-        """Where the last bracket ends that closes what is not open."""
+        """The end of the last bracket that closes what is not open."""
         self._heeds_commands = heeds_commands
         self._statement = start
         self._assigns = False
-        """Whether the statement has an `=` already."""
+        """True once the statement has an `=`."""
 
     def scan(self) -> None:
         """Read all of it."""
@@ -264,5 +264,5 @@ class Scanner:
 
 @cache
 def text_stops(quote: str) -> re.Pattern[str]:
-    """What counts in the text of a formatted string."""
+    """Return a pattern of all that counts in the text of a formatted string."""
     return re.compile(rf"\\.|\{{\{{|\}}\}}|[{{}}\n]|{quote}", re.DOTALL)
