@@ -58,6 +58,14 @@ const KEYS: [&str; 34] = [
 /// Calls and tables that a secret is looked up in, by the parts of their names.
 const LOOKUPS: [&str; 8] = ["get", "env", "header", "cookie", "setting", "config", "arg", "param"];
 
+/// Returns whether a file is made for secrets, by its name. Open documents of such names are private
+/// (`server/private.py`); most others are hidden anyway.
+pub(crate) fn is_made_for_secrets(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let ends = [".env", ".key", ".pem", ".tfvars"];
+    name.starts_with("credentials.") || name.starts_with("secrets.") || ends.iter().any(|end| name.ends_with(end))
+}
+
 /// Where the reading of a text is, between two lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Scanner {

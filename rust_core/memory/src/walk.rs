@@ -3,6 +3,7 @@
 use crate::ignores::Ignores;
 use crate::limits::{DEEPEST, ENTRIES, FILE, FILES, FOLDER_ENTRIES, PATHS, WALK_SECONDS};
 use crate::reading::Reader;
+use crate::secrets::is_made_for_secrets;
 use crate::store::Stamp;
 use std::fs::{Metadata, ReadDir};
 use std::path::{Path, PathBuf};
@@ -118,6 +119,9 @@ impl Walk<'_> {
         let name = entry.file_name();
         let (Some(name), Ok(kind)) = (name.to_str(), entry.file_type()) else { return };
         let is_folder = kind.is_dir();
+        if !is_folder && is_made_for_secrets(name) {
+            return;
+        }
         if !is_folder && !(kind.is_file() && self.suffixes.iter().any(|end| name.ends_with(end.as_str()))) {
             return;
         }

@@ -1,6 +1,6 @@
 //! The memory from outside: documents come, change and go, and what is offered is what followed.
 
-use fim_server_memory::{CHARACTERS, Indexed, Place, ProjectMemory};
+use fim_server_memory::{Asker, CHARACTERS, Indexed, Place, ProjectMemory};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -268,4 +268,36 @@ fn threads_ask_while_others_tell() {
         }
     });
     assert_eq!(likeliest(&memory, "\n    for name in "), "os.listdir(path):");
+}
+
+#[test]
+fn files_made_for_secrets_are_left_out() {
+    let folder = Folder::new();
+    folder.write("credentials.py", "alpha = beta\n");
+    folder.write("a/Secrets.py", "alpha = beta\n");
+    folder.write("a/credentials_test.py", "omega = psi\n");
+    let memory = ProjectMemory::new(CHARACTERS);
+    assert_eq!(folder.index(&memory).files, 1);
+    assert_eq!(likeliest(&memory, "alpha = "), "psi");
+}
+
+#[test]
+fn a_document_answers_in_its_language_and_a_private_one_only_itself() {
+    let memory = ProjectMemory::new(CHARACTERS);
+    memory.name_languages(&[(".py".to_string(), "python".to_string()), (".rs".to_string(), "rust".to_string())]);
+    memory.update("/a.py", "for row in rows:\n", "", false);
+    memory.update("/b.py", "for secret in them:\n", "", true);
+    let asked = |key: &str, language: &str| {
+        let made = memory.continuations(Asker { key, language }, ("for ", 0), "", 1, 8);
+        made.into_iter().map(|one| one.text).collect::<Vec<_>>()
+    };
+    for told in [asked("/c.py", ""), asked("untitled:1", "python")] {
+        assert_eq!(told[0], "row in rows:");
+        assert!(!told.concat().contains("secret"));
+    }
+    let own = asked("/b.py", "");
+    assert!(["row in rows:", "secret in them:"].iter().all(|text| own.iter().any(|one| one == text)));
+    assert!(asked("/c.rs", "").is_empty());
+    assert!(asked("/c.py", "rust").is_empty());
+    assert_eq!(memory.characters("python"), memory.characters(""));
 }
