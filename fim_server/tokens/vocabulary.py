@@ -257,7 +257,7 @@ class Vocabulary:
             longest = max(longest, len(text.encode()[-joined:].decode(errors="ignore")) if joined > 0 else 0)
         kind = kind_of(text[-1:])
         if kind == "blank":
-            return self._last_unlike(text, longest)
+            return self._last_unlike(text, longest) if text.endswith("\t") else longest
         if kind == "digit" and len(self.encode("10")) > 1:
             return longest
         start = len(text)

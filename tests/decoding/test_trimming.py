@@ -100,6 +100,7 @@ def test_lines_are_indented_with_the_blanks_of_the_cursors_line(text: str, left:
         ),  # in the middle of it
         ("python", "for x in xs:\n\ta = 1\n\n\t", "\n\tb = 2\n", "\n\tc = 3", "c = 3"),
         ("python", "x = f(\n    ", "\n)\n", "    a,", "a,"),
+        ("go", 'package p\nvar a = []string{\n\t"a" +\n\t', '\n"b"}\n', "\t// c", "// c"),
         ("python", "x = f(a,\n    ", "\n)\n", "  b,", "  b,"),  # aligned with what is behind the bracket
         ("java", "class A {\n\tint f() {\n\t\tint a = 1;\n\t\t", "\n\t}\n}\n", "\treturn a;", "return a;"),
         ("rust", "fn f() {\n\tlet v = x\n\t", ";\n}\n", "\t.iter()", "\t.iter()"),  # goes on with the line above
@@ -181,6 +182,7 @@ def test_where_no_blank_may_begin_the_middle(left: str, right: str, expected: bo
         ("log(a, b, c)\nx = 1\nlog(a, b, c)\ny = 2\nlog(a, b, c)", "log(a, b, c)\nx = 1\n"),
         ("".join(f"self.a{n} = a{n}\n" for n in range(9)), "self.a0 = a0\n"),
         ("String[] { name, name, name, name, name, name, name }", "String[] { name, "),
+        ("wip_std))].wip_std))].wip_std))].w", "wip_std))]."),
         ("private int size_in_bytes_in_bytes_in_bytes;", "private int size_in_bytes"),
         ("x - " + " - ".join(f"sum(xs[{n}:])" for n in range(9)), "x - sum(xs[0:]) "),
         ("List<String, List<String, List<String, List<String, ", "List<String, "),

@@ -26,7 +26,7 @@ LOOKED_AT = 1 << 14
 """Characters on either side of the cursor in which other lines are looked for."""
 
 UNFINISHED = re.compile(r"[^\w\s,;]\Z")
-"""The end of a line that the next one goes on with: an opening bracket or an operator, unless it closes something."""
+"""The end of a line with a sign that separates nothing."""
 
 JOINED = re.compile(r"\.\w")
 """The beginning of a line that goes on with the one above: a call in a chain."""
@@ -138,10 +138,13 @@ def without_comment(line: str, spelling: Spelling) -> str:
 
 
 def is_unfinished(line: str, spelling: Spelling) -> bool:
-    """Whether a line opens a block or goes on in the next line, which is indented further then."""
+    """Whether a line opens a block, a bracket or a case, so that the next line is indented further.
+
+    Behind an operator the next line may be, but the cursor's indentation says how far.
+    """
     if spelling.block_opener and line.endswith(spelling.block_opener):
         return True
-    return UNFINISHED.search(line) is not None and line[-1] not in spelling.closers
+    return UNFINISHED.search(line) is not None and line[-1] not in spelling.closers | spelling.operators
 
 
 def aligned_columns(line: str, spelling: Spelling) -> set[int]:

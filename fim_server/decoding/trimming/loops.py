@@ -35,6 +35,9 @@ OF_WORD, OF_WORDS, OF_PROSE, OF_NESTED = 4, 3, 2, 4
 """Times that a phrase comes which is a loop: one word, such as an attribute; one word and an operator, or several
 words; four words and more; what opens a bracket. Of a list they count with the comma behind."""
 
+MOST_JOINING = 3
+"""Lexemes of a word with what joins it to the one before."""
+
 LEAST_PROSE = 4
 """Words of a phrase that nobody says twice in a row."""
 
@@ -135,7 +138,7 @@ def is_loop(phrase: Sequence[Lexeme], length: int, spelling: Spelling) -> bool:
         return length >= OF_WORDS * len(phrase)
     if count >= LEAST_PROSE and "\n" not in texts:
         return times >= OF_PROSE
-    if count == 1 and len(texts) > 1 and spelling.operators.isdisjoint(texts):
+    if count == 1 and 1 < len(texts) <= MOST_JOINING and spelling.operators.isdisjoint(texts):
         return times >= OF_WORD
     return times >= OF_WORDS
 
